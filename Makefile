@@ -1,0 +1,40 @@
+# Everything a newcomer needs: `make run` and `make test`. The rest is listed by `make help`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: help run test check venv bench crash clean
+.DEFAULT_GOAL := help
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+venv: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m compileall -q hermes
+	touch $@
+
+run: venv  ## start the daemon on embedded defaults (no keys, no servers)
+	@$(BIN)/hermes daemon
+
+check: venv  ## formatting, lint, strict types, import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: check  ## everything CI runs: check, then the tests
+	$(BIN)/pytest -q
+
+bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
+	$(BIN)/python -m bench
+
+crash: venv  ## 200 kill -9 at random moments under load against the real daemon
+	HERMES_TEST_KILLS=200 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
