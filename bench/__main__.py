@@ -1,0 +1,69 @@
+"""`make bench`: every budget in one table, the figures as JSON in bench/results.json. Exits 1 if one is missed."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from bench import actors, daemon, sessions, storage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    what: str
+    figure: str
+    limit: float
+    at_most: bool = True
+
+    def kept(self, figures: dict[str, float]) -> bool:
+        value = figures[self.figure]
+        return value <= self.limit if self.at_most else value >= self.limit
+
+
+BUDGETS = (
+    Budget(what="bytes per live session, before its transcript", figure="sessions.bytes_per_session", limit=4096),
+    Budget(what="tells to sessions, times ThreadingActor's", figure="sessions_to_threads", limit=100, at_most=False),
+    Budget(what="10,000 sessions stopped, s", figure="sessions.stop_10k_s", limit=1.0),
+    Budget(what="ready after exec with 100,000 sessions, s", figure="daemon.ready_100k_s", limit=0.5),
+    Budget(what="the same, to an empty store's", figure="daemon.ready_100k_to_empty", limit=1.1),
+    Budget(what="idle RSS, MB", figure="daemon.idle_rss_mb", limit=70),
+    Budget(what="durable appends, times one commit each", figure="storage.ratio", limit=20, at_most=False),
+)
+PARTS = {"actors": actors.run, "sessions": sessions.run, "storage": storage.run, "daemon": daemon.run}
+
+
+def main() -> int:
+    console = Console()
+    figures: dict[str, float] = {}
+    for name, measure in PARTS.items():
+        with console.status(f"measuring {name}"):
+            figures |= {f"{name}.{figure}": value for figure, value in measure().items()}
+    figures["sessions_to_threads"] = figures["sessions.tells_per_s"] / figures["actors.threading_tells_per_s"]
+    machine = {"cpus": os.cpu_count(), "python": platform.python_version(), "system": platform.platform(terse=True)}
+    Path(__file__).with_name("results.json").write_text(json.dumps({"machine": machine, **figures}, indent=2) + "\n")
+    _show(console, figures)
+    return 0 if all(budget.kept(figures) for budget in BUDGETS) else 1
+
+
+def _show(console: Console, figures: dict[str, float]) -> None:
+    table = Table("budget", "measured", "limit", "")
+    for budget in BUDGETS:
+        sign, kept = "<=" if budget.at_most else ">=", budget.kept(figures)
+        verdict = "[green]kept[/]" if kept else "[red]missed[/]"
+        table.add_row(budget.what, f"{figures[budget.figure]:,.3g}", f"{sign} {budget.limit:g}", verdict)
+    console.print(table)
+    others = Table("figure", "measured")
+    for name, value in figures.items():
+        others.add_row(name, f"{value:,.4g}")
+    console.print(others)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

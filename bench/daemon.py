@@ -1,0 +1,112 @@
+"""How long the daemon takes to be ready, with nothing stored and with 100,000 sessions, and what it weighs idle."""
+
+from __future__ import annotations
+
+import compileall
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from hermes.actors.session_machine import step
+from hermes.actors.session_protocol import Deliver, TurnSucceeded
+from hermes.actors.session_state import begin
+from hermes.ports import Append, Transaction
+from hermes.records import SessionStarted
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage
+
+STORED = 100_000
+STARTS = 9
+BATCH = 1000
+
+
+def run() -> dict[str, float]:
+    compileall.compile_dir(str(Path(__file__).parent.parent / "hermes"), quiet=1)
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
+        empty, full = Path(folder, "e"), Path(folder, "f")
+        full.mkdir(mode=0o700)
+        _start(full)  # makes the home its own
+        fill(full / "store", STORED)
+        _start(full), _start(empty)  # warms the page cache for both
+        pairs = [(_start(empty), _start(full)) for _ in range(STARTS)]
+    none_s = statistics.median(empty for (empty, _), _ in pairs)
+    full_s = statistics.median(full for _, (full, _) in pairs)
+    return {
+        "ready_empty_s": none_s,
+        "ready_100k_s": full_s,
+        "ready_100k_to_empty": full_s / none_s,
+        "idle_rss_mb": max(rss for _, (_, rss) in pairs) / 2**20,
+    }
+
+
+def _start(home: Path) -> tuple[float, float]:
+    """Seconds from exec to ready, and the resident bytes then."""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("HERMES_")}
+    environ |= {"HERMES_HOME": str(home), "HERMES_API_PORT": "0", "HERMES_LOG_LEVEL": "WARNING"}
+    began = time.perf_counter()
+    with subprocess.Popen(
+        [sys.executable, "-m", "hermes.cli.main", "daemon"], env=environ, stdout=subprocess.PIPE
+    ) as daemon:
+        assert daemon.stdout is not None
+        line = daemon.stdout.readline()
+        took = time.perf_counter() - began
+        assert b"ready" in line, line
+        time.sleep(0.3)  # idle is what is measured, not the last steps of the start
+        rss = _resident_bytes(daemon.pid)
+        daemon.terminate()
+        daemon.stdout.read()
+    return took, rss
+
+
+def _resident_bytes(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+
+
+def fill(store: Path, sessions: int) -> None:
+    """That many sessions with one finished turn each, as the daemon itself would have stored them."""
+    engine = LmdbEngine.open(store)
+    try:
+        for first in range(0, sessions, BATCH):
+            engine.commit([_stored_session(number, engine.epoch) for number in range(first, first + BATCH)])
+    finally:
+        engine.close()
+
+
+def _stored_session(number: int, epoch: Epoch) -> Transaction:
+    id_ = SessionId(f"20261116_101010_{number:08x}")
+    source = Source(platform="api")
+    started = SessionStarted(
+        at=float(number), key=SessionKey(f"agent:main:api:dm:{id_}"), source=source, reason="first message"
+    )
+    said = EncodedMessage(b'{"role":"user","content":"How long is a piece of string, and who wants to know?"}')
+    received = step(begin(id_, started), Deliver(turn=TurnId(f"t{number}"), messages=(said,), source=source), number)
+    done = step(
+        received.session,
+        TurnSucceeded(
+            turn=TurnId(f"t{number}"), attempt=1, text="Twice half its length.", model="m", finish_reason="stop",
+            usage=Usage(prompt_tokens=12, completion_tokens=5),
+        ),
+        number + 1,
+    )  # fmt: skip
+    records = (started, *received.records, *done.records)
+    return (
+        Append(
+            session=id_,
+            expected_seq=Seq(0),
+            epoch=epoch,
+            records=records,
+            head=done.session,
+            pending=False,
+            bind=done.session.key,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))

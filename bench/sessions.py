@@ -1,0 +1,87 @@
+"""What a live session costs before it has a transcript: memory, mail, stopping."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import time
+import tracemalloc
+from typing import Any, cast
+
+from pykka import ActorRef
+
+from hermes.actors.hub import EventHub
+from hermes.actors.session import Post, SessionActor, SessionServices
+from hermes.actors.session_protocol import StopTurn
+from hermes.actors.session_state import begin
+from hermes.records import SessionStarted
+from hermes.types import Session, SessionId, SessionKey, Source, TurnId
+
+SESSIONS = 10_000
+ROUNDS = 10
+
+
+def run() -> dict[str, float]:
+    return asyncio.run(_measure())
+
+
+async def _measure() -> dict[str, float]:
+    services = SessionServices(
+        journal=cast("Any", None),
+        turns=cast("Any", None),
+        hub=EventHub(),
+        clock=time.time,
+        tell_directory=lambda _: None,
+        max_queue=lambda: 32,
+    )
+    gc.collect()
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    refs = [_start(services, number) for number in range(SESSIONS)]
+    await _settle(refs)
+    gc.collect()
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    tells = await _tell_rate(refs)
+    began = time.perf_counter()
+    for stopped in [ref.stop(block=False) for ref in refs]:
+        await stopped
+    return {
+        "bytes_per_session": (after - before) / SESSIONS,
+        "tells_per_s": tells,
+        "stop_10k_s": time.perf_counter() - began,
+    }
+
+
+def _start(services: SessionServices, number: int) -> ActorRef[SessionActor]:
+    session = _session(number)
+    return SessionActor.start(services, session, name=session.id)
+
+
+def _session(number: int) -> Session:
+    """As it comes from disk: strings of its own, nothing shared."""
+    id_ = SessionId(f"20261116_101010_{number:08x}")
+    key = SessionKey(f"agent:main:api:dm:{id_}")
+    return begin(id_, SessionStarted(at=1e9 + number, key=key, source=Source(platform="api"), reason="first message"))
+
+
+async def _settle(refs: list[ActorRef[SessionActor]]) -> None:
+    nothing = Post(event=StopTurn(reason="bench", turn=TurnId("none")))
+    for future in [ref.ask(nothing, block=False) for ref in refs]:
+        await future
+
+
+async def _tell_rate(refs: list[ActorRef[SessionActor]]) -> float:
+    """Round robin, each message through the machine, until the last one is handled."""
+    nothing = Post(event=StopTurn(reason="bench", turn=TurnId("none")))
+    began = time.perf_counter()
+    for _ in range(ROUNDS):
+        for ref in refs:
+            ref.tell(nothing)
+        await refs[-1].ask(nothing, block=False)
+    return ROUNDS * len(refs) / (time.perf_counter() - began)
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))

@@ -1,0 +1,146 @@
+"""How fast is the journal? Durable appends of 64 writers at once, grouped and one commit each, in the same run.
+
+The store is made under the current directory, on the disk it would live on: a memory file system syncs for nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+from hermes.actors.journal import ActorJournal, Backlog
+from hermes.errors import HermesError, StorageFailedError
+from hermes.ports import Append, Transaction
+from hermes.records import MessageReceived
+from hermes.storage.codec import open_record, packer
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.verify import verify
+from hermes.types import EncodedMessage, Epoch, Phase, Seq, Session, SessionId, SessionKey, Source, Turn, TurnId
+
+WRITERS = 64
+ROUNDS = 5
+GROUPED = 200  # appends of each writer in a round
+ALONE = 10
+
+
+def run() -> dict[str, float]:
+    with tempfile.TemporaryDirectory(prefix=".bench-", dir=Path.cwd()) as scratch:
+        directory = Path(scratch) / "store"
+        engine = LmdbEngine.open(directory)
+        try:
+            figures = _appends(engine) | _reads(engine)
+        finally:
+            engine.close()
+        began = time.perf_counter()
+        problems = verify(directory)
+        assert not problems, problems
+        return figures | _codec() | {"verify_s": time.perf_counter() - began}
+
+
+def _appends(engine: LmdbEngine) -> dict[str, float]:
+    grouped, alone, cpu_us, batches = [], [], [], []
+    for number in range(ROUNDS):
+        rate, _, _ = asyncio.run(_round(engine, f"alone{number}", ALONE, Backlog(batch_transactions=1)))
+        alone.append(rate)
+        rate, cpu, commits = asyncio.run(_round(engine, f"grouped{number}", GROUPED, Backlog()))
+        grouped.append(rate)
+        cpu_us.append(cpu * 1e6 / (WRITERS * GROUPED))
+        batches.append(WRITERS * GROUPED / commits)
+    return {
+        "appends_per_s_grouped": median(grouped),
+        "appends_per_s_one_commit_each": median(alone),
+        "group_commit_ratio": median(a / b for a, b in zip(grouped, alone, strict=True)),
+        "transactions_per_commit": median(batches),
+        "cpu_us_per_append": median(cpu_us),
+    }
+
+
+async def _round(engine: LmdbEngine, name: str, appends: int, backlog: Backlog) -> tuple[float, float, int]:
+    """Appends a second, CPU seconds of the whole process, commits. Every writer waits for each of its commits."""
+    journal = ActorJournal(engine, on_fatal=_fail, backlog=backlog)
+    work = [[_append(f"{name}_{n:02}", seq, engine.epoch) for seq in range(appends)] for n in range(WRITERS)]
+    commits = engine.stats().commits
+    began, cpu = time.perf_counter(), time.process_time()
+    await asyncio.gather(*(_write(journal, transactions) for transactions in work))
+    elapsed, cpu = time.perf_counter() - began, time.process_time() - cpu
+    await journal.close()
+    return WRITERS * appends / elapsed, cpu, engine.stats().commits - commits
+
+
+async def _write(journal: ActorJournal, transactions: list[Transaction]) -> None:
+    loop = asyncio.get_running_loop()
+    for transaction in transactions:
+        stored: asyncio.Future[HermesError | None] = loop.create_future()
+        journal.commit(transaction, stored.set_result)
+        assert await stored is None
+
+
+def _fail(failure: StorageFailedError) -> None:
+    raise failure
+
+
+def _append(name: str, seq: int, epoch: Epoch) -> Transaction:
+    """A message of a person arrives: record, row, place among the recent ones, pending."""
+    session = SessionId(f"20261116_120000_{name}")
+    record = _record(seq)
+    turn = Turn(id=record.turn, accepted_at=record.at)
+    head = Session(
+        id=session,
+        key=SessionKey(f"agent:main:api:dm:{name}"),
+        phase=Phase.RUNNING,
+        reason="a message came in",
+        since=record.at,
+        created_at=1.8e9,
+        active_at=record.at,
+        next_seq=Seq(seq + 1),
+        platform="api",
+        turn=turn,
+        messages=seq + 1,
+    )
+    bind = head.key if seq == 0 else None
+    records = (record,)
+    append = Append(
+        session=session, expected_seq=Seq(seq), epoch=epoch, records=records, head=head, pending=True, bind=bind
+    )
+    return (append,)
+
+
+def _record(seq: int) -> MessageReceived:
+    return MessageReceived(
+        at=1.8e9 + seq,
+        turn=TurnId(f"turn_{seq:016x}"),
+        messages=(EncodedMessage(b'{"role":"user","content":"How long does it take to store this sentence?"}'),),
+        source=Source(platform="api", user="bench"),
+    )
+
+
+def _reads(engine: LmdbEngine) -> dict[str, float]:
+    session = SessionId(f"20261116_120000_grouped{ROUNDS - 1}_00")
+    return {
+        "read_head_us": _us(lambda: engine.head(session)),
+        "read_log_of_200_us": _us(lambda: engine.log(session), 20),
+        "list_50_recent_us": _us(lambda: engine.recent(50), 20),
+    }
+
+
+def _codec() -> dict[str, float]:
+    record, pack = _record(1), packer()
+    entry = ("20261116_120000_0a1b2c3d", 1, "MessageReceived", record)
+    packed = pack(entry)
+    return {"encode_us": _us(lambda: pack(entry), 20_000), "decode_us": _us(lambda: open_record(packed), 20_000)}
+
+
+def _us(work: Callable[[], object], times: int = 1000) -> float:
+    began = time.perf_counter()
+    for _ in range(times):
+        work()
+    return (time.perf_counter() - began) / times * 1e6
+
+
+if __name__ == "__main__":
+    print(json.dumps({name: round(value, 2) for name, value in run().items()}, indent=2))

@@ -1,0 +1,444 @@
+"""The session directory: from an address to the live actor that answers for it.
+
+Callers address a session and never create one. The directory activates it on its first message, keeps it while it
+is used, lets it leave memory when it idles, and stands by when it dies. All mail for sessions passes here, so one
+that is on its way out or between two lives never loses any.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import islice
+from types import TracebackType
+from typing import cast
+
+from loguru import logger
+from pykka import ActorDeadError, ActorRef
+
+from hermes.actors.casualties import Casualties, dead_letter
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings, Peek, Release
+from hermes.actors.future import LoopFuture
+from hermes.actors.inbox import Inbox
+from hermes.actors.loop import ActorDied, LoopActor
+from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
+from hermes.actors.session import Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy
+from hermes.actors.session_protocol import AnnounceStop, Deliver, Resume
+from hermes.actors.session_state import is_pending
+from hermes.actors.succession import open_session
+from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
+from hermes.events import ActorFailed
+from hermes.ports import (
+    Clock,
+    ForgetSeen,
+    Hub,
+    Identity,
+    Journal,
+    Park,
+    RestartPolicy,
+    Restore,
+    SetAside,
+    Turns,
+)
+from hermes.types import Session, SessionId, SessionKey
+
+SWEEP_EVERY_S = 5.0
+RECOVER_AT_ONCE = 64  # sessions started per slice of the recovery, so that new mail gets its turn in between
+LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
+SEEN_PER_SWEEP = 1000
+CRASHED = "the daemon stopped without warning"
+ACTOR_CRASHED = "the session's actor crashed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Routed:
+    address: Address
+    route: Route
+    error: HermesError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _FoundPending:
+    heads: tuple[Session, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BringBack:
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sweep:
+    pass
+
+
+class _Entry:
+    __slots__ = ("ref", "touched")
+
+    def __init__(self, ref: ActorRef[SessionActor], touched: float) -> None:
+        self.ref = ref
+        self.touched = touched
+
+
+class SessionDirectory(LoopActor):
+    kind = "directory"
+
+    def __init__(
+        self,
+        *,
+        settings: DirectorySettings,
+        journal: Journal,
+        turns: Turns,
+        hub: Hub,
+        clock: Clock,
+        identity: Identity,
+        restart_policy: RestartPolicy,
+        memory_bytes: Callable[[], int],
+    ) -> None:
+        super().__init__()
+        self._settings = settings
+        self._journal = journal
+        self._hub = hub
+        self._clock = clock
+        self._identity = identity
+        self._memory_bytes = memory_bytes
+        self._casualties = Casualties(restart_policy)
+        self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
+        self._away: dict[SessionId, list[Post]] = {}  # mail for sessions that are leaving, or between two lives
+        self._leaving: dict[SessionId, _Entry] = {}
+        self._released: dict[SessionId, list[LoopFuture]] = {}
+        self._resolving: dict[Address, list[Post]] = {}
+        self._unborn: dict[SessionKey, SessionId] = {}  # started under a key; the store may not know of it yet
+        self._services = SessionServices(
+            journal=journal,
+            turns=turns,
+            hub=hub,
+            clock=clock,
+            tell_directory=self._tell_self,
+            max_queue=lambda: self._settings.max_queue,
+        )
+
+    def on_start(self) -> None:
+        self._journal.read(
+            lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()],
+            lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
+        )
+        self.tell_later(SWEEP_EVERY_S, _Sweep())
+
+    def on_receive(self, message: object) -> object:
+        match message:
+            case Post():
+                self._dispatch(replace(message, reply=self.defer_reply()))
+            case _Routed():
+                self._on_routed(message)
+            case ActorDied():
+                self._on_died(message)
+            case Returned():
+                self._on_returned(message)
+            case StayedBusy():
+                self._on_busy(message.session)
+            case _BringBack():
+                self._bring_back(message.session)
+            case _FoundPending():
+                self._recover(message.heads)
+            case _Sweep():
+                self._sweep()
+            case HermesError():
+                raise message
+            case _:
+                return self._on_request(message)
+        return None
+
+    def _on_request(self, message: object) -> object:
+        match message:
+            case AnnounceStopToAll():
+                self._announce_stop(message.reason, self.defer_reply())
+            case Release():
+                self._release(message.session, self.defer_reply())
+            case Peek():
+                entry = self._live.get(message.session)
+                return None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
+            case Configure():
+                self._settings = message.settings
+            case _:
+                super().on_receive(message)
+        return None
+
+    def _tell_self(self, message: object) -> None:
+        try:
+            self.actor_ref.tell(message)
+        except ActorDeadError:
+            logger.debug("the directory had ended before {} came", type(message).__name__)
+
+    # ------------------------------------------------------------ from address to actor
+
+    def _dispatch(self, post: Post) -> None:
+        address = post.address
+        if address in self._resolving:
+            self._resolving[address].append(post)
+        elif address.session is not None and address.session in self._live:
+            self._hand_over(address.session, post)
+        elif address.key is not None and address.key in self._unborn:
+            self._hand_over(self._unborn[address.key], post)
+        elif address.session is None and address.key is None:
+            self._start_fresh(post, None)
+        else:
+            self._resolving[address] = [post]
+            self._find(address)
+
+    def _find(self, address: Address) -> None:
+        self._journal.read(
+            lambda reader: find_route(reader, address),
+            lambda route, error: self._tell_self(_Routed(address=address, route=route or Route(), error=error)),
+        )
+
+    def _on_routed(self, routed: _Routed) -> None:
+        if routed.route.damaged and routed.error is None:
+            self._repair(routed)
+            return
+        for post in self._resolving.pop(routed.address, ()):
+            if routed.error is not None:
+                fail(post, routed.error)
+            else:
+                self._deliver(post, routed.route.head)
+
+    def _repair(self, routed: _Routed) -> None:
+        """Store the rows that were rebuilt from the log, then go on."""
+        for session in routed.route.damaged:
+            logger.error("session {}: its row was damaged and is rebuilt from its log", session.id)
+        rows = tuple(
+            Restore(head=head, epoch=self._journal.epoch, pending=is_pending(head)) for head in routed.route.damaged
+        )
+        mended = replace(routed, route=replace(routed.route, damaged=()))
+        self._journal.commit(rows, lambda error: self._tell_self(replace(mended, error=error)))
+
+    def _deliver(self, post: Post, head: Session | None) -> None:
+        wants_fresh = head is None or head.phase in CLOSED_PHASES
+        if head is not None and (head.id in self._live or head.id in self._away):
+            self._hand_over(head.id, post)
+        elif head is not None and head.id in self._casualties.parked:
+            self._to_parked(head, post)
+        elif wants_fresh and isinstance(post.event, Deliver):
+            self._start_fresh(post, head)
+        elif head is None:
+            fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
+        else:
+            self._activate(head, CRASHED)
+            self._hand_over(head.id, post)
+
+    def _hand_over(self, session: SessionId, post: Post) -> None:
+        entry = self._live.get(session)
+        if entry is None:
+            self._away[session].append(post)
+            return
+        entry.touched = self._clock()
+        self._live.move_to_end(session)
+        try:
+            entry.ref.tell(post)
+        except ActorDeadError:  # its death notice is on the way; the mail waits for what becomes of it
+            self._away.setdefault(session, []).append(post)
+
+    def _to_parked(self, head: Session, post: Post) -> None:
+        if not isinstance(post.event, Resume):
+            reason = self._casualties.parked[head.id]
+            fail(post, SessionParkedError(f"{reason}. `hermes resume {head.id}` gives it another chance"))
+            return
+        self._casualties.pardon(head.id)
+        self._activate(head, ACTOR_CRASHED)
+        if post.reply is not None:
+            post.reply.settle(head)
+
+    # ------------------------------------------------------------ beginnings
+
+    def _recover(self, heads: tuple[Session, ...]) -> None:
+        """Take up work that was open when the daemon stopped, a slice at a time."""
+        for head in heads[:RECOVER_AT_ONCE]:
+            if head.id not in self._live and head.id not in self._away:
+                self._activate(head, CRASHED)
+        if len(heads) > RECOVER_AT_ONCE:
+            self.tell_later(0.0, _FoundPending(heads=heads[RECOVER_AT_ONCE:]))
+
+    def _activate(self, head: Session, recover_reason: str) -> None:
+        self._live[head.id] = _Entry(
+            SessionActor.start(
+                self._services, head, recover_reason=recover_reason, name=head.id, owner=self.actor_ref
+            ),
+            self._clock(),
+        )
+
+    def _start_fresh(self, post: Post, parent: Session | None) -> None:
+        assert isinstance(post.event, Deliver)
+        now = self._clock()
+        opening = open_session(
+            fresh_id=self._identity.session(now),
+            address=post.address,
+            source=post.event.source,
+            parent=parent,
+            epoch=self._journal.epoch,
+            now=now,
+        )
+        session = opening.session.id
+        ref = SessionActor.start(
+            self._services,
+            opening.session,
+            unwritten=(opening.started,),
+            alongside=opening.alongside,
+            name=session,
+            owner=self.actor_ref,
+        )
+        self._live[session] = _Entry(ref, now)
+        if post.address.key is not None:
+            self._unborn[post.address.key] = session
+        self._hand_over(session, replace(post, notice=opening.notice))
+
+    # ------------------------------------------------------------ ends
+
+    def _on_died(self, died: ActorDied) -> None:
+        session = SessionId(died.name)
+        self._live.pop(session, None)
+        self._leaving.pop(session, None)
+        self._unborn = {key: unborn for key, unborn in self._unborn.items() if unborn != session}
+        mail = [*(post for post in died.unhandled if isinstance(post, Post)), *self._away.pop(session, ())]
+        for future in self._released.pop(session, ()):
+            future.settle(None)
+        if died.cause is None:
+            for post in mail:
+                self._dispatch(post)
+            return
+        self._on_crashed(session, died, mail)
+
+    def _on_crashed(self, session: SessionId, died: ActorDied, mail: list[Post]) -> None:
+        assert died.cause is not None
+        guilty = died.message if isinstance(died.message, Post) else None
+        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Deliver) else None
+        judgement = self._casualties.judge(session, killer, died.cause, self._clock())
+        if guilty is not None and killer is None:
+            fail(guilty, HermesError(f"session {session} crashed on this request: {died.cause!r}"))
+        elif guilty is not None and judgement.set_aside:
+            self._set_aside(session, guilty, died.cause)
+        elif guilty is not None:
+            mail.insert(0, guilty)
+        self._away[session] = mail
+        if isinstance(judgement.verdict, Park):
+            said = f"parked: {judgement.verdict.reason}"
+            self.tell_later(0.0, _BringBack(session=session))
+        else:
+            said = f"restart in {judgement.verdict.after_s:.2f} s"
+            self.tell_later(judgement.verdict.after_s, _BringBack(session=session))
+        log = logger.error if isinstance(judgement.verdict, Park) else logger.warning
+        log("session {} crashed ({!r}), {}", session, died.cause, said)
+        self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
+
+    def _bring_back(self, session: SessionId) -> None:
+        """The pause after a crash is over: bring the session back from disk, and its mail with it."""
+        mail = self._away.pop(session, [])
+        for post in mail:
+            self._dispatch(post)
+        if not mail and session not in self._casualties.parked:
+            self._journal.read(
+                lambda reader: [find_route(reader, Address(session=session, exact=True))],
+                lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
+            )
+
+    def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
+        """Keep a message that killed its session twice as a dead letter, instead of trying it again."""
+        assert isinstance(post.event, Deliver)
+        letter = dead_letter(session, post.event, cause, self._clock())
+        told = SetAsideError(
+            f"the message crashed session {session} twice and is kept as dead letter {letter.id}; "
+            f"`hermes dead-letters replay {letter.id}` tries it again"
+        )
+        logger.error("session {}: message {} crashed it twice and is set aside", session, letter.turn)
+        self._journal.commit((SetAside(letter=letter),), lambda error: fail(post, error or told))
+
+    def _on_returned(self, returned: Returned) -> None:
+        """A session gives a message back. One that has ended leaves memory first; then the message is routed anew."""
+        if returned.session in self._away:
+            self._away[returned.session].append(returned.post)
+        elif returned.moved and returned.session in self._live:
+            entry = self._live.pop(returned.session)
+            self._leaving[returned.session] = entry
+            self._away[returned.session] = [returned.post]
+            entry.ref.stop(block=False)
+        else:
+            self._dispatch(returned.post)
+
+    # ------------------------------------------------------------ leaving memory
+
+    def _sweep(self) -> None:
+        now = self._clock()
+        for session in self._may_leave(now):
+            entry = self._leaving[session] = self._live.pop(session)
+            self._away[session] = []
+            entry.ref.tell(Passivate())
+        self._casualties.forget_old(now)
+        forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
+        self._journal.commit((forget,), _log_error)
+        self.tell_later(SWEEP_EVERY_S, _Sweep())
+
+    def _may_leave(self, now: float) -> list[SessionId]:
+        """The least recently used: those idle for long enough, or more of them when memory is short."""
+        limit = self._settings.memory_limit_bytes
+        too_many = len(self._live) - self._settings.max_live
+        if limit and self._memory_bytes() > limit:
+            too_many = max(too_many, len(self._live) // 4)
+        oldest = islice(self._live.items(), LEAVE_AT_ONCE)
+        return [
+            session
+            for place, (session, entry) in enumerate(oldest)
+            if place < too_many or now - entry.touched >= self._settings.idle_after_s
+        ]
+
+    def _on_busy(self, session: SessionId) -> None:
+        entry = self._leaving.pop(session, None)
+        if entry is None:
+            return
+        entry.touched = self._clock()
+        self._live[session] = entry
+        for post in self._away.pop(session, ()):
+            self._hand_over(session, post)
+
+    def _release(self, session: SessionId, done: LoopFuture) -> None:
+        entry = self._live.get(session) or self._leaving.get(session)
+        if entry is None:
+            done.settle(None)
+            return
+        self._released.setdefault(session, []).append(done)
+        entry.ref.stop(block=False)
+
+    def _announce_stop(self, reason: str, done: LoopFuture) -> None:
+        """Have every session mark its work in flight; answer when the last one has it on disk."""
+        marks: list[LoopFuture] = []
+        for session in (*self._live, *self._leaving):
+            marks.append(LoopFuture())
+            address = Address(session=session, exact=True)
+            self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
+        done.settle(marks)
+
+    def on_stop(self) -> None:
+        for entry in (*self._live.values(), *self._leaving.values()):
+            entry.ref.stop(block=False)
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
+        exception_value: BaseException | None,  # noqa: ARG002
+        traceback: TracebackType | None,  # noqa: ARG002
+    ) -> None:
+        self.on_stop()
+
+
+def fail(post: Post, error: HermesError) -> None:
+    if post.reply is not None:
+        post.reply.settle(None, error)
+
+
+def _found_pending(routes: list[Route]) -> _FoundPending:
+    heads = (route.head for route in routes)
+    return _FoundPending(heads=tuple(head for head in heads if head is not None and is_pending(head)))
+
+
+def _log_error(error: HermesError | None) -> None:
+    if error is not None:
+        logger.warning("the directory's sweep could not write: {}", error)

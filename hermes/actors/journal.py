@@ -1,0 +1,216 @@
+"""The journal: the one writer, on a thread of its own, and what the event loop sees of it.
+
+Group commit: the writer takes everything that waits, stores it in one commit and answers all of it at once, so the
+price of a sync is shared by whoever came while the one before was under way. Every `then` is called exactly once, on
+the loop, whatever happens: a full disk refuses one batch, a failed disk everything from then on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, TypeVar
+
+import pykka
+from loguru import logger
+
+from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError
+from hermes.ports import Append, Engine, Reader, SetAside, Transaction
+from hermes.records import MessageReceived, TurnFinished
+from hermes.types import Epoch
+
+T = TypeVar("T")
+Then = Callable[[HermesError | None], None]
+Answers = deque[tuple[Then, HermesError | None]]
+
+BATCH_TRANSACTIONS: Final = 1024
+BATCH_BYTES: Final = 8 * 2**20
+READERS: Final = 2
+
+
+class _Waiting(NamedTuple):
+    transaction: Transaction
+    then: Then
+    size_bytes: int
+
+
+class Flush(NamedTuple):
+    """To the writer: something waits."""
+
+
+class Backlog:
+    """What waits for the writer: the loop adds, the writer takes."""
+
+    def __init__(self, *, batch_transactions: int = BATCH_TRANSACTIONS, batch_bytes: int = BATCH_BYTES) -> None:
+        self._items: deque[_Waiting] = deque()
+        self._announced = False
+        self._batch_transactions = batch_transactions
+        self._batch_bytes = batch_bytes
+
+    def add(self, item: _Waiting) -> bool:
+        """Whether the writer must be told."""
+        self._items.append(item)
+        told, self._announced = self._announced, True
+        return not told
+
+    def take(self) -> list[_Waiting]:
+        self._announced = False  # before the look: what comes after it is announced again
+        batch: list[_Waiting] = []
+        room = self._batch_bytes
+        while self._items and room > 0 and len(batch) < self._batch_transactions:
+            batch.append(self._items.popleft())
+            room -= batch[-1].size_bytes
+        return batch
+
+
+class JournalWriter(pykka.ThreadingActor):
+    """The only one that writes. After the disk has failed it touches it no more and refuses everything."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        backlog: Backlog,
+        answer: Callable[[Answers], None],
+        on_fatal: Callable[[StorageFailedError], None],
+    ) -> None:
+        super().__init__()
+        self._engine = engine
+        self._backlog = backlog
+        self._answer = answer
+        self._on_fatal = on_fatal
+        self._failure: StorageFailedError | None = None
+
+    def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - it says no more than that it is there
+        while batch := self._backlog.take():
+            failed_before = self._failure
+            outcomes = self._commit([item.transaction for item in batch])
+            self._answer(deque(zip([item.then for item in batch], outcomes, strict=True)))
+            if self._failure and not failed_before:
+                self._on_fatal(self._failure)
+
+    def _commit(self, batch: Sequence[Transaction]) -> Sequence[HermesError | None]:
+        if self._failure is None:
+            try:
+                return self._engine.commit(batch)
+            except StorageFailedError as error:
+                self._failure = error
+            except HermesError as error:  # a full disk: the next batch may fit
+                return [error] * len(batch)
+            except BaseException as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+                logger.opt(exception=error).error("the journal's writer failed")
+                self._failure = StorageFailedError(f"the writer failed unexpectedly ({type(error).__name__})")
+        return [self._failure] * len(batch)
+
+
+class ActorJournal:
+    """A Journal for the loop that it is made on."""
+
+    def __init__(
+        self, engine: Engine, *, on_fatal: Callable[[StorageFailedError], None], backlog: Backlog | None = None
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._engine = engine
+        self._backlog = backlog or Backlog()
+        self._waiting = 0
+        self._closing = False
+        self._reads: set[Future[None]] = set()
+        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
+        self._writer = JournalWriter.start(
+            engine,
+            self._backlog,
+            answer=lambda answers: self._soon(self._answer, answers),
+            on_fatal=lambda failure: self._soon(on_fatal, failure),
+        )
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._engine.epoch
+
+    @property
+    def waiting(self) -> int:
+        """Transactions that have no answer yet."""
+        return self._waiting
+
+    def commit(self, transaction: Transaction, then: Then) -> None:
+        if self._closing:
+            self._loop.call_soon(then, _stopping())
+            return
+        item = _Waiting(transaction, then, _size_bytes(transaction))
+        self._waiting += 1
+        if self._backlog.add(item):
+            self._writer.tell(Flush())
+
+    def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
+        if self._closing:
+            self._loop.call_soon(then, None, _stopping())
+            return
+        read = self._pool.submit(self._read, query, then)
+        self._reads.add(read)
+        read.add_done_callback(self._reads.discard)
+
+    async def fetch(self, query: Callable[[Reader], T]) -> T:
+        """A read to wait for."""
+        result: asyncio.Future[T] = self._loop.create_future()
+
+        def settle(value: T | None, error: HermesError | None) -> None:
+            if result.cancelled():
+                return
+            if error:
+                result.set_exception(error)
+            else:
+                result.set_result(value)  # type: ignore[arg-type]
+
+        self.read(query, settle)
+        return await result
+
+    async def close(self) -> None:
+        """Store what waits, answer everybody, end the threads. The engine stays open."""
+        self._closing = True
+        await asyncio.wrap_future(self._pool.submit(self._writer.stop))
+        await asyncio.gather(*(asyncio.wrap_future(read) for read in tuple(self._reads)))
+        self._pool.shutdown()  # nobody is inside any more, so this does not wait
+
+    def _answer(self, answers: Answers) -> None:
+        try:
+            while answers:
+                then, outcome = answers.popleft()
+                self._waiting -= 1
+                then(outcome)
+        finally:
+            if answers:  # one of them raised, which the loop reports; the others must hear all the same
+                self._loop.call_soon(self._answer, answers)
+
+    def _read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
+        try:
+            value = query(self._engine)
+        except HermesError as error:
+            self._soon(then, None, error)
+        except BaseException as error:  # noqa: BLE001 - whatever it was, nobody may wait for ever
+            logger.opt(exception=error).error("a read from the journal failed")
+            self._soon(then, None, StorageError(f"a read failed unexpectedly ({type(error).__name__})"))
+        else:
+            self._soon(then, value, None)
+
+    def _soon(self, callback: Callable[..., object], *arguments: Any) -> None:
+        self._loop.call_soon_threadsafe(callback, *arguments)
+
+
+def _stopping() -> StoppingError:
+    return StoppingError("the journal is closed: nothing more is read or written")
+
+
+def _size_bytes(transaction: Transaction) -> int:
+    """About how much there is to write: the messages, which are the only thing that can be large."""
+    size = 0
+    for operation in transaction:
+        if isinstance(operation, Append):
+            for record in operation.records:
+                if isinstance(record, MessageReceived):
+                    size += sum(map(len, record.messages))
+                elif isinstance(record, TurnFinished):
+                    size += len(record.message)
+        elif isinstance(operation, SetAside):
+            size += sum(map(len, operation.letter.messages))
+    return size

@@ -1,0 +1,62 @@
+"""Which session a message belongs to, as the store tells it. Runs where reads run, never on the loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.actors.session_state import replay
+from hermes.errors import BadRowError
+from hermes.ports import Reader
+from hermes.types import Phase, Session, SessionId, SessionKey
+
+CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """Who is meant: a session by its id (or any ancestor's), or whatever a key means now. Neither: a fresh one."""
+
+    session: SessionId | None = None
+    key: SessionKey | None = None
+    exact: bool = False  # that very session, not where its conversation went on
+
+
+NOWHERE = Address()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    head: Session | None = None  # the end of the lineage; None: nobody used that address yet
+    damaged: tuple[Session, ...] = ()  # rows that had to be rebuilt from the log on the way
+
+
+def find_route(reader: Reader, address: Address) -> Route:
+    session = address.session
+    if session is None and address.key is not None:
+        session = reader.bound(address.key)
+    damaged: list[Session] = []
+    head = _head(reader, session, damaged) if session is not None else None
+    while head is not None and not address.exact and head.phase in CLOSED_PHASES and head.successor is not None:
+        head = _head(reader, head.successor, damaged)
+    return Route(head=head, damaged=tuple(damaged))
+
+
+def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
+    """From the oldest ancestor to this session."""
+    lineage = [session.id]
+    parent = session.parent
+    while parent is not None and parent not in lineage:
+        lineage.append(parent)
+        head = _head(reader, parent, [])
+        parent = head.parent if head is not None else None
+    return tuple(reversed(lineage))
+
+
+def _head(reader: Reader, session: SessionId, damaged: list[Session]) -> Session | None:
+    try:
+        return reader.head(session)
+    except BadRowError:
+        rebuilt = replay(session, reader.salvage(session))
+        if rebuilt is not None:
+            damaged.append(rebuilt)
+        return rebuilt

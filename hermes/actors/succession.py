@@ -1,0 +1,55 @@
+"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hermes.actors.routing import Address
+from hermes.actors.session_state import begin, evolve, is_pending
+from hermes.ports import Append
+from hermes.records import Continued, SessionStarted
+from hermes.types import Epoch, Phase, Session, SessionId, SessionKey, Source
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    session: Session
+    started: SessionStarted
+    alongside: tuple[Append, ...]  # links the parent to it, in the transaction that first stores it
+    notice: str  # for the person who wrote
+
+
+def open_session(
+    *, fresh_id: SessionId, address: Address, source: Source, parent: Session | None, epoch: Epoch, now: float
+) -> Opening:
+    if parent is None:
+        session = address.session or fresh_id
+        key = address.key or SessionKey(f"agent:main:{source.platform}:dm:{session}")
+        started = SessionStarted(at=now, key=key, source=source, reason="first message")
+        return Opening(session=begin(session, started), started=started, alongside=(), notice="")
+    reason, notice = _why_fresh(parent)
+    started = SessionStarted(at=now, key=parent.key, source=source, reason=reason, parent=parent.id)
+    link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
+    return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
+
+
+def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
+    head = evolve(parent, continued)
+    return Append(
+        session=parent.id,
+        expected_seq=parent.next_seq,
+        epoch=epoch,
+        records=(continued,),
+        head=head,
+        pending=is_pending(head),
+    )
+
+
+def _why_fresh(parent: Session) -> tuple[str, str]:
+    """The reason that the journal keeps, and what the person is told."""
+    if parent.phase == Phase.SUSPENDED:
+        return f"{parent.id} is suspended", (
+            f"The earlier session {parent.id} is suspended: {parent.reason}. This is a fresh one; "
+            f"`hermes resume {parent.id}` brings the earlier one back."
+        )
+    return f"{parent.id} has ended", f"The earlier session {parent.id} ended ({parent.reason}). This is a fresh one."

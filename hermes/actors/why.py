@@ -1,0 +1,70 @@
+"""Why a session is as it is, in plain words. Pure: the words come from the state, the state from the journal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hermes.types import Phase, Session
+
+
+def explain(session: Session, now: float) -> str:
+    lines = [_phase(session, now)]
+    if session.parent is not None:
+        lines.append(f"It continues {session.parent}.")
+    if session.successor is not None:
+        lines.append(f"The conversation went on in {session.successor}.")
+    if session.queue:
+        lines.append(f"{_count(len(session.queue), 'message')} waiting for a turn.")
+    if session.interruptions:
+        lines.append(f"{_count(session.interruptions, 'interruption')} since the last finished turn.")
+    if session.last_failure is not None:
+        lines.append(f"The last turn failed ({session.last_failure.kind}): {session.last_failure.message}")
+    lines.append(
+        f"{_count(session.turns, 'turn')} finished, {_count(session.messages, 'message')}; "
+        f"a person last wrote {_ago(session.active_at, now)}."
+    )
+    return "\n".join(lines)
+
+
+def _phase(session: Session, now: float) -> str:
+    since = f"since {_clock(session.since)} ({_ago(session.since, now)})"
+    match session.phase:
+        case Phase.IDLE:
+            return f"Session {session.id} is idle {since}: {session.reason}. The next message starts a turn."
+        case Phase.RUNNING:
+            return f"Session {session.id} is running {since}: {_running(session)}."
+        case Phase.WAITING:
+            return f"Session {session.id} waits for an answer {since}: {session.reason}."
+        case Phase.RESUME_PENDING:
+            return f"Session {session.id} was interrupted {since}: {session.reason}. It continues under the same id."
+        case Phase.SUSPENDED:
+            return (
+                f"Session {session.id} is suspended {since}: {session.reason}. The next message gets a fresh "
+                f"session; `hermes resume {session.id}` brings this one back."
+            )
+        case Phase.ENDED:
+            return (
+                f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."
+            )
+
+
+def _running(session: Session) -> str:
+    turn = session.turn.id if session.turn is not None else "?"
+    stopping = f"; a stop was announced ({session.resume_reason})" if session.resume_reason else ""
+    return f"turn {turn}, {session.reason}{stopping}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _ago(at: float, now: float) -> str:
+    seconds = max(0, int(now - at))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"

@@ -1,0 +1,129 @@
+"""The admin socket: HTTP over a Unix socket in Hermes' home, for its owner and root.
+
+No key: the socket's mode keeps others out, and the kernel says who connects. An old socket is removed only when
+nobody answers on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import stat
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+from loguru import logger
+
+from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.openai_api.server import api_routes
+from hermes.adapters.openai_api.service import Service, application
+from hermes.errors import AlreadyRunningError, HomeError
+from hermes.ports import Clock, Hub, Operations, Sessions
+from hermes.types import TurnId
+
+_BACKLOG = 64
+_HEADER_TIMEOUT_S = 10
+_STALL_TIMEOUT_S = 30
+
+
+class OwnerOnly:
+    """Admits the daemon's own user and root."""
+
+    def __init__(self) -> None:
+        self._uids = {os.getuid(), 0}
+
+    def admit(self, transport: asyncio.Transport) -> str | None:
+        peer: socket.socket = transport.get_extra_info("socket")
+        size = struct.calcsize("3i")
+        pid, uid, _gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        if uid not in self._uids:
+            logger.warning("refused process {} of user {} on the admin socket", pid, uid)
+            return None
+        return str(pid)
+
+    def release(self, name: str) -> None:
+        """Whoever owns the daemon may come as often as they like."""
+
+
+class AdminServer:
+    def __init__(
+        self,
+        socket_path: Path,
+        *,
+        sessions: Sessions,
+        hub: Hub,
+        operations: Operations,
+        new_turn_id: Callable[[], TurnId],
+        clock: Clock,
+    ) -> None:
+        self._path = socket_path
+        self._sessions = sessions
+        self._hub = hub
+        self._operations = operations
+        self._new_turn_id = new_turn_id
+        self._clock = clock
+        self._lifetime: Lifetime | None = None
+        self._listener: Listener | None = None
+
+    async def start(self) -> None:
+        await self._remove_old_socket()
+        bound = await asyncio.to_thread(_bind, self._path)
+        self._lifetime = Lifetime()
+        service = Service(
+            sessions=self._sessions,
+            hub=self._hub,
+            operations=self._operations,
+            new_turn_id=self._new_turn_id,
+            clock=self._clock,
+            lifetime=self._lifetime,
+        )
+        self._listener = Listener(
+            application([*OperatorApi(service).routes(), *api_routes(service)]),
+            self._lifetime,
+            door=OwnerOnly(),
+            header_timeout_s=_HEADER_TIMEOUT_S,
+            stall_timeout_s=_STALL_TIMEOUT_S,
+        )
+        loop = asyncio.get_running_loop()
+        await self._listener.open(lambda factory: loop.create_unix_server(factory, sock=bound, backlog=_BACKLOG))
+
+    def close_intake(self) -> None:
+        if self._lifetime:
+            self._lifetime.close_intake()
+
+    async def stop(self, grace_s: float) -> None:
+        if self._listener:
+            await self._listener.stop(grace_s)
+            await asyncio.to_thread(self._path.unlink, missing_ok=True)
+            self._listener = None
+
+    async def _remove_old_socket(self) -> None:
+        try:
+            mode = (await asyncio.to_thread(self._path.lstat)).st_mode
+        except FileNotFoundError:
+            return
+        if not stat.S_ISSOCK(mode):
+            raise HomeError(f"{self._path} is in the way of the admin socket and is not a socket: move it away")
+        try:
+            _, writer = await asyncio.open_unix_connection(self._path)
+        except ConnectionRefusedError:
+            await asyncio.to_thread(self._path.unlink)
+            return
+        writer.close()
+        await writer.wait_closed()
+        raise AlreadyRunningError(f"another daemon answers on {self._path}")
+
+
+def _bind(path: Path) -> socket.socket:
+    """Nobody can connect before it listens, so the mode is right in time, without a change of the process's umask."""
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(str(path))
+        path.chmod(0o600)
+    except OSError as error:
+        bound.close()
+        raise HomeError(f"cannot make the admin socket {path}: {error}") from error
+    return bound

@@ -1,0 +1,69 @@
+"""Answers in OpenAI's shape. The field `hermes` is ours: whose answer it is, and what its reader should know."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hermes.adapters.presentation import JsonObject
+from hermes.events import TurnAnswered
+from hermes.ports import Receipt
+from hermes.types import Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    receipt: Receipt
+    created: int
+    model: str
+
+    def whole(self, answer: TurnAnswered) -> JsonObject:
+        message = {"role": "assistant", "content": answer.text, "refusal": None}
+        return {
+            **self._head("chat.completion"),
+            "choices": [
+                {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason},
+            ],
+            "usage": _usage(answer.usage),
+            "hermes": self._hermes(),
+        }
+
+    def first_chunk(self) -> JsonObject:
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def text_chunk(self, text: str) -> JsonObject:
+        return self._chunk({"content": text})
+
+    def finish_chunk(self, answer: TurnAnswered) -> JsonObject:
+        return {**self._chunk({}, answer.finish_reason), "hermes": self._hermes()}
+
+    def usage_chunk(self, answer: TurnAnswered) -> JsonObject:
+        return {**self._head("chat.completion.chunk"), "choices": [], "usage": _usage(answer.usage)}
+
+    def session_event(self, answer: TurnAnswered, *, include_usage: bool) -> JsonObject:
+        """Like one more finish chunk: client libraries take every event for a chunk and read its first choice."""
+        event = {**self.finish_chunk(answer), "session_id": self.receipt.session, "turn_id": self.receipt.turn}
+        if include_usage:  # they keep the usage of the last chunk
+            event["usage"] = _usage(answer.usage)
+        return event
+
+    def _chunk(self, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        return {**self._head("chat.completion.chunk"), "choices": [choice]}
+
+    def _head(self, kind: str) -> JsonObject:
+        return {"id": f"chatcmpl-{self.receipt.turn}", "object": kind, "created": self.created, "model": self.model}
+
+    def _hermes(self) -> JsonObject:
+        hermes: dict[str, Any] = {"session_id": self.receipt.session, "turn_id": self.receipt.turn}
+        if self.receipt.notice:
+            hermes["notice"] = self.receipt.notice
+        return hermes
+
+
+def _usage(usage: Usage) -> JsonObject:
+    return {
+        "prompt_tokens": usage.prompt_tokens,
+        "completion_tokens": usage.completion_tokens,
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }

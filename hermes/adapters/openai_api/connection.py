@@ -1,0 +1,173 @@
+"""One client's connection: what aiohttp leaves out about clients that are slow, too many, or gone.
+
+Rules: a request's head arrives within `header_timeout_s` of its first byte (of the connection, for the first one);
+a client that takes nothing for `stall_timeout_s` is dropped; a door decides at once who may come in; whoever works
+for a client can wait for `lost`. Timers are the loop's own: an idle connection costs one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.openai_api import problem
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
+KEEPALIVE_S = 75.0
+
+
+class Door(Protocol):
+    def admit(self, transport: asyncio.Transport) -> str | None:
+        """A name for whoever connects, or None: closed without a word."""
+
+    def release(self, name: str) -> None: ...
+
+
+class PeerLimit:
+    """So many connections in all, and so many from one address."""
+
+    def __init__(self, *, in_all: int, per_peer: int) -> None:
+        self._in_all = in_all
+        self._per_peer = per_peer
+        self._open: Counter[str] = Counter()
+        self._refusing = False
+
+    def admit(self, transport: asyncio.Transport) -> str | None:
+        address = transport.get_extra_info("peername")
+        peer = str(address[0]) if address else ""
+        refused = self._open.total() >= self._in_all or self._open[peer] >= self._per_peer
+        if refused and not self._refusing:  # once, not for each of a flood
+            logger.warning("too many connections: {} in all, {} from {}", self._open.total(), self._open[peer], peer)
+        self._refusing = refused
+        if refused:
+            return None
+        self._open[peer] += 1
+        return peer
+
+    def release(self, name: str) -> None:
+        self._open[name] -= 1
+        if not self._open[name]:
+            del self._open[name]
+
+
+class Connection(web.RequestHandler):
+    __slots__ = (
+        "_busy",
+        "_door",
+        "_head_timer",
+        "_header_timeout_s",
+        "_name",
+        "_stall_timeout_s",
+        "_stall_timer",
+        "_wire",
+        "lost",
+    )
+
+    def __init__(self, server: web.Server, *, door: Door, header_timeout_s: float, stall_timeout_s: float) -> None:
+        super().__init__(
+            server,
+            loop=asyncio.get_running_loop(),
+            keepalive_timeout=KEEPALIVE_S,
+            access_log=cast("Any", None),
+            auto_decompress=False,  # compressed bodies are refused, so nobody has to unpack a bomb to discard it
+        )
+        self.lost: asyncio.Future[None] = self._loop.create_future()
+        self._door = door
+        self._name: str | None = None
+        self._wire: asyncio.Transport | None = None
+        self._busy = False
+        self._header_timeout_s = header_timeout_s
+        self._stall_timeout_s = stall_timeout_s
+        self._head_timer: asyncio.TimerHandle | None = None
+        self._stall_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._wire = cast("asyncio.Transport", transport)
+        self._name = self._door.admit(self._wire)
+        if self._name is None:
+            self._wire.abort()
+            return
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        for timer in (self._head_timer, self._stall_timer):
+            if timer is not None:
+                timer.cancel()
+        if self._name is not None:
+            self._door.release(self._name)
+        self.lost.set_result(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if not self._busy and self._head_timer is None:
+            self._await_head()
+        super().data_received(data)
+
+    def request_began(self) -> None:
+        self._busy = True
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def request_ended(self) -> None:
+        self._busy = False
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stall_timer = self._loop.call_later(self._stall_timeout_s, self._drop, "takes nothing of its answer")
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """What never reached a handler, or failed behind them all. The base would show tracebacks in debug mode."""
+        if request.writer.output_size > 0:
+            raise ConnectionError("part of another answer was sent already")
+        if status == 400:
+            detail = (message or "").partition("\n")[0].rstrip(":")
+            said = problem.Problem(status=400, code="invalid_http", message=f"This is not an HTTP request: {detail}")
+        else:
+            said = problem.of_error(exc if isinstance(exc, Exception) else RuntimeError("no exception given"))
+        response = said.response()
+        response.force_close()
+        return response
+
+    def _await_head(self) -> None:
+        self._head_timer = self._loop.call_later(self._header_timeout_s, self._drop, "sends no whole request")
+
+    def _drop(self, why: str) -> None:
+        logger.info("dropped a client that {}", why)
+        if self._wire is not None:
+            self._wire.abort()
+
+
+def connection_of(request: web.BaseRequest) -> Connection:
+    connection = request.protocol
+    assert isinstance(connection, Connection)
+    return connection
+
+
+@web.middleware
+async def watch_heads(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """The outermost layer: the head is complete when this runs."""
+    connection = connection_of(request)
+    connection.request_began()
+    try:
+        return await handler(request)
+    finally:
+        connection.request_ended()

@@ -1,0 +1,39 @@
+"""Is it there, can it work, and what can it do: the routes that need no key."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from hermes.adapters.openai_api.openapi import document
+from hermes.adapters.openai_api.service import Service, json_response
+
+OPEN_PATHS = frozenset({"/health", "/health/ready", "/openapi.json"})
+
+
+class HealthApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/health", self.alive),
+            web.get("/health/ready", self.ready),
+            web.get("/openapi.json", self.openapi),
+        ]
+
+    async def alive(self, _request: web.Request) -> web.Response:
+        return json_response({"status": "ok", "version": self._version()})
+
+    async def ready(self, _request: web.Request) -> web.Response:
+        reason = self._service.operations.ready() if self._service.lifetime.intake_open else "the daemon is stopping"
+        if not reason:
+            return json_response({"status": "ready"})
+        response = json_response({"status": "not ready", "reason": reason}, status=503)
+        response.headers["Retry-After"] = "5"
+        return response
+
+    async def openapi(self, _request: web.Request) -> web.Response:
+        return json_response(document(self._version()))
+
+    def _version(self) -> str:
+        return str(self._service.operations.info().get("version", ""))

@@ -1,0 +1,37 @@
+"""GET /v1/models: the names under which a client can ask, all of them for the one agent that answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from aiohttp import web
+
+from hermes.adapters.openai_api.problem import Problem, ProblemError
+from hermes.adapters.openai_api.service import Service, json_response
+from hermes.adapters.presentation import JsonObject
+
+
+def check_model(name: str, known: Sequence[str]) -> None:
+    if name not in known:
+        message = f"There is no model {name[:80]!r}. There is: {', '.join(known)}."
+        raise ProblemError(Problem(status=404, code="model_not_found", message=message, param="model"))
+
+
+class ModelApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._created = int(service.clock())
+
+    def routes(self) -> list[web.RouteDef]:
+        return [web.get("/v1/models", self.all), web.get("/v1/models/{id:.+}", self.one)]
+
+    async def all(self, _request: web.Request) -> web.Response:
+        return json_response({"object": "list", "data": [self._model(name) for name in self._service.models()]})
+
+    async def one(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        check_model(name, self._service.models())
+        return json_response(self._model(name))
+
+    def _model(self, name: str) -> JsonObject:
+        return {"id": name, "object": "model", "created": self._created, "owned_by": "hermes"}

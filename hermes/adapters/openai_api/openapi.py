@@ -1,0 +1,235 @@
+"""The API described for machines, by hand: what is here is promised. A test compares it with the routes."""
+
+from __future__ import annotations
+
+from hermes.adapters.openai_api.body import MAX_DEPTH
+from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, ROLES
+from hermes.adapters.openai_api.parameter import (
+    CANCEL_HEADER,
+    IDEMPOTENCY_HEADER,
+    REPLAY_HEADER,
+    SESSION_HEADER,
+    SESSION_ID_PATTERN,
+    TURN_HEADER,
+)
+from hermes.adapters.openai_api.session_api import MAX_LISTED
+from hermes.adapters.openai_api.session_api import MAX_MESSAGES as MAX_PAGE
+from hermes.adapters.presentation import JsonObject
+
+_ID: JsonObject = {"type": "string", "pattern": f"^{SESSION_ID_PATTERN}$"}
+_TEXT: JsonObject = {"type": "string"}
+_FILLED: JsonObject = {"type": "string", "minLength": 1}
+_WHOLE: JsonObject = {"type": "integer"}
+_COUNT: JsonObject = {"type": "integer", "minimum": 0}
+_NUMBER: JsonObject = {"type": "number"}
+_BOOLEAN: JsonObject = {"type": "boolean"}
+
+
+def document(version: str) -> JsonObject:
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Hermes",
+            "version": version or "0",
+            "description": "Long-lived conversations over an OpenAI-compatible API. Tools run on the server.",
+            "license": {"name": "MIT", "identifier": "MIT"},
+        },
+        "security": [{"key": []}],
+        "paths": _paths(),
+        "components": {
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "schemas": _schemas(),
+        },
+    }
+
+
+# ---------------------------------------------------------------- paths
+
+
+def _paths() -> JsonObject:
+    session = [_parameter("id", "path", _ID)]
+    page = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": 100}
+    listed = {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": 50}
+    position = {"type": "integer", "minimum": -1, "maximum": 2**63 - 1}
+    return {
+        "/v1/chat/completions": {"post": _chat_operation()},
+        "/v1/models": {"get": _operation("The names that `model` can have", "ModelList")},
+        "/v1/models/{id}": {
+            "get": _operation("One of them", "Model", [_parameter("id", "path", _FILLED)]),
+        },
+        "/api/sessions": {
+            "get": _operation(
+                "Sessions, the last active first",
+                "SessionList",
+                [_parameter("limit", "query", listed), _parameter("after", "query", _ID)],
+            ),
+        },
+        "/api/sessions/{id}": {
+            "get": _operation("The live end of this id's lineage", "SessionView", session),
+            "delete": _operation("Forget a session and all that was said in it", "Deleted", session),
+        },
+        "/api/sessions/{id}/messages": {
+            "get": _operation(
+                "What was said: after a position, oldest first; without one, the last of it",
+                "Transcript",
+                [*session, _parameter("limit", "query", page), _parameter("after", "query", position)],
+            ),
+        },
+        "/health": {"get": _open("Whether the daemon is there", {"200": _answer("Health")})},
+        "/health/ready": {
+            "get": _open("Whether it can take work", {"200": _answer("Readiness"), "503": _answer("Readiness")}),
+        },
+        "/openapi.json": {
+            "get": _open(
+                "This document", {"200": {"description": "OpenAPI 3.1", "content": _json({"type": "object"})}}
+            ),
+        },
+    }
+
+
+def _chat_operation() -> JsonObject:
+    flag = {"type": "string", "enum": ["0", "1"]}
+    key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
+    operation = _operation(
+        "Say something and have it answered; with a session id, in the stored session and by the last message alone",
+        "Completion",
+        [
+            _parameter(SESSION_HEADER, "header", _ID),
+            _parameter(IDEMPOTENCY_HEADER, "header", key),
+            _parameter(CANCEL_HEADER, "header", flag),
+        ],
+    )
+    operation["requestBody"] = {
+        "required": True,
+        "description": f"UTF-8, at most {MAX_DEPTH} levels deep.",
+        "content": _json(_ref("ChatRequest")),
+    }
+    answer = operation["responses"]["200"]
+    answer["content"]["text/event-stream"] = {"schema": _TEXT}
+    answer["headers"] = {name: {"schema": _TEXT} for name in (SESSION_HEADER, TURN_HEADER, REPLAY_HEADER)}
+    return operation
+
+
+def _operation(summary: str, schema: str, parameters: list[JsonObject] | None = None) -> JsonObject:
+    responses = {"200": _answer(schema), "4XX": _answer("Error"), "5XX": _answer("Error")}
+    return {"summary": summary, "parameters": parameters or [], "responses": responses}
+
+
+def _open(summary: str, responses: JsonObject) -> JsonObject:
+    return {"summary": summary, "security": [], "responses": {**responses, "4XX": _answer("Error")}}
+
+
+def _parameter(name: str, place: str, schema: JsonObject) -> JsonObject:
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
+
+
+def _answer(schema: str) -> JsonObject:
+    return {"description": schema, "content": _json(_ref(schema))}
+
+
+def _json(schema: JsonObject) -> JsonObject:
+    return {"application/json": {"schema": schema}}
+
+
+def _ref(schema: str) -> JsonObject:
+    return {"$ref": f"#/components/schemas/{schema}"}
+
+
+# ---------------------------------------------------------------- schemas
+
+
+def _schemas() -> JsonObject:
+    return {**_request_schemas(), **_answer_schemas(), **_session_schemas()}
+
+
+def _request_schemas() -> JsonObject:
+    part = _object({"type": {"const": "text"}, "text": _TEXT})
+    content = {"oneOf": [_TEXT, {"type": "array", "items": part}]}
+    function = _object({"name": _FILLED, "arguments": _TEXT})
+    call = _object({"id": _FILLED, "type": {"const": "function"}, "function": function})
+    message = _object({"role": {"enum": list(ROLES)}}, content=content, name=_nullable(_FILLED))
+    message["properties"] |= {"tool_calls": {"type": "array", "items": call}, "tool_call_id": _FILLED}
+    tokens = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
+    penalty = {"type": "number", "minimum": -2, "maximum": 2}
+    options = {
+        "n": {"const": 1},
+        "stream": _BOOLEAN,
+        "stream_options": _object({}, include_usage=_BOOLEAN),
+        "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+        "top_p": {"type": "number", "minimum": 0, "maximum": 1},
+        "max_tokens": tokens,
+        "max_completion_tokens": tokens,
+        "presence_penalty": penalty,
+        "frequency_penalty": penalty,
+        "seed": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
+        "stop": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4}]},
+        "response_format": _object({"type": {"enum": ["text", "json_object", "json_schema"]}}),
+        "user": _TEXT,
+    }
+    messages = {"type": "array", "items": _ref("Message"), "minItems": 1, "maxItems": MAX_MESSAGES}
+    optional = {name: _nullable(schema) for name, schema in options.items()}
+    return {
+        "Message": message,
+        "ChatRequest": _object({"model": _FILLED, "messages": messages}, **optional),
+    }
+
+
+def _answer_schemas() -> JsonObject:
+    message = _object({"role": {"const": "assistant"}, "content": _TEXT, "refusal": {"type": "null"}})
+    choice = _object({"index": {"const": 0}, "message": message, "finish_reason": _TEXT})
+    tokens = _object({"prompt_tokens": _COUNT, "completion_tokens": _COUNT, "total_tokens": _COUNT})
+    hermes = _object({"session_id": _ID, "turn_id": _TEXT}, notice=_TEXT)
+    error = _object({"message": _TEXT, "type": _TEXT, "param": _nullable(_TEXT), "code": _nullable(_TEXT)})
+    return {
+        "Completion": _object(
+            {
+                "id": _TEXT,
+                "object": {"const": "chat.completion"},
+                "created": _WHOLE,
+                "model": _TEXT,
+                "choices": {"type": "array", "items": choice, "minItems": 1, "maxItems": 1},
+                "usage": tokens,
+                "hermes": hermes,
+            }
+        ),
+        "Model": _object({"id": _TEXT, "object": {"const": "model"}, "created": _WHOLE, "owned_by": _TEXT}),
+        "ModelList": _object({"object": {"const": "list"}, "data": {"type": "array", "items": _ref("Model")}}),
+        "Error": _object({"error": error}),
+        "Health": _object({"status": {"const": "ok"}, "version": _TEXT}),
+        "Readiness": _object({"status": {"enum": ["ready", "not ready"]}}, reason=_TEXT),
+    }
+
+
+def _session_schemas() -> JsonObject:
+    phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
+    failure = _object({"kind": _TEXT, "message": _TEXT, "retry_after_s": _nullable(_NUMBER)})
+    message = _object({"seq": _COUNT, "at": _NUMBER, "turn": _TEXT, "role": _TEXT, "content": _nullable(_TEXT)})
+    session = {
+        **dict.fromkeys(("id",), _ID),
+        **dict.fromkeys(("key", "reason", "platform"), _TEXT),
+        "phase": {"enum": phases},
+        **dict.fromkeys(("since", "created_at", "active_at"), _NUMBER),
+        **dict.fromkeys(("parent", "successor"), _nullable(_ID)),
+        "running_turn": _nullable(_TEXT),
+        **dict.fromkeys(("queued", "interruptions", "messages", "turns"), _COUNT),
+        "usage": _object({"prompt_tokens": _COUNT, "completion_tokens": _COUNT}),
+        "last_failure": _nullable(failure),
+    }
+    ids = {"type": "array", "items": _ID}
+    return {
+        "Session": _object(session),
+        "SessionList": _object({"sessions": {"type": "array", "items": _ref("Session")}}),
+        "SessionView": _object(
+            {"session": _ref("Session"), "why": _TEXT, "lineage": ids, "live": _BOOLEAN, "mailbox": _COUNT}
+        ),
+        "Deleted": _object({"id": _ID, "deleted": {"const": True}}),
+        "Transcript": _object({"session_id": _ID, "messages": {"type": "array", "items": message}}),
+    }
+
+
+def _object(required: JsonObject, **optional: JsonObject) -> JsonObject:
+    return {"type": "object", "properties": {**required, **optional}, "required": list(required)}
+
+
+def _nullable(schema: JsonObject) -> JsonObject:
+    return {"anyOf": [schema, {"type": "null"}]}

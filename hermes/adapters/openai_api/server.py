@@ -1,0 +1,132 @@
+"""The OpenAI-compatible API on a TCP port: settings, start, stop."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from aiohttp import web
+
+from hermes.adapters.openai_api.chat import Chat
+from hermes.adapters.openai_api.connection import PeerLimit
+from hermes.adapters.openai_api.guard import Guard
+from hermes.adapters.openai_api.health_api import HealthApi
+from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.openai_api.model_api import ModelApi
+from hermes.adapters.openai_api.service import Service, application
+from hermes.adapters.openai_api.session_api import SessionApi
+from hermes.errors import AlreadyRunningError, ConfigError
+from hermes.ports import Clock, Hub, Operations, Sessions
+from hermes.types import TurnId
+
+_BACKLOG = 512
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    host: str
+    port: int
+    key: str = field(repr=False)
+    cors_origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    max_body_bytes: int = 8 * 2**20
+    max_connections: int = 1024
+    max_connections_per_peer: int = 64
+    header_timeout_s: float = 10
+    body_timeout_s: float = 30
+    stall_timeout_s: float = 30
+    ping_s: float = 15
+    model_name: str = "hermes"
+
+
+def api_routes(service: Service) -> list[web.RouteDef]:
+    parts = (Chat(service), ModelApi(service), SessionApi(service), HealthApi(service))
+    return [route for part in parts for route in part.routes()]
+
+
+class ApiServer:
+    def __init__(
+        self,
+        settings: ApiSettings,
+        *,
+        sessions: Sessions,
+        hub: Hub,
+        operations: Operations,
+        new_turn_id: Callable[[], TurnId],
+        clock: Clock,
+    ) -> None:
+        self.address = ""  # known after the start
+        self._settings = settings
+        self._sessions = sessions
+        self._hub = hub
+        self._operations = operations
+        self._new_turn_id = new_turn_id
+        self._clock = clock
+        self._guard = Guard(
+            key=settings.key,
+            host=settings.host,
+            allowed_hosts=settings.allowed_hosts,
+            cors_origins=settings.cors_origins,
+        )
+        self._lifetime: Lifetime | None = None
+        self._listener: Listener | None = None
+
+    async def start(self) -> None:
+        settings = self._settings
+        self._lifetime = Lifetime()
+        app = application(api_routes(self._service(self._lifetime)), self._guard.check)
+        app.on_response_prepare.append(self._guard.add_cors_headers)
+        self._listener = Listener(
+            app,
+            self._lifetime,
+            door=PeerLimit(in_all=settings.max_connections, per_peer=settings.max_connections_per_peer),
+            header_timeout_s=settings.header_timeout_s,
+            stall_timeout_s=settings.stall_timeout_s,
+        )
+        loop = asyncio.get_running_loop()
+        try:
+            server = await self._listener.open(
+                lambda factory: loop.create_server(factory, settings.host, settings.port, backlog=_BACKLOG)
+            )
+        except OSError as error:
+            raise _not_listening(settings, error) from error
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        self.address = f"http://{host}:{server.sockets[0].getsockname()[1]}"
+
+    def close_intake(self) -> None:
+        """New turns get 503 from now on; answers that are on their way go on."""
+        if self._lifetime:
+            self._lifetime.close_intake()
+
+    async def stop(self, grace_s: float) -> None:
+        if self._listener:
+            await self._listener.stop(grace_s)
+
+    def set_cors_origins(self, origins: Iterable[str]) -> None:
+        self._guard.cors_origins = frozenset(origins)
+
+    def _service(self, lifetime: Lifetime) -> Service:
+        return Service(
+            sessions=self._sessions,
+            hub=self._hub,
+            operations=self._operations,
+            new_turn_id=self._new_turn_id,
+            clock=self._clock,
+            lifetime=lifetime,
+            model_name=self._settings.model_name,
+            max_body_bytes=self._settings.max_body_bytes,
+            body_timeout_s=self._settings.body_timeout_s,
+            ping_s=self._settings.ping_s,
+        )
+
+
+def _not_listening(settings: ApiSettings, error: OSError) -> Exception:
+    if error.errno == errno.EADDRINUSE:
+        return AlreadyRunningError(
+            f"port {settings.port} on {settings.host} is taken by another program: stop it, or set api.port"
+        )
+    reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
+    return ConfigError(f"cannot listen on {settings.host} port {settings.port} (api.host, api.port): {reason}")

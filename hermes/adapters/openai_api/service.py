@@ -1,0 +1,100 @@
+"""What every handler of both HTTP surfaces works with, and the layers each request goes through.
+
+The API and the admin socket mount the same handlers; who may reach them is decided in front of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from hermes.adapters import presentation
+from hermes.adapters.openai_api import body, problem
+from hermes.adapters.openai_api.connection import connection_of, watch_heads
+from hermes.adapters.openai_api.event_stream import STREAM
+from hermes.adapters.openai_api.listener import Lifetime
+from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
+from hermes.ports import Clock, Hub, Operations, Receipt, Sessions
+from hermes.types import SessionId, TurnId
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler, Middleware
+
+RECEIPT = web.RequestKey("receipt", Receipt)
+SESSION = web.RequestKey("session", str)
+
+_SAFETY_HEADERS = {
+    "Server": "hermes",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    sessions: Sessions
+    hub: Hub
+    operations: Operations
+    new_turn_id: Callable[[], TurnId]
+    clock: Clock
+    lifetime: Lifetime
+    model_name: str = "hermes"
+    max_body_bytes: int = 8 * 2**20
+    body_timeout_s: float = 30
+    ping_s: float = 15
+
+    async def read_json(self, request: web.Request) -> Any:
+        return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
+    def models(self) -> list[str]:
+        """Our own name first, then the real model's."""
+        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.info().get("model")))))
+
+
+def json_response(value: Any, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=presentation.encode(value), content_type="application/json")
+
+
+def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Application:
+    app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
+    app.add_routes(routes)
+    app.on_response_prepare.append(_add_headers)
+    return app
+
+
+@web.middleware
+async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Exception as error:  # the outermost edge: every error becomes an answer, none is lost
+        if isinstance(error, ConnectionError) and connection_of(request).lost.done():
+            raise  # nobody is there to be told
+        found = problem.of_error(error)
+        if STREAM not in request:
+            return found.response()
+        await request[STREAM].fail(found)
+        return request[STREAM].response
+
+
+def remember_session(request: web.Request, session: SessionId) -> SessionId:
+    """The effective id, for the response's header, whatever the response will be."""
+    request[SESSION] = session
+    return session
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_SAFETY_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    if session := request.get(SESSION):
+        response.headers[SESSION_HEADER] = session
+    if receipt := request.get(RECEIPT):
+        response.headers[TURN_HEADER] = receipt.turn
+        if receipt.duplicate:
+            response.headers[REPLAY_HEADER] = "true"
+        if response.status >= 400:  # client libraries repeat by themselves, and this message is stored
+            response.headers["X-Should-Retry"] = "false"

@@ -1,0 +1,91 @@
+"""What sessions, events and figures look like from outside: JSON-able values, the same on every HTTP surface.
+
+Times are seconds since the epoch. Nothing here decides anything; a name that is public stays public.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hermes.events import Event
+    from hermes.ports import SessionView, StoredMessage
+    from hermes.types import DeadLetter, Session
+
+JsonObject = dict[str, Any]
+
+
+def encode(value: Any) -> bytes:
+    """Compact UTF-8. Half a surrogate pair, which a model can produce, becomes `?` instead of an error."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+
+
+def session(session: Session) -> JsonObject:
+    return {
+        "id": session.id,
+        "key": session.key,
+        "phase": session.phase.value,
+        "reason": session.reason,
+        "since": session.since,
+        "created_at": session.created_at,
+        "active_at": session.active_at,
+        "platform": session.platform,
+        "parent": session.parent,
+        "successor": session.successor,
+        "running_turn": session.turn.id if session.turn else None,
+        "queued": len(session.queue),
+        "interruptions": session.interruptions,
+        "messages": session.messages,
+        "turns": session.turns,
+        "usage": plain(session.usage),
+        "last_failure": plain(session.last_failure) if session.last_failure else None,
+    }
+
+
+def view(view: SessionView) -> JsonObject:
+    return {
+        "session": session(view.session),
+        "why": view.why,
+        "lineage": list(view.lineage),
+        "live": view.live,
+        "mailbox": view.mailbox,
+    }
+
+
+def transcript(messages: Sequence[StoredMessage]) -> list[JsonObject]:
+    return [_message(stored) for stored in messages]
+
+
+def _message(stored: StoredMessage) -> JsonObject:
+    message = json.loads(stored.message)
+    return {
+        "seq": stored.seq,
+        "at": stored.at,
+        "turn": stored.turn,
+        "role": message.get("role"),
+        "content": message.get("content"),
+    }
+
+
+def dead_letter(letter: DeadLetter) -> JsonObject:
+    """Without what it says: a listing is not the place for a person's text."""
+    return {
+        "id": letter.id,
+        "session": letter.session,
+        "turn": letter.turn,
+        "problem": letter.problem,
+        "at": letter.at,
+    }
+
+
+def event_name(event: Event) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+
+
+def plain(value: Any) -> JsonObject:
+    """A value object's own fields, by their own names."""
+    return dataclasses.asdict(value)

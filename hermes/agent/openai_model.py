@@ -1,0 +1,75 @@
+"""Any OpenAI-compatible endpoint.
+
+The typed call of the `openai` package walks every message. Here the body is joined from messages that are encoded
+already, so that the cost of a turn is that of copying them. There are no retries at this level: whether another try
+makes sense is the turn's decision.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from hermes.agent.completion import Completion, request_body
+from hermes.ports import ModelChunk, ModelRequest, ModelText
+
+if TYPE_CHECKING:
+    from hermes.agent.openai_client import Endpoint
+
+OPENAI_URL = "https://api.openai.com/v1"
+CONNECT_TIMEOUT_S = 10.0
+IDLE_TIMEOUT_S = 60.0  # without a byte
+
+
+class OpenAIModel:
+    def __init__(
+        self,
+        *,
+        base_url: str,
+        name: str,
+        api_key: str | None,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        idle_timeout_s: float = IDLE_TIMEOUT_S,
+    ) -> None:
+        self.name = name
+        self._base_url = base_url or OPENAI_URL
+        self._key = api_key or ""
+        self._connect_timeout_s = connect_timeout_s
+        self._idle_timeout_s = idle_timeout_s
+        self._model_setting = b'"model":' + json.dumps(name).encode()
+        self._endpoint: Endpoint | None = None
+        self._opening = asyncio.Lock()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        endpoint = await self._opened()
+        completion = Completion(model=self.name, secret=self._key)
+        async with aclosing(endpoint.events(request_body(request, self._model_setting), completion)) as events:
+            async for data in events:
+                if text := completion.add(data):
+                    yield ModelText(text=text)
+        yield completion.done()
+
+    async def close(self) -> None:
+        endpoint, self._endpoint = self._endpoint, None
+        if endpoint is not None:
+            await endpoint.close()
+
+    async def _opened(self) -> Endpoint:
+        async with self._opening:
+            if self._endpoint is None:
+                self._endpoint = await asyncio.to_thread(self._open)
+            return self._endpoint
+
+    def _open(self) -> Endpoint:
+        """In a worker thread: the import takes a second, and making the client reads certificates from disk."""
+        endpoint: Endpoint = import_module("hermes.agent.openai_client").Endpoint(
+            base_url=self._base_url,
+            key=self._key,
+            connect_timeout_s=self._connect_timeout_s,
+            idle_timeout_s=self._idle_timeout_s,
+        )
+        return endpoint

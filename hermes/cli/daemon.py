@@ -1,0 +1,35 @@
+"""`hermes daemon`: run in the foreground until told to stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Commands
+
+
+def add_commands(commands: Commands) -> None:
+    parser = commands.add(
+        "daemon",
+        _run,
+        "Run the daemon in the foreground until SIGTERM, Ctrl-C or `hermes stop`.",
+        examples="  hermes daemon\n  HERMES_HOME=/srv/hermes HERMES_API_PORT=9000 hermes daemon --log-level DEBUG",
+    )
+    levels = ("DEBUG", "INFO", "WARNING", "ERROR")
+    parser.add_argument("--log-level", type=str.upper, choices=levels, metavar="LEVEL", help=", ".join(levels))
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config import load_config
+    from hermes.home import Home
+
+    if args.log_level:  # like the variable, so that a reload does not forget it
+        environ = {**environ, "HERMES_LOG_LEVEL": args.log_level}
+    home = Home.from_environ(environ)
+    config = load_config(home, environ)
+    from hermes.daemon import run  # after the checks: a bad configuration is told at once
+
+    return run(home, config, environ=environ)

@@ -1,0 +1,106 @@
+"""The command line's entrance: what can be typed, and how errors look.
+
+Every error on purpose is a plain line and its own exit code. A command's imports happen when it runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from hermes import __version__
+from hermes.cli import chat, config, control, daemon, inspect, storage
+from hermes.cli.parser import Commands, Parser
+from hermes.errors import HermesError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Run
+
+_INTERRUPTED = 130  # as a shell reports a process ended by SIGINT, and the next one by SIGPIPE
+_BROKEN_PIPE = 141
+
+
+def main(argv: list[str] | None = None) -> int:
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # no text may fail because a terminal cannot show it
+            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
+    try:
+        args = _build_parser().parse_args(argv)
+        code: int = args.run(args, os.environ)
+        sys.stdout.flush()
+    except SystemExit as request:  # of the argument parser
+        return request.code if isinstance(request.code, int) else 0
+    except HermesError as error:
+        print(f"hermes: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return _INTERRUPTED
+    except BrokenPipeError:
+        _forget_stdout()
+        return _BROKEN_PIPE
+    except OSError as error:
+        _forget_stdout()
+        print(f"hermes: {error}", file=sys.stderr)
+        return 1
+    return code
+
+
+def _forget_stdout() -> None:
+    """The interpreter writes what is left when it ends, and would complain about the same again."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _build_parser() -> Parser:
+    parser = Parser(
+        prog="hermes",
+        description="Hermes keeps long-lived conversations with AI agents alive.",
+        epilog=(
+            "examples:\n"
+            "  hermes daemon                       start it, in the foreground\n"
+            "  hermes chat                         talk to it\n"
+            "  hermes ps --sessions                see what it holds\n"
+            "  hermes why SESSION                  have a session's state explained\n"
+            "  hermes storage backup /backups/now  copy everything while it works\n\n"
+            "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory."
+        ),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"hermes {__version__}")
+    parser.set_defaults(run=_print_help(parser), json=False)
+    commands = Commands(parser, required=False)
+    for group in (daemon, chat, inspect, control, storage, config):
+        group.add_commands(commands)
+    completion = commands.add(
+        "completion",
+        lambda args, _: _print_completion(parser, args.shell),
+        "Print a completion script for your shell.",
+        examples='  eval "$(hermes completion bash)"\n  hermes completion fish | source',
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+    return parser
+
+
+def _print_help(parser: Parser) -> Run:
+    def run(_args: argparse.Namespace, _environ: Mapping[str, str]) -> int:
+        parser.print_help()
+        return 0
+
+    return run
+
+
+def _print_completion(parser: Parser, shell: str) -> int:
+    import shtab
+
+    print(shtab.complete(parser, shell))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

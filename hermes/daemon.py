@@ -1,0 +1,350 @@
+"""The composition root: `running` starts everything in order and stops it in reverse; `run` is the process around it.
+
+This is the only place that knows every part. It decides nothing about conversations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shlex
+import threading
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+from pykka import ActorDeadError, ActorRef
+
+from hermes import __version__
+from hermes.actors.directory import SessionDirectory
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
+from hermes.actors.front_desk import FrontDesk
+from hermes.actors.hub import EventHub
+from hermes.actors.journal import ActorJournal
+from hermes.actors.loop import live_actors
+from hermes.agent.models import make_model
+from hermes.agent.turn import TurnRunner
+from hermes.config import load_config
+from hermes.errors import ConfigError
+from hermes.events import ActorFailed
+from hermes.home import Home, lock, prepare
+from hermes.log import configure_logging, redact
+from hermes.notify import Notifier
+from hermes.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.ports import Identity, Model
+from hermes.secret import api_key_path, ensure_api_key
+from hermes.settings import Config
+from hermes.signals import handle_signals
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.verify import verify
+from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.types import SessionId, TurnId
+
+if TYPE_CHECKING:
+    from hermes.adapters.openai_api.server import ApiServer
+
+EXIT_TRY_AGAIN = 75
+EXIT_STORAGE = 74
+_POLL_S = 0.01
+
+
+def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
+    """The daemon in the foreground, until a signal or an operator ends it. Returns the exit code."""
+    return asyncio.run(_serve(home, config, environ))
+
+
+async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
+    async with running(home, config, environ) as daemon:
+        with handle_signals(daemon.stop.request, daemon.reload):
+            print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
+            request = await daemon.stop.requested()
+            _leave_by_force_after(daemon.config.shutdown.timeout_s)
+            await daemon.drain(request)
+    logger.info("stopped")
+    return request.exit_code
+
+
+@asynccontextmanager
+async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
+    """A daemon inside another program: no signals, no API port; ready on entry."""
+    async with running(home, config, environ, api=False) as daemon:
+        yield
+        await daemon.drain(StopRequest(reason="the program around it ends"))
+
+
+@asynccontextmanager
+async def running(
+    home: Home, config: Config, environ: Mapping[str, str], *, api: bool = True
+) -> AsyncIterator[Daemon]:
+    """Start in order; on the way out stop in reverse, then complain about anything left."""
+    async with AsyncExitStack() as stack:
+        prepare(home)
+        stack.enter_context(lock(home))
+        configure_logging(config.log, home)
+        key = ensure_api_key(home, config, environ)
+        redact(key)
+        stop = StopSwitch()
+        facts: dict[str, Any] = {"home": str(home.data_dir), "api_key_file": str(api_key_path(home, config))}
+
+        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
+        engine = await asyncio.to_thread(
+            LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20
+        )
+        stack.callback(engine.close)
+        journal = ActorJournal(engine, on_fatal=lambda error: stop.request(f"storage failed: {error}", EXIT_STORAGE))
+        stack.push_async_callback(journal.close)
+
+        hub = EventHub()
+        model = _model_for(config, environ)
+        facts["model"] = model.name
+        turns = TurnRunner(
+            model=model, hub=hub, max_concurrent=config.turns.max_concurrent, random=secrets.SystemRandom().random
+        )
+        stack.push_async_callback(turns.close)
+
+        children = Children()
+        operations = DaemonOperations(
+            engine=engine,
+            journal=journal,
+            children=children,
+            verify=partial(verify, home.store_dir),
+            notifier=Notifier.from_environ(environ),
+            stop=stop,
+            facts=facts,
+            clock=time.time,
+        )
+        directory = partial(
+            SessionDirectory.start,
+            settings=_directory_settings(config),
+            journal=journal,
+            turns=turns,
+            hub=hub,
+            clock=time.time,
+            identity=Identity(session=_new_session_id, turn=_new_turn_id),
+            restart_policy=RestartIntensity(),
+            memory_bytes=lambda: operations.memory_bytes,
+            name="directory",
+        )
+        root = RootActor.start(
+            (ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),),
+            children=children,
+            policy=RestartIntensity(),
+            clock=time.time,
+            report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
+            name="root",
+        )
+        stack.push_async_callback(_stop_actors, root)
+
+        desk = FrontDesk(
+            directory=lambda: children["directory"],
+            journal=journal,
+            clock=time.time,
+            max_waiting=config.sessions.max_waiting,
+        )
+        servers = await importing
+        ports = {
+            "sessions": desk,
+            "hub": hub,
+            "operations": operations,
+            "new_turn_id": _new_turn_id,
+            "clock": time.time,
+        }
+        admin = servers.AdminServer(home.socket, **ports)
+        await admin.start()
+        stack.push_async_callback(admin.stop, 1.0)
+        api_server = None
+        if api and config.api.enabled:
+            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            await api_server.start()
+            stack.push_async_callback(api_server.stop, 1.0)
+            facts["address"] = api_server.address
+
+        operations.set_ready()
+        pulse = asyncio.create_task(operations.pulse(desk.round_trip), name="pulse")
+        stack.push_async_callback(_end, pulse)
+        yield Daemon(
+            home=home,
+            config=config,
+            environ=environ,
+            operations=operations,
+            desk=desk,
+            turns=turns,
+            children=children,
+            api=api_server,
+            stop=stop,
+            facts=facts,
+        )
+    left = [str(actor) for actor in live_actors()]
+    if left:
+        logger.error("still there after the stop: {}", ", ".join(left[:10]))
+
+
+@dataclass(slots=True, kw_only=True)
+class Daemon:
+    """The running parts that a stop and a reload need."""
+
+    home: Home
+    config: Config
+    environ: Mapping[str, str]
+    operations: DaemonOperations
+    desk: FrontDesk
+    turns: TurnRunner
+    children: Children
+    api: ApiServer | None
+    stop: StopSwitch
+    facts: dict[str, Any]
+
+    async def drain(self, request: StopRequest) -> None:
+        """Take no more work, mark what is in flight, then give it a while to finish."""
+        self.operations.set_stopping(f"stopping: {request.reason}")
+        self.desk.close("the daemon is stopping")
+        if self.api is not None:
+            self.api.close_intake()
+        if request.exit_code == EXIT_STORAGE:
+            return
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self.config.shutdown.drain_s
+        with suppress(ActorDeadError, TimeoutError):  # recovery finds the same work without the marks
+            async with asyncio.timeout_at(deadline):
+                marks = await self.children["directory"].ask(AnnounceStopToAll(reason=request.reason), block=False)
+                for mark in marks:
+                    await mark
+        while self.turns.active and loop.time() < deadline:
+            await asyncio.sleep(_POLL_S)
+        if self.turns.active:
+            logger.warning("{} turns did not finish in time; they continue after the next start", self.turns.active)
+
+    def reload(self) -> None:
+        """Read the configuration again and apply what can change while the daemon runs."""
+        try:
+            new = load_config(self.home, self.environ)
+            model = _model_for(new, self.environ)
+        except ConfigError as error:
+            logger.error("the configuration was not reloaded, the old one stays: {}", error)
+            return
+        applied, later = Config.reloadable_changes(self.config, new)
+        if any(name.startswith("model.") for name in applied):
+            self.turns.set_model(model)
+            self.facts["model"] = model.name
+        if "log.level" in applied:
+            configure_logging(new.log, self.home)
+        if self.api is not None:
+            self.api.set_cors_origins(new.api.cors_origins)
+        self.desk.max_waiting = new.sessions.max_waiting
+        self.children["directory"].tell(Configure(settings=_directory_settings(new)))
+        self.config = new
+        logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
+        if later:
+            logger.warning("these settings need a restart: {}", ", ".join(later))
+
+
+# ---------------------------------------------------------------- from settings to parts
+
+
+def _import_servers() -> SimpleNamespace:
+    """aiohttp takes longer to import than everything else together."""
+    from hermes.adapters.admin.server import AdminServer  # noqa: PLC0415
+    from hermes.adapters.openai_api.server import ApiServer, ApiSettings  # noqa: PLC0415
+
+    return SimpleNamespace(AdminServer=AdminServer, ApiServer=ApiServer, ApiSettings=ApiSettings)
+
+
+def _model_for(config: Config, environ: Mapping[str, str]) -> Model:
+    key = config.model.api_key(environ) if config.model.provider == "openai" else None
+    if key is not None:
+        redact(key)
+    return make_model(
+        provider=config.model.provider,
+        base_url=config.model.base_url,
+        name=config.model.name,
+        api_key=key.reveal() if key is not None else None,
+        context_window=config.model.context_window,
+        connect_timeout_s=config.model.connect_timeout_s,
+        idle_timeout_s=config.model.idle_timeout_s,
+    )
+
+
+def _directory_settings(config: Config) -> DirectorySettings:
+    return DirectorySettings(
+        idle_after_s=config.sessions.idle_after_s,
+        max_live=config.sessions.max_live,
+        max_queue=config.sessions.max_queue,
+        memory_limit_bytes=config.sessions.memory_limit_mb << 20,
+        seen_for_s=config.storage.inbox_days * 86400.0,
+    )
+
+
+def _api_settings(settings: Any, config: Config, key: str) -> Any:
+    return settings(
+        host=config.api.host,
+        port=config.api.port,
+        key=key,
+        cors_origins=config.api.cors_origins,
+        allowed_hosts=config.api.allowed_hosts,
+        max_body_bytes=config.api.max_body_bytes,
+        max_connections=config.api.max_connections,
+        max_connections_per_peer=config.api.max_connections_per_peer,
+        header_timeout_s=config.api.header_timeout_s,
+        body_timeout_s=config.api.body_timeout_s,
+    )
+
+
+def _new_session_id(now: float) -> SessionId:
+    return SessionId(f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}")
+
+
+def _new_turn_id() -> TurnId:
+    return TurnId(secrets.token_hex(12))
+
+
+# ---------------------------------------------------------------- on the way out
+
+
+async def _stop_actors(root: ActorRef[RootActor]) -> None:
+    with suppress(ActorDeadError):
+        await root.ask(StopChildren(), block=False)
+        await root.stop(block=False)
+    deadline = asyncio.get_running_loop().time() + 2.0
+    while live_actors() and asyncio.get_running_loop().time() < deadline:
+        await asyncio.sleep(_POLL_S)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
+
+
+def _leave_by_force_after(timeout_s: float) -> None:
+    """A stop that hangs ends all the same: everything acknowledged is on disk, and the next start takes it up."""
+
+    def leave() -> None:
+        logger.error("the stop took longer than {} s; leaving by force", timeout_s)
+        os._exit(EXIT_TRY_AGAIN)
+
+    timer = threading.Timer(timeout_s, leave)
+    timer.daemon = True
+    timer.start()
+
+
+def _greeting(daemon: Daemon) -> str:
+    facts = daemon.facts
+    if "address" not in facts:
+        return f"Hermes {__version__} is ready on {daemon.home.socket} (the API is off)"
+    key = shlex.quote(facts["api_key_file"])
+    prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
+    return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]})
+  API key  {facts["api_key_file"]}
+  Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer $(cat {key})" \\
+             -H 'Content-Type: application/json' \\
+             -d '{{"model": "hermes", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+  Look in  {prefix}hermes ps
+  Stop     Ctrl-C, or {prefix}hermes stop"""

@@ -1,0 +1,167 @@
+"""What an operator can ask of the daemon as a whole, and the pulse that proves it is alive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from hermes import __version__
+from hermes.actors.journal import ActorJournal
+from hermes.actors.loop import live_actors
+from hermes.errors import HermesError
+from hermes.notify import Notifier
+from hermes.ports import ActorView, Clock, Engine, StoreStats
+from hermes.supervision.root import Children
+
+PULSE_S = 2.0
+STUCK_S = 20.0  # a pulse that takes longer means that the store or the directory hangs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    reason: str
+    exit_code: int = 0
+
+
+class StopSwitch:
+    """The one way down: whoever asks first says why and with which exit code."""
+
+    def __init__(self) -> None:
+        self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
+
+    def request(self, reason: str, exit_code: int = 0) -> None:
+        if not self._request.done():
+            logger.info("stopping: {}", reason)
+            self._request.set_result(StopRequest(reason=reason, exit_code=exit_code))
+
+    async def requested(self) -> StopRequest:
+        return await asyncio.shield(self._request)
+
+    def __bool__(self) -> bool:
+        return self._request.done()
+
+
+class DaemonOperations:
+    """Implements ports.Operations."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        journal: ActorJournal,
+        children: Children,
+        verify: Callable[[], list[str]],
+        notifier: Notifier,
+        stop: StopSwitch,
+        facts: Mapping[str, Any],
+        clock: Clock,
+    ) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._children = children
+        self._verify = verify
+        self._notifier = notifier
+        self._stop = stop
+        self._facts = facts
+        self._clock = clock
+        self._started_at = clock()
+        self._not_ready = "starting"
+        self.memory_bytes = 0
+
+    # ------------------------------------------------------------ for the admin socket and the API
+
+    def actors(self) -> list[ActorView]:
+        parked = [
+            ActorView(
+                kind="parked",
+                name=name,
+                state="parked",
+                mailbox=0,
+                oldest_s=0.0,
+                handled=0,
+                slowest_s=0.0,
+                age_s=0.0,
+                last_error=reason,
+            )
+            for name, reason in self._children.parked.items()
+        ]
+        return [*(actor.statistics() for actor in live_actors()), *parked]
+
+    async def store_stats(self) -> StoreStats:
+        return await self._journal.fetch(lambda reader: reader.stats())
+
+    async def backup(self, target: Path) -> None:
+        await asyncio.to_thread(self._engine.backup, target)
+        logger.info("the store was backed up")
+
+    async def verify(self) -> list[str]:
+        return await asyncio.to_thread(self._verify)
+
+    def ready(self) -> str:
+        return self._not_ready
+
+    def info(self) -> Mapping[str, Any]:
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "uptime_s": round(self._clock() - self._started_at, 1),
+            "ready": not self._not_ready,
+            "reason": self._not_ready,
+            "waiting_writes": self._journal.waiting,
+            "memory_bytes": self.memory_bytes,
+            **self._facts,
+        }
+
+    def request_stop(self, reason: str) -> None:
+        self._stop.request(reason)
+
+    # ------------------------------------------------------------ for the composition root
+
+    def set_ready(self) -> None:
+        self._not_ready = ""
+        self._notifier.ready()
+
+    def set_stopping(self, reason: str) -> None:
+        self._not_ready = reason
+        self._notifier.stopping()
+
+    async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
+        """Until cancelled: a real round trip through the store and the directory, and only then the watchdog is fed."""
+        loop = asyncio.get_running_loop()
+        interval_s = min(PULSE_S, (self._notifier.watchdog_interval_s or 2 * PULSE_S) / 2)
+        while True:
+            began = loop.time()
+            try:
+                self.memory_bytes = await asyncio.to_thread(resident_bytes)
+                async with asyncio.timeout(STUCK_S):
+                    problem = await round_trip()
+                self._set_health(problem)
+                self._notifier.watchdog()
+            except (HermesError, TimeoutError) as error:
+                self._set_health(f"the store or the directory does not answer: {error!r}")
+            await asyncio.sleep(max(0.0, interval_s - (loop.time() - began)))
+
+    def _set_health(self, problem: str) -> None:
+        if self._stop or problem == self._not_ready:
+            return
+        if problem:
+            logger.error("not ready: {}", problem)
+        else:
+            logger.info("ready again")
+        self._not_ready = problem
+
+
+def resident_bytes() -> int:
+    try:
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+    except FileNotFoundError:  # not Linux: the peak is the best that the standard library knows
+        import resource  # noqa: PLC0415 - not everywhere
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,112 @@
+"""Secrets: text that does not show itself, and the API key that the daemon makes on its first start.
+
+A secret comes from the environment or from a file, never from the configuration itself. No message of an error
+here holds any part of one, and only `Secret.reveal` gives it out.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.config import Config
+    from hermes.home import Home
+
+_API_KEY_LEAST = 16  # characters
+_FILE_MOST = 65_536  # bytes; no key is near that, so a bigger file is the wrong one
+
+
+class Secret:
+    """Text that must not reach a log, a traceback or a screen by accident."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: str) -> None:
+        self._value = value
+
+    def reveal(self) -> str:
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(***)"
+
+
+def read_secret_file(path: Path, setting: str) -> Secret:
+    """The one line that the file holds; `setting` is who asks, for the errors."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(_FILE_MOST + 1)
+    except FileNotFoundError:
+        raise ConfigError(f"{setting}: there is no file {path}; write the key into it and `chmod 600` it") from None
+    except OSError as error:
+        raise ConfigError(f"{setting}: {path} cannot be read: {error.strerror}") from error
+    if len(raw) > _FILE_MOST:
+        raise ConfigError(f"{setting}: {path} is far too big to be a key")
+    return usable(raw.decode("utf-8", "replace").strip(), f"{setting}: the key in {path}")
+
+
+def usable(value: str, what: str) -> Secret:
+    """A key that can travel in an HTTP header."""
+    if not value:
+        raise ConfigError(f"{what} is empty")
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise ConfigError(f"{what} must be printable ASCII characters on one line, without spaces")
+    return Secret(value)
+
+
+def api_key_path(home: Home, config: Config) -> Path:
+    return Path(config.api.key_file) if config.api.key_file else home.api_key_file
+
+
+def ensure_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> Secret:
+    """The key that API clients must bring. Only the home's own key file is ever made here."""
+    given = environ.get("HERMES_API_KEY")
+    if given is not None:
+        return _long_enough(usable(given, "HERMES_API_KEY"), "HERMES_API_KEY", "set a longer one or unset it")
+    path = api_key_path(home, config)
+    if path == home.api_key_file and not path.exists():
+        return _make_key_file(path)
+    key = _read_private(path)
+    return _long_enough(key, f"the API key in {path}", "write a longer one, or remove the file to have one made")
+
+
+def _read_private(path: Path) -> Secret:
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        mode = 0o600  # reading it says what is wrong
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise ConfigError(f"the API key file {path} is open to other users; run `chmod 600 {path}`")
+    return read_secret_file(path, "api.key_file")
+
+
+def _long_enough(key: Secret, what: str, remedy: str) -> Secret:
+    if len(key.reveal()) < _API_KEY_LEAST:
+        raise ConfigError(f"{what} has fewer than {_API_KEY_LEAST} characters; {remedy}")
+    return key
+
+
+def _make_key_file(path: Path) -> Secret:
+    """Written whole under another name first: a crash must not leave an empty key behind."""
+    key = secrets.token_urlsafe(32)
+    draft = path.with_name(f"{path.name}.new")
+    try:
+        draft.unlink(missing_ok=True)  # of a first start that was cut off
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
+            file.write(f"{key}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)  # unlike a rename, never replaces a key
+        draft.unlink()
+    except OSError as error:
+        raise ConfigError(f"the API key file {path} cannot be made: {error.strerror}") from error
+    return Secret(key)

@@ -1,0 +1,229 @@
+"""Every setting: its default, its limits, and whether it can change while the daemon runs.
+
+Frozen objects, one class a section. `Config()` is the embedded default. Adding a setting here is all it takes for
+the file and the environment to know it; `config/hermes.yaml` has to document it, or a test fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+
+from hermes.errors import ConfigError
+from hermes.secret import Secret, read_secret_file, usable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...]
+T = TypeVar("T", bool, int, float, str, tuple[str, ...])
+
+_MB = 1 << 20
+_DAY_S = 86_400.0
+_INSTANT_S = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a value must be like, beyond its type."""
+
+    least: float = 0  # of numbers, like the next
+    most: float = 0
+    choices: tuple[str, ...] = ()
+    complaint: Callable[[str], str] | None = None  # what is wrong with a text; empty when nothing is
+    path: bool = False  # relative to the configuration file
+    live: bool = False  # can change while the daemon runs
+
+
+def _setting(
+    default: T,
+    *,
+    least: float = 0,
+    most: float = 0,
+    choices: tuple[str, ...] = (),
+    complaint: Callable[[str], str] | None = None,
+    path: bool = False,
+    live: bool = False,
+) -> T:
+    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, path=path, live=live)
+    value: T = field(default=default, metadata={"rule": rule})
+    return value
+
+
+def _base_url_complaint(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        return "must be an address like https://host/v1"
+    return "must not hold a password; use api_key_env or api_key_file" if "@" in text else ""
+
+
+def _variable_complaint(text: str) -> str:
+    if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
+        return ""
+    return "must be the name of an environment variable, not the key itself"
+
+
+def _host_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"[A-Za-z0-9._:%\[\]-]+", text) else "must be a host name or address, without a scheme"
+
+
+def _origin_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"https?://[^\s/*@]+", text) else "must be origins like https://app.example, no path"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    provider: str = _setting("offline", choices=("offline", "openai", "local"), live=True)
+    base_url: str = _setting("", complaint=_base_url_complaint, live=True)
+    name: str = _setting("", live=True)
+    api_key_env: str = _setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
+    api_key_file: str = _setting("", path=True, live=True)
+    context_window: int = _setting(128_000, least=256, most=100_000_000, live=True)
+    connect_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
+    idle_timeout_s: float = _setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+
+    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
+        """The model's key, looked up now. None when neither source is named: an endpoint that wants no key."""
+        if self.api_key_file:
+            return read_secret_file(Path(self.api_key_file), "model.api_key_file")
+        if not self.api_key_env:
+            return None
+        if not (value := environ.get(self.api_key_env, "").strip()):
+            raise ConfigError(
+                f"the model's key is missing: set the environment variable {self.api_key_env} (model.api_key_env) or "
+                'model.api_key_file; for an endpoint that wants no key, set model.api_key_env to ""'
+            )
+        return usable(value, f"the key in {self.api_key_env}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    enabled: bool = _setting(True)
+    host: str = _setting("127.0.0.1", complaint=_host_complaint)
+    port: int = _setting(8642, least=0, most=65_535)
+    key_file: str = _setting("", path=True)
+    cors_origins: tuple[str, ...] = _setting((), complaint=_origin_complaint, live=True)
+    allowed_hosts: tuple[str, ...] = _setting((), complaint=_host_complaint)
+    max_body_bytes: int = _setting(8 * _MB, least=1024, most=1024 * _MB)
+    max_connections: int = _setting(1024, least=1, most=1_000_000)
+    max_connections_per_peer: int = _setting(64, least=1, most=1_000_000)
+    header_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600)
+    body_timeout_s: float = _setting(30.0, least=_INSTANT_S, most=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    idle_after_s: float = _setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
+    max_queue: int = _setting(32, least=1, most=10_000, live=True)
+    max_waiting: int = _setting(10_000, least=1, most=10_000_000, live=True)
+    max_live: int = _setting(20_000, least=1, most=10_000_000, live=True)
+    memory_limit_mb: int = _setting(0, least=0, most=16_777_216, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsConfig:
+    max_concurrent: int = _setting(64, least=1, most=100_000, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    map_size_mb: int = _setting(1024, least=1, most=16_777_216)
+    inbox_days: int = _setting(7, least=1, most=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownConfig:
+    drain_s: float = _setting(5.0, least=0, most=3600, live=True)
+    timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    level: str = _setting("INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"), live=True)
+    json: bool = _setting(False)
+    file: bool = _setting(True)
+    rotation_mb: int = _setting(10, least=1, most=100_000)
+    keep: int = _setting(5, least=1, most=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    model: ModelConfig = ModelConfig()
+    api: ApiConfig = ApiConfig()
+    sessions: SessionsConfig = SessionsConfig()
+    turns: TurnsConfig = TurnsConfig()
+    storage: StorageConfig = StorageConfig()
+    shutdown: ShutdownConfig = ShutdownConfig()
+    log: LogConfig = LogConfig()
+
+    def value(self, name: str) -> Value:
+        section, key = name.split(".")
+        value: Value = getattr(getattr(self, section), key)
+        return value
+
+    @staticmethod
+    def reloadable_changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names that differ: those that apply at once, and those that need a restart."""
+        changed = [setting for name, setting in SETTINGS.items() if old.value(name) != new.value(name)]
+        return (
+            tuple(setting.name for setting in changed if setting.rule.live),
+            tuple(setting.name for setting in changed if not setting.rule.live),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    section: str
+    key: str
+    default: Value
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        return f"HERMES_{self.section}_{self.key}".upper()
+
+    def check(self, value: Value) -> Value:
+        """The value as it will be used. Raises ValueError with what is wrong, but not with what may be a secret."""
+        texts = value if isinstance(value, tuple) else (value,) if isinstance(value, str) else ()
+        for text in texts:
+            self._check_text(text)
+        if isinstance(value, str) and self.rule.choices:
+            return self._choice(value)
+        if not isinstance(value, bool | str | tuple):
+            self._check_range(value)
+        return value
+
+    def _check_text(self, text: str) -> None:
+        if not text.isprintable():
+            raise ValueError("must not hold control characters")
+        if self.rule.complaint and (complaint := self.rule.complaint(text)):
+            raise ValueError(complaint)
+
+    def _choice(self, text: str) -> str:
+        for choice in self.rule.choices:
+            if choice.casefold() == text.casefold():
+                return choice
+        raise ValueError(f"must be one of {', '.join(self.rule.choices)}, not {text[:40]!r}")
+
+    def _check_range(self, number: float) -> None:
+        if not self.rule.least <= number <= self.rule.most:
+            raise ValueError(f"must be from {self.rule.least:.12g} to {self.rule.most:.12g}, not {number}")
+
+
+SECTIONS: Mapping[str, type] = {each.name: type(each.default) for each in fields(Config)}
+
+SETTINGS: Mapping[str, Setting] = {
+    f"{section}.{each.name}": Setting(
+        section=section,
+        key=each.name,
+        default=cast("Value", each.default),
+        rule=each.metadata["rule"],
+    )
+    for section, kind in SECTIONS.items()
+    for each in fields(kind)
+}

@@ -1,0 +1,70 @@
+"""What signals do. The handlers only pass the word on; nothing is done inside a signal handler.
+
+SIGTERM and SIGINT ask for a stop; more SIGTERMs change nothing, a second SIGINT leaves at once. SIGHUP reloads the
+configuration, SIGUSR1 writes every actor, task and thread to the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from loguru import logger
+
+from hermes.actors.loop import live_actors
+
+EXIT_INTERRUPTED = 130
+
+
+@contextmanager
+def handle_signals(request_stop: Callable[[str], None], reload: Callable[[], None]) -> Iterator[None]:
+    interrupts = 0
+
+    def interrupted() -> None:
+        nonlocal interrupts
+        interrupts += 1
+        if interrupts > 1:
+            os._exit(EXIT_INTERRUPTED)
+        request_stop("interrupted from the terminal (once more leaves at once)")
+
+    loop = asyncio.get_running_loop()
+    handlers: dict[signal.Signals, Callable[[], None]] = {
+        signal.SIGTERM: lambda: request_stop("asked to stop by SIGTERM"),
+        signal.SIGINT: interrupted,
+        signal.SIGHUP: reload,
+        signal.SIGUSR1: log_everything,
+    }
+    for number, handler in handlers.items():
+        loop.add_signal_handler(number, handler)
+    try:
+        yield
+    finally:
+        for number in handlers:
+            loop.remove_signal_handler(number)
+
+
+def log_everything() -> None:
+    """Every actor with its mailbox, every task and thread with its stack."""
+    lines = ["actors:"]
+    for actor in live_actors():
+        view = actor.statistics()
+        lines.append(
+            f"  {view.kind} {view.name}: {view.state}, {view.mailbox} waiting (oldest {view.oldest_s:.1f} s), "
+            f"{view.handled} handled, slowest {view.slowest_s * 1000:.0f} ms {view.last_error}"
+        )
+    lines.append("tasks:")
+    for task in asyncio.all_tasks():
+        frames = task.get_stack(limit=4)
+        where = " < ".join(f"{frame.f_code.co_name}:{frame.f_lineno}" for frame in reversed(frames))
+        lines.append(f"  {task.get_name()}: {where}")
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see other threads
+        lines.append(f"thread {names.get(ident, ident)}:")
+        lines.extend(line.rstrip() for line in traceback.format_stack(frame, limit=8))
+    logger.info("{}", "\n".join(lines))

@@ -1,0 +1,153 @@
+"""Values as bytes: a format number and a checksum in front of msgpack.
+
+A dataclass is the list of its fields' values, so the order of fields is part of the format: new fields go last and
+have defaults (a test keeps the order). Missing ones take their defaults on reading; more of them than this version
+knows, or an unknown kind of record, is an UnreadableError, never a guess. The checksum covers the key as well: a
+good value in the wrong place is as wrong as a damaged one.
+"""
+
+from __future__ import annotations
+
+import struct
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from enum import StrEnum
+from operator import attrgetter
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from zlib import crc32
+
+import msgpack
+
+from hermes.errors import StorageError
+from hermes.records import BadRecord, Record
+from hermes.types import DeadLetter, Failure, Seen, Seq, Session, SessionId, Source, Turn, Usage
+
+T = TypeVar("T")
+Converter = Callable[[Any], Any]
+
+FORMAT: Final = 1
+_FRAME = struct.Struct(">BI")
+_RECORDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
+UNSTORABLE: Final = (TypeError, ValueError, OverflowError, AttributeError, struct.error)  # what packing may raise
+_PARTS: Final = (Session, Turn, Usage, Failure, Source, Seen, DeadLetter)
+
+
+class DamagedError(StorageError):
+    """These bytes are not what was written."""
+
+
+class UnreadableError(StorageError):
+    """These bytes are what was written, by a Hermes that knew more than this one."""
+
+
+def seal(key: bytes, payload: bytes) -> bytes:
+    return _FRAME.pack(FORMAT, crc32(payload, crc32(key))) + payload
+
+
+def unseal(key: bytes, value: bytes) -> bytes:
+    if len(value) < _FRAME.size:
+        raise DamagedError("cut short")
+    number, checksum = _FRAME.unpack_from(value)
+    if number != FORMAT:
+        raise UnreadableError(f"format {number} is not known here")
+    payload = value[_FRAME.size :]
+    if checksum != crc32(payload, crc32(key)):
+        raise DamagedError("checksum mismatch")
+    return payload
+
+
+def packer() -> Callable[[object], bytes]:
+    """To be used by one thread. It raises one of UNSTORABLE on what msgpack cannot hold."""
+    pack: Callable[[object], bytes] = msgpack.Packer(default=_flatten).pack
+    return pack
+
+
+def pack(value: object) -> bytes:
+    return packer()(value)
+
+
+def unpack(payload: bytes) -> Any:
+    try:
+        return msgpack.unpackb(payload, use_list=False)
+    except ValueError as error:
+        raise UnreadableError("not msgpack") from error
+
+
+def build(kind: type[T], values: Sequence[Any]) -> T:
+    """An instance of that dataclass from its fields' values."""
+    names, converters = _SHAPES[kind]
+    if len(values) > len(names):
+        raise UnreadableError(f"{kind.__name__} has {len(values)} fields, {len(names)} are known here")
+    known = dict(zip(names, values, strict=False))
+    try:
+        for name, convert in converters:
+            if name in known:
+                known[name] = convert(known[name])
+        return kind(**known)
+    except (TypeError, ValueError) as error:
+        raise UnreadableError(f"not a {kind.__name__}") from error
+
+
+def open_as(kind: type[T], key: bytes, value: bytes) -> T:
+    try:
+        return build(kind, unpack(unseal(key, value)))
+    except DamagedError as error:
+        raise DamagedError(f"a stored {kind.__name__} is damaged ({error})") from error
+
+
+def open_record(payload: bytes) -> tuple[SessionId, Seq, Record | BadRecord]:
+    """A log value: whose it is, where it stands, what it says."""
+    try:
+        session, seq, kind, values = unpack(payload)
+    except (TypeError, ValueError) as error:
+        raise UnreadableError("not a record") from error
+    if kind not in _RECORDS:
+        return session, seq, BadRecord(problem=f"a kind of record that is not known here: {kind}")
+    try:
+        return session, seq, build(_RECORDS[kind], values)
+    except UnreadableError as error:
+        return session, seq, BadRecord(problem=str(error))
+
+
+def _flatten(value: object) -> tuple[Any, ...]:
+    try:
+        return _VALUES[type(value)](value)
+    except KeyError:
+        raise TypeError(f"{type(value).__name__} cannot be stored") from None
+
+
+def _values_of(kind: type) -> Callable[[object], tuple[Any, ...]]:
+    names = [field.name for field in fields(kind)]
+    if len(names) == 1:
+        return lambda value: (getattr(value, names[0]),)
+    return attrgetter(*names)
+
+
+def _shape(kind: type) -> tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]:
+    hints = get_type_hints(kind)
+    names = tuple(field.name for field in fields(kind))
+    converters = ((name, _converter(hints[name])) for name in names)
+    return names, tuple((name, convert) for name, convert in converters if convert)
+
+
+def _converter(hint: Any) -> Converter | None:
+    """How a field gets its type back; None when msgpack keeps it."""
+    hint = getattr(hint, "__supertype__", hint)  # of a NewType
+    if get_origin(hint) is types.UnionType or type(None) in get_args(hint):
+        [inner] = [_converter(each) for each in get_args(hint) if each is not type(None)]
+        return inner and (lambda value: None if value is None else inner(value))
+    if get_origin(hint) is tuple:
+        each = _converter(get_args(hint)[0])
+        return each and (lambda values: tuple(map(each, values)))
+    if is_dataclass(hint):
+        return lambda values: build(hint, values)  # type: ignore[arg-type]
+    if hint in (str, int, float, bool, bytes):
+        return None
+    kind: type = hint
+    assert issubclass(kind, StrEnum), f"no way to store a {kind}"
+    return kind
+
+
+_SHAPES: Final = {kind: _shape(kind) for kind in (*_RECORDS.values(), *_PARTS)}
+_VALUES: Final = {kind: _values_of(kind) for kind in _SHAPES}

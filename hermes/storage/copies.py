@@ -1,0 +1,74 @@
+"""Copies of a store: a hot backup, and a compact one that takes the original's place.
+
+A copy is written under another name, synced, and renamed when it is whole; whatever interrupts it leaves the
+original untouched and at most a part file that the next start clears away.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+import lmdb
+
+from hermes.errors import StorageError
+from hermes.storage.env import DATA_FILE, open_env, require_ours
+from hermes.storage.filesystem import sync_directory
+from hermes.storage.verify import verify
+
+_PART: Final = "compact.part"
+
+
+def back_up(env: lmdb.Environment, target: Path) -> None:
+    """Copy a store that is in use to a directory that does not exist or is empty."""
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise StorageError(f"{target} is there already: a backup needs a new or an empty directory")
+        part.mkdir(mode=0o700, parents=True)
+        _copy(env, part / DATA_FILE)
+        sync_directory(part)
+        part.rename(target)
+        sync_directory(target.parent)
+    except (lmdb.Error, OSError) as error:
+        raise StorageError(f"no backup was made in {target}: {error}") from error
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def compact(directory: Path) -> tuple[int, int]:
+    """Rewrite a store that nobody uses without its free pages. Its size before and after, in bytes."""
+    clear_away(directory)
+    part = directory / _PART
+    data = directory / DATA_FILE
+    try:
+        before = data.stat().st_size
+        with open_env(directory, map_size_bytes=0, readonly=True) as env:
+            require_ours(env, directory)
+            part.mkdir(mode=0o700)
+            _copy(env, part / DATA_FILE)
+        if problems := verify(part):
+            raise StorageError(f"nothing was changed: the copy is not sound ({problems[0]})")
+        (part / DATA_FILE).replace(data)
+        sync_directory(directory)
+        return before, data.stat().st_size
+    except (lmdb.Error, OSError) as error:
+        raise StorageError(f"{directory} was not compacted: {error}") from error
+    finally:
+        clear_away(directory)
+
+
+def clear_away(directory: Path) -> None:
+    """What an interrupted compaction left."""
+    shutil.rmtree(directory / _PART, ignore_errors=True)
+
+
+def _copy(env: lmdb.Environment, file: Path) -> None:
+    descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        env.copyfd(descriptor, compact=True)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

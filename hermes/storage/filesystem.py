@@ -1,0 +1,113 @@
+"""Where a store may live, and how its files come to exist.
+
+A memory-mapped store needs one kernel that sees all of its writes: network file systems are refused. Chat history
+is nobody else's business: directories are 0700 and files 0600, whatever the umask says.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from hermes.errors import StorageError
+
+_MOUNTS: Final = Path("/proc/self/mountinfo")
+_REMOTE: Final = frozenset(
+    (
+        "9p",
+        "afs",
+        "beegfs",
+        "ceph",
+        "cifs",
+        "coda",
+        "davfs",
+        "glusterfs",
+        "gpfs",
+        "lustre",
+        "ncpfs",
+        "nfs",
+        "nfs4",
+        "orangefs",
+        "pvfs2",
+        "smb3",
+        "smbfs",
+        "fuse.afp",
+        "fuse.ceph-fuse",
+        "fuse.curlftpfs",
+        "fuse.davfs2",
+        "fuse.gcsfuse",
+        "fuse.glusterfs",
+        "fuse.goofys",
+        "fuse.juicefs",
+        "fuse.moosefs",
+        "fuse.rclone",
+        "fuse.s3fs",
+        "fuse.sshfs",
+    )
+)
+
+
+def remote_kind(path: Path, mounts: str) -> str | None:
+    """The type of the network file system that holds this absolute path, by a table like /proc/self/mountinfo."""
+    found = ""
+    kind = ""
+    for line in mounts.splitlines():
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")  # a space is written as \040
+        if path.is_relative_to(point) and len(point) >= len(found):  # of equal ones the last mounted is seen
+            found, kind = point, after.split()[0]
+    return kind if kind in _REMOTE else None
+
+
+def prepare(directory: Path) -> None:
+    """Make the directory, private, after a look at where it is."""
+    place = directory.resolve()
+    kind = remote_kind(place, _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else None
+    if kind:
+        raise StorageError(f"{directory} is on a network file system ({kind}), where a store gets damaged; move it")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.chmod(0o700)
+        for file in directory.glob("*.mdb"):
+            file.chmod(0o600)
+    except OSError as error:
+        raise StorageError(f"{directory} cannot be used: {error.strerror}") from error
+
+
+def sync_directory(directory: Path) -> None:
+    """A new name survives a power cut only after this."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Reserve:
+    """A file that is given up when the disk is full, since LMDB needs fresh pages even to delete."""
+
+    SIZE: Final = 4 * 2**20
+
+    def __init__(self, directory: Path) -> None:
+        self._file = directory / "reserve"
+        self._held = self._file.exists()
+
+    def fill(self) -> None:
+        if self._held:
+            return
+        disk = os.statvfs(self._file.parent)
+        if disk.f_bavail * disk.f_frsize < 8 * self.SIZE:
+            return
+        try:
+            self._file.touch(mode=0o600)
+            self._file.write_bytes(bytes(self.SIZE))
+            self._held = True
+        except OSError:  # somebody else took the space
+            self.release()
+
+    def release(self) -> bool:
+        """Whether there was something to give up."""
+        held, self._held = self._held, False
+        self._file.unlink(missing_ok=True)
+        return held

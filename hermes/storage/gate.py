@@ -1,0 +1,43 @@
+"""Growing the map moves it, which ends every read that is under way: this gate keeps the two apart.
+
+Reads pass through it one by one and are short. The writer closes it, waits until the last read is out, and gives up
+after a while: a hot backup is a long read.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Gate:
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside = 0
+        self._closed = False
+
+    def __enter__(self) -> None:
+        with self._changed:
+            while self._closed:
+                self._changed.wait()
+            self._inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._inside -= 1
+            if self._closed:
+                self._changed.notify_all()
+
+    @contextmanager
+    def closed(self, timeout_s: float) -> Iterator[bool]:
+        """Nobody is inside, if this says True; new reads wait until the block ends."""
+        with self._changed:
+            self._closed = True
+            empty = self._changed.wait_for(lambda: self._inside == 0, timeout_s)
+        try:
+            yield empty
+        finally:
+            with self._changed:
+                self._closed = False
+                self._changed.notify_all()

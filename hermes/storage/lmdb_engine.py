@@ -1,0 +1,191 @@
+"""The store on disk: an Engine over LMDB.
+
+Everything in a batch is one synced commit. What can go wrong has one answer each: a full map grows, a full disk
+refuses the batch and leaves the store usable, anything else means that the disk cannot be trusted any more. On a
+full disk even erasing needs pages; a reserve is given up for it and taken back when there is space.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import lmdb
+from loguru import logger
+
+from hermes.errors import HermesError, StorageFullError
+from hermes.ports import Erase, StoreStats, Transaction
+from hermes.storage.copies import back_up, clear_away
+from hermes.storage.env import DATA_FILE, claim, open_env, translated
+from hermes.storage.filesystem import Reserve, prepare
+from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
+from hermes.storage.lmdb_reader import LmdbReader
+from hermes.storage.plan import Plan
+from hermes.storage.stage import Changes, Pair
+from hermes.types import Epoch
+
+MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it hardly ever has to grow
+_GROW_BEYOND: Final = 0.75  # of the map used
+_GROW_TIMEOUT_S: Final = 5.0
+
+
+class LmdbEngine(LmdbReader):
+    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], epoch: Epoch, directory: Path) -> None:
+        super().__init__(env, tables)
+        self._epoch = epoch
+        self._directory = directory
+        self._reserve = Reserve(directory)
+        self._reserve.fill()
+        self._forget_from = b""
+        self._commits = self._transactions = 0
+        self._last_commit_s = 0.0
+        with self._look() as view:
+            self._last_lsn = view.last_key(LOG) or lsn_key(0)
+
+    @classmethod
+    def open(cls, directory: Path, *, map_size_bytes: int = MAP_SIZE_BYTES) -> Self:
+        """Open or create the store in that directory. Not twice in one process, and not across a fork."""
+        prepare(directory)
+        clear_away(directory)
+        env = open_env(directory, map_size_bytes=map_size_bytes)
+        try:
+            env.reader_check()
+            tables, epoch = _claim(env, directory)
+            return cls(env, tables, epoch, directory)
+        except HermesError:
+            env.close()
+            raise
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._epoch
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        began = time.perf_counter()
+        try:
+            outcomes = self._attempt(batch)
+        except StorageFullError as full:
+            outcomes = self._erase_only(batch, full)
+        self._commits += 1
+        self._transactions += len(batch)
+        self._last_commit_s = time.perf_counter() - began
+        self._tend()
+        return outcomes
+
+    def backup(self, target: Path) -> None:
+        with self._gate:
+            back_up(self._env, target)
+
+    def close(self) -> None:
+        with self._gate.closed(_GROW_TIMEOUT_S):
+            self._env.close()
+
+    def stats(self) -> StoreStats:
+        with self._look() as view:
+            page_size = self._env.stat()["psize"]
+            counts = {table: view.count(table) for table in TABLES}
+            used = sum(view.pages(table) for table in TABLES) * page_size
+        disk = os.statvfs(self._directory)
+        return StoreStats(
+            engine="lmdb",
+            path=str(self._directory),
+            sessions=counts[SESSIONS],
+            records=counts[LOG],
+            pending=counts[PENDING],
+            dead_letters=counts[DEAD],
+            bad_records=counts[BAD],
+            size_bytes=(self._directory / DATA_FILE).stat().st_size,
+            used_bytes=used,
+            map_bytes=self._env.info()["map_size"],
+            free_disk_bytes=disk.f_bavail * disk.f_frsize,
+            readers=max(0, len(self._env.readers().splitlines()) - 1),
+            commits=self._commits,
+            transactions=self._transactions,
+            last_commit_s=self._last_commit_s,
+        )
+
+    def _attempt(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        damaged = dict(self._damaged)
+        with self._look() as view:
+            plan = Plan(view, next_lsn=lsn_of(self._last_lsn) + 1, forget_from=self._forget_from)
+            for lsn, found in damaged.items():
+                plan.set_aside(lsn, *found)
+            outcomes = [plan.add(transaction) for transaction in batch]
+        if plan.changes:
+            self._store(plan.changes)
+        self._last_lsn, self._forget_from = lsn_key(plan.next_lsn - 1), plan.forget_from
+        for lsn in damaged:
+            del self._damaged[lsn]
+        return outcomes
+
+    def _erase_only(self, batch: Sequence[Transaction], full: StorageFullError) -> list[HermesError | None]:
+        """What makes space may use the reserve; the rest is told that the disk is full."""
+        erasing = [n for n, transaction in enumerate(batch) if any(isinstance(each, Erase) for each in transaction)]
+        if not erasing or not self._reserve.release():
+            raise full
+        logger.warning("the disk is full: {} erasures use the reserve", len(erasing))
+        outcomes: list[HermesError | None] = [full] * len(batch)
+        for n, outcome in zip(erasing, self._attempt([batch[n] for n in erasing]), strict=True):
+            outcomes[n] = outcome
+        return outcomes
+
+    def _store(self, changes: Changes) -> None:
+        try:
+            while not self._written(changes):
+                if not self._grow(_GROW_TIMEOUT_S):
+                    reason = "the store's map is full and cannot grow while a long read (a backup?) is under way"
+                    raise StorageFullError(f"{reason}: nothing was written; try again")
+        except lmdb.Error as error:
+            raise translated(error) from error
+
+    def _written(self, changes: Changes) -> bool:
+        try:
+            self._write(changes)
+        except lmdb.MapFullError:
+            return False
+        return True
+
+    def _write(self, changes: Changes) -> None:
+        """Few calls for many values: each call lets go of the interpreter and may wait to get it back."""
+        puts: dict[tuple[str, bool], list[Pair]] = {}
+        with self._env.begin(write=True) as txn:
+            for (table, key), value in changes.items():
+                if value is None:
+                    txn.delete(key, db=self._tables[table])
+                else:
+                    at_end = table == LOG and key > self._last_lsn
+                    puts.setdefault((table, at_end), []).append((key, value))
+            for (table, at_end), pairs in puts.items():
+                txn.cursor(self._tables[table]).putmulti(pairs, append=at_end)
+
+    def _tend(self) -> None:
+        """A quiet point: the batch is stored and nobody waits for what follows."""
+        info = self._env.info()
+        if info["last_pgno"] * self._env.stat()["psize"] > _GROW_BEYOND * info["map_size"]:
+            self._grow(timeout_s=0.0)
+        self._reserve.fill()
+
+    def _grow(self, timeout_s: float) -> bool:
+        with self._gate.closed(timeout_s) as empty:
+            if empty:
+                size = 2 * self._env.info()["map_size"]
+                self._env.set_mapsize(size)
+                logger.info("the store's map has grown to {} MiB", size // 2**20)
+            return empty
+
+
+def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:
+    """On a full disk the reserve is given up for it: a daemon that only answers is better than none."""
+    try:
+        return claim(env, directory)
+    except lmdb.Error as error:
+        problem = translated(error)
+        if not isinstance(problem, StorageFullError) or not Reserve(directory).release():
+            raise problem from error
+    try:
+        return claim(env, directory)
+    except lmdb.Error as error:
+        raise translated(error) from error

@@ -1,0 +1,45 @@
+"""Reading the log: a value at a position, and the records of one session among all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from hermes.records import BadRecord, LogEntry, Record
+from hermes.storage.codec import DamagedError, UnreadableError, open_record, unseal
+from hermes.storage.keys import session_key
+from hermes.types import Seq, SessionId
+
+
+def read_entry(session: SessionId, seq: int, lsn: bytes, value: bytes | None) -> LogEntry:
+    """What stands at a position of a session's log. Raises DamagedError when these are not the bytes written."""
+    position = Seq(seq)
+    if value is None:
+        return LogEntry(seq=position, record=BadRecord(problem="it is lost"))
+    try:
+        owner, number, record = open_record(unseal(lsn, value))
+    except UnreadableError as error:
+        return LogEntry(seq=position, record=BadRecord(problem=str(error)))
+    if (owner, number) != (session, seq):
+        record = BadRecord(problem="another record stands in its place")
+    return LogEntry(seq=position, record=record)
+
+
+def find_records(pairs: Iterable[tuple[bytes, bytes]], session: SessionId) -> Iterator[tuple[bytes, LogEntry]]:
+    """The positions and entries of one session among these values of the log. Damaged ones are nobody's."""
+    name = session_key(session)
+    for lsn, value in pairs:
+        if name not in value:  # the quick look: most records are of others
+            continue
+        try:
+            owner, seq, record = open_record(unseal(lsn, value))
+        except (DamagedError, UnreadableError):
+            continue
+        if owner == session:
+            yield lsn, LogEntry(seq=seq, record=record)
+
+
+def without_gaps(entries: Iterable[LogEntry]) -> list[LogEntry]:
+    """In order, with a bad record wherever one is missing."""
+    found: dict[Seq, Record | BadRecord] = {entry.seq: entry.record for entry in entries}
+    lost = BadRecord(problem="it is lost")
+    return [LogEntry(seq=Seq(seq), record=found.get(Seq(seq), lost)) for seq in range(max(found, default=-1) + 1)]

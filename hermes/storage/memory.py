@@ -1,0 +1,246 @@
+"""The store in memory: an Engine without a disk, for tests and for trying things out.
+
+It shares the rules for what can be stored (ids, values) with the one on disk and nothing else, so that the contract
+suite compares two independent answers.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, assert_never
+
+from hermes.errors import (
+    AlreadySeenError,
+    HermesError,
+    SequenceConflictError,
+    StaleOwnerError,
+    StorageError,
+    UnknownSessionError,
+)
+from hermes.ports import (
+    Append,
+    DropDeadLetter,
+    Erase,
+    ForgetSeen,
+    Operation,
+    Restore,
+    SetAside,
+    StoreStats,
+    Transaction,
+)
+from hermes.records import LogEntry, Record
+from hermes.storage.codec import UNSTORABLE, pack
+from hermes.storage.keys import activity, recent_key, session_key, text_key
+from hermes.types import DeadLetter, Epoch, InboundKey, Seen, Seq, Session, SessionId, SessionKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    head: Session
+    epoch: Epoch
+    pending: bool
+
+
+class MemoryEngine:
+    def __init__(self, epoch: Epoch = Epoch(1)) -> None:  # noqa: B008 - a NewType
+        self._epoch = epoch
+        self._lock = threading.Lock()
+        self._rows: dict[SessionId, _Row] = {}
+        self._log: dict[tuple[SessionId, int], Record] = {}
+        self._keys: dict[SessionKey, SessionId] = {}
+        self._inbox: dict[InboundKey, Seen] = {}
+        self._dead: dict[str, DeadLetter] = {}
+        self._undo: list[Callable[[], object]] = []  # what takes back the transaction at hand
+        self._commits = self._transactions = 0
+        self._forget_from = 0
+
+    @property
+    def epoch(self) -> Epoch:
+        return self._epoch
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        with self._lock:
+            self._commits += 1
+            self._transactions += len(batch)
+            return [self._attempt(transaction) for transaction in batch]
+
+    def backup(self, target: Path) -> None:
+        raise StorageError(f"nothing to copy to {target}: this store is in memory only")
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+    # ------------------------------------------------------------ reading
+
+    def head(self, session: SessionId) -> Session | None:
+        with self._lock:
+            row = self._rows.get(session)
+        return row.head if row else None
+
+    def bound(self, key: SessionKey) -> SessionId | None:
+        with self._lock:
+            return self._keys.get(key)
+
+    def log(self, session: SessionId, first: Seq = Seq(0), limit: int | None = None) -> list[LogEntry]:
+        with self._lock:
+            row = self._rows.get(session)
+            stop = row.head.next_seq if row else 0
+            wanted = range(first, stop if limit is None else min(stop, first + limit))
+            return [LogEntry(seq=Seq(seq), record=self._log[session, seq]) for seq in wanted]
+
+    def salvage(self, session: SessionId) -> list[LogEntry]:
+        return self.log(session)
+
+    def seen(self, key: InboundKey) -> Seen | None:
+        with self._lock:
+            return self._inbox.get(key)
+
+    def pending(self) -> list[SessionId]:
+        with self._lock:
+            return sorted(session for session, row in self._rows.items() if row.pending)
+
+    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+        with self._lock:
+            heads = sorted((row.head for row in self._rows.values()), key=_activity)
+            if after is not None and after not in self._rows:
+                raise UnknownSessionError(f"there is no session {after} (any more)")
+            place = _activity(self._rows[after].head) if after is not None else b""
+        return [head for head in heads if _activity(head) > place][:limit]
+
+    def dead_letters(self) -> list[DeadLetter]:
+        with self._lock:
+            return [self._dead[name] for name in sorted(self._dead)]
+
+    def stats(self) -> StoreStats:
+        pending = len(self.pending())
+        return StoreStats(
+            engine="memory",
+            path="",
+            sessions=len(self._rows),
+            records=len(self._log),
+            pending=pending,
+            dead_letters=len(self._dead),
+            bad_records=0,
+            size_bytes=0,
+            used_bytes=0,
+            map_bytes=0,
+            free_disk_bytes=0,
+            readers=0,
+            commits=self._commits,
+            transactions=self._transactions,
+            last_commit_s=0.0,
+        )
+
+    # ------------------------------------------------------------ writing
+
+    def _attempt(self, transaction: Transaction) -> HermesError | None:
+        refusal: HermesError | None = None
+        try:
+            for operation in transaction:
+                self._perform(operation)
+        except HermesError as error:
+            refusal = error
+        except UNSTORABLE as error:
+            refusal = StorageError(f"the transaction holds something that cannot be stored ({type(error).__name__})")
+        while self._undo:
+            take_back = self._undo.pop()
+            if refusal:
+                take_back()
+        return refusal
+
+    def _perform(self, operation: Operation) -> None:
+        match operation:
+            case Append():
+                self._append(operation)
+            case Restore():
+                self._restore(operation)
+            case Erase(session=session):
+                self._erase(session)
+            case SetAside(letter=letter):
+                pack((text_key(letter.id), letter))
+                self._set(self._dead, letter.id, letter)
+            case DropDeadLetter(id=name):
+                if name not in self._dead:
+                    raise StorageError(f"there is no dead letter {name} (any more)")
+                self._remove(self._dead, name)
+            case ForgetSeen():
+                self._forget(operation)
+            case _:
+                assert_never(operation)
+
+    def _append(self, append: Append) -> None:
+        row = self._rows.get(append.session)
+        if row is None and append.expected_seq:
+            raise UnknownSessionError(f"there is no session {append.session} (any more)")
+        if row and append.epoch < row.epoch:
+            raise StaleOwnerError(f"session {append.session} belongs to epoch {row.epoch}, not {append.epoch}")
+        if append.expected_seq != (row.head.next_seq if row else 0):
+            raise SequenceConflictError(f"session {append.session} is not at {append.expected_seq}")
+        if append.head.id != append.session or append.head.next_seq != append.expected_seq + len(append.records):
+            raise StorageError(f"the head of session {append.session} does not fit its records")
+        if append.seen:
+            self._see(append.seen)
+        if append.bind is not None:
+            pack(text_key(append.bind))
+            self._set(self._keys, append.bind, append.session)
+        for seq, record in enumerate(append.records, append.expected_seq):
+            pack((seq, record))
+            self._set(self._log, (append.session, seq), record)
+        self._put_row(_Row(head=append.head, epoch=append.epoch, pending=append.pending))
+
+    def _see(self, seen: Seen) -> None:
+        if earlier := self._inbox.get(seen.key):
+            raise AlreadySeenError(earlier)
+        pack((text_key(seen.key), seen))
+        self._set(self._inbox, seen.key, seen)
+
+    def _restore(self, restore: Restore) -> None:
+        head = restore.head
+        row = self._rows.get(head.id)
+        if row is None:
+            raise UnknownSessionError(f"there is no record of a session {head.id}")
+        if restore.epoch < row.epoch:
+            raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
+        if head.next_seq != row.head.next_seq:
+            raise SequenceConflictError(f"session {head.id} is not at {head.next_seq}")
+        self._put_row(_Row(head=head, epoch=restore.epoch, pending=restore.pending))
+
+    def _put_row(self, row: _Row) -> None:
+        pack((_activity(row.head), row.head, row.epoch))
+        self._set(self._rows, row.head.id, row)
+
+    def _erase(self, session: SessionId) -> None:
+        if session not in self._rows:
+            raise UnknownSessionError(f"there is no session {session} (any more)")
+        for seq in range(self._rows[session].head.next_seq):
+            self._remove(self._log, (session, seq))
+        for key in [key for key, meant in self._keys.items() if meant == session]:
+            self._remove(self._keys, key)
+        self._remove(self._rows, session)
+
+    def _forget(self, forget: ForgetSeen) -> None:
+        keys = sorted(self._inbox)[self._forget_from : self._forget_from + forget.limit]
+        old = [key for key in keys if self._inbox[key].at < forget.before]
+        for key in old:
+            self._remove(self._inbox, key)
+        self._forget_from = self._forget_from + len(keys) - len(old) if len(keys) == forget.limit else 0
+
+    def _set(self, table: MutableMapping[Any, Any], key: Hashable, value: object) -> None:
+        if key in table:
+            before = table[key]
+            self._undo.append(lambda: table.__setitem__(key, before))
+        else:
+            self._undo.append(lambda: table.pop(key))
+        table[key] = value
+
+    def _remove(self, table: MutableMapping[Any, Any], key: Hashable) -> None:
+        before = table.pop(key)
+        self._undo.append(lambda: table.__setitem__(key, before))
+
+
+def _activity(head: Session) -> bytes:
+    """Sorts the session that was active last first."""
+    return recent_key(session_key(head.id), activity(head.active_at))

@@ -1,0 +1,269 @@
+"""From transactions to changed values: what a batch does to the store, worked out before anything is written.
+
+A transaction is all or nothing: its changes are staged, and dropped when one of its operations is refused. Each one
+sees what those before it in the batch have done. Since a plan is only values, it can be written once more after the
+map had to grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import assert_never
+
+from hermes.errors import (
+    AlreadySeenError,
+    BadRowError,
+    HermesError,
+    SequenceConflictError,
+    StaleOwnerError,
+    StorageError,
+    UnknownSessionError,
+)
+from hermes.ports import Append, DropDeadLetter, Erase, ForgetSeen, Operation, Restore, SetAside, Transaction
+from hermes.records import BadRecord
+from hermes.storage import codec
+from hermes.storage.codec import DamagedError, UnreadableError
+from hermes.storage.keys import (
+    BAD,
+    BOUND,
+    DEAD,
+    INBOX,
+    INDEX,
+    KEYS,
+    LOG,
+    NO_LSN,
+    PENDING,
+    RECENT,
+    SESSIONS,
+    activity,
+    bound_key,
+    index_key,
+    lsn_key,
+    prefix_of,
+    recent_key,
+    session_key,
+    session_of_recent,
+    text_key,
+)
+from hermes.storage.log import find_records
+from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_lsns, read_row
+from hermes.storage.stage import Source, Stage
+from hermes.types import Seen, Seq, Session, SessionId, SessionKey
+
+_CHUNK_SIZE = CHUNK * LSN_SIZE
+
+
+class Plan:
+    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes = b"") -> None:
+        self.next_lsn = next_lsn
+        self.forget_from = forget_from  # where the next ForgetSeen starts to look
+        self._stage = Stage(source)
+        self._pack = codec.packer()
+
+    @property
+    def changes(self) -> dict[tuple[str, bytes], bytes | None]:
+        return self._stage.kept
+
+    def add(self, transaction: Transaction) -> HermesError | None:
+        """None, or why nothing of it will be done."""
+        before = self.next_lsn, self.forget_from
+        refusal = self._attempt(transaction)
+        if refusal is None:
+            self._stage.keep()
+        else:
+            self._stage.drop()
+            self.next_lsn, self.forget_from = before
+        return refusal
+
+    def set_aside(self, lsn: bytes, session: SessionId, seq: Seq, raw: bytes, problem: str) -> None:
+        """Keep a damaged record's bytes elsewhere; its place in the log says so from now on."""
+        if self._stage.get(LOG, lsn) == raw:
+            note = (session, seq, BadRecord.__name__, BadRecord(problem=problem))
+            self._stage.put(LOG, lsn, codec.seal(lsn, self._pack(note)))
+            self._stage.put(BAD, lsn, codec.seal(lsn, self._pack((session, seq, problem, raw))))
+            self._stage.keep()
+
+    def _attempt(self, transaction: Transaction) -> HermesError | None:
+        try:
+            for operation in transaction:
+                self._perform(operation)
+        except HermesError as error:
+            return error
+        except codec.UNSTORABLE as error:
+            return StorageError(f"the transaction holds something that cannot be stored ({type(error).__name__})")
+        return None
+
+    def _perform(self, operation: Operation) -> None:
+        match operation:
+            case Append():
+                self._append(operation)
+            case Restore():
+                self._restore(operation)
+            case Erase(session=session):
+                self._erase(session)
+            case SetAside(letter=letter):
+                key = text_key(letter.id)
+                self._stage.put(DEAD, key, codec.seal(key, self._pack(letter)))
+            case DropDeadLetter(id=name):
+                if self._stage.get(DEAD, text_key(name)) is None:
+                    raise StorageError(f"there is no dead letter {name} (any more)")
+                self._stage.delete(DEAD, text_key(name))
+            case ForgetSeen():
+                self._forget(operation)
+            case _:
+                assert_never(operation)
+
+    # ------------------------------------------------------------ append: the one that must be fast
+
+    def _append(self, append: Append) -> None:
+        session = session_key(append.session)
+        row = read_row(self._stage.get, session)
+        self._require_order(append, row)
+        if append.seen is not None:
+            self._see(append.seen)
+        if append.bind is not None:
+            self._bind(session, append.session, append.bind)
+        seq: int = append.expected_seq
+        lsns = row.open_lsns if row else b""
+        for record in append.records:
+            lsn = lsn_key(self.next_lsn)
+            payload = self._pack((append.session, seq, type(record).__name__, record))
+            self._stage.put(LOG, lsn, codec.seal(lsn, payload))
+            self.next_lsn += 1
+            seq += 1
+            lsns += lsn
+            if len(lsns) == _CHUNK_SIZE:
+                self._put_chunk(session, seq // CHUNK - 1, lsns)
+                lsns = b""
+        self._put_row(session, row, self._row(append.head, append.epoch, append.pending, lsns))
+
+    @staticmethod
+    def _require_order(append: Append, row: Row | None) -> None:
+        next_seq = 0
+        if row is not None:
+            next_seq = row.next_seq
+            if append.epoch < row.epoch:
+                raise StaleOwnerError(f"session {append.session} belongs to epoch {row.epoch}, not {append.epoch}")
+        elif append.expected_seq:
+            raise UnknownSessionError(f"there is no session {append.session} (any more)")
+        if append.expected_seq != next_seq:
+            raise SequenceConflictError(f"session {append.session} is at {next_seq}, not {append.expected_seq}")
+        if append.head.id != append.session or append.head.next_seq != next_seq + len(append.records):
+            raise StorageError(f"the head of session {append.session} does not fit its records")
+
+    def _see(self, seen: Seen) -> None:
+        key = text_key(seen.key)
+        value = self._stage.get(INBOX, key)
+        if value is not None:
+            raise AlreadySeenError(codec.open_as(Seen, key, value))  # or that it is damaged
+        self._stage.put(INBOX, key, codec.seal(key, self._pack(seen)))
+
+    def _bind(self, session: bytes, name: SessionId, meant: SessionKey) -> None:
+        key = text_key(meant)
+        for other in bound_sessions(self._stage, key):
+            self._stage.delete(BOUND, bound_key(other, key))
+        self._stage.put(KEYS, key, codec.seal(key, self._pack(name)))
+        self._stage.put(BOUND, bound_key(session, key), b"")
+
+    def _row(self, head: Session, epoch: int, pending: bool, open_lsns: bytes) -> Row:
+        return Row(head.next_seq, epoch, activity(head.active_at), pending, open_lsns, self._pack(head))
+
+    def _put_row(self, session: bytes, old: Row | None, new: Row) -> None:
+        if old is None or old.active != new.active:
+            if old is not None:
+                self._stage.delete(RECENT, recent_key(session, old.active))
+            self._stage.put(RECENT, recent_key(session, new.active), b"")
+        if new.pending and (old is None or not old.pending):
+            self._stage.put(PENDING, session, b"")
+        elif old is not None and old.pending and not new.pending:
+            self._stage.delete(PENDING, session)
+        self._stage.put(SESSIONS, session, new.sealed(session))
+
+    def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
+        key = index_key(session, number)
+        self._stage.put(INDEX, key, codec.seal(key, lsns))
+
+    # ------------------------------------------------------------ the rare ones: these may read a whole table
+
+    def _restore(self, restore: Restore) -> None:
+        head = restore.head
+        session = session_key(head.id)
+        with suppress(BadRowError):
+            row = read_row(self._stage.get, session)
+            if row is not None and restore.epoch < row.epoch:
+                raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
+        found = dict(self._find(head.id))
+        if not found:
+            raise UnknownSessionError(f"there is no record of a session {head.id}")
+        if head.next_seq != max(found) + 1:
+            raise SequenceConflictError(f"session {head.id} is at {max(found) + 1}, not {head.next_seq}")
+        self._remove_from_indexes(session, None)
+        lsns = b"".join(found.get(Seq(seq), NO_LSN) for seq in range(head.next_seq))
+        for number in range(head.next_seq // CHUNK):
+            self._put_chunk(session, number, lsns[:_CHUNK_SIZE])
+            lsns = lsns[_CHUNK_SIZE:]
+        self._put_row(session, None, self._row(head, restore.epoch, restore.pending, lsns))
+
+    def _erase(self, name: SessionId) -> None:
+        session = session_key(name)
+        if self._stage.get(SESSIONS, session) is None:
+            raise UnknownSessionError(f"there is no session {name} (any more)")
+        row = None
+        try:
+            row = read_row(self._stage.get, session)
+            assert row is not None
+            lsns = list(read_lsns(self._stage.get, session, row, 0, row.next_seq))
+        except BadRowError:
+            lsns = [lsn for _, lsn in self._find(name)]
+        for lsn in lsns:
+            self._stage.delete(LOG, lsn)
+            self._stage.delete(BAD, lsn)
+        for key, _ in self._stage.scan(BOUND, prefix_of(session)):
+            self._stage.delete(KEYS, key.partition(b"\0")[2])
+            self._stage.delete(BOUND, key)
+        self._remove_from_indexes(session, row)
+        self._stage.delete(SESSIONS, session)
+
+    def _remove_from_indexes(self, session: bytes, row: Row | None) -> None:
+        if row is not None:
+            self._stage.delete(RECENT, recent_key(session, row.active))
+        else:
+            for key, _ in self._stage.scan(RECENT):
+                if session_of_recent(key) == session:
+                    self._stage.delete(RECENT, key)
+        for key, _ in self._stage.scan(INDEX, prefix_of(session)):
+            self._stage.delete(INDEX, key)
+        self._stage.delete(PENDING, session)
+
+    def _find(self, session: SessionId) -> Iterator[tuple[Seq, bytes]]:
+        for lsn, entry in find_records(self._stage.scan(LOG), session):
+            yield entry.seq, lsn
+
+    def _forget(self, forget: ForgetSeen) -> None:
+        for looked, (key, value) in enumerate(self._stage.scan(INBOX, start=self.forget_from)):
+            if looked == forget.limit:
+                self.forget_from = key
+                return
+            if _seen_at(key, value) < forget.before:
+                self._stage.delete(INBOX, key)
+        self.forget_from = b""  # that was the last: next time from the first
+
+
+def bound_sessions(source: Source, key: bytes) -> list[bytes]:
+    """The session that a key means: none or one, unless its value is damaged and others say they have it."""
+    value = source.get(KEYS, key)
+    if value is None:
+        return []
+    try:
+        return [session_key(codec.unpack(codec.unseal(key, value)))]
+    except (DamagedError, UnreadableError):
+        places = (place.partition(b"\0") for place, _ in source.scan(BOUND))
+        return [session for session, _, meant in places if meant == key]
+
+
+def _seen_at(key: bytes, value: bytes) -> float:
+    try:
+        return codec.open_as(Seen, key, value).at
+    except (DamagedError, UnreadableError):
+        return 0.0  # it cannot be told from others any more, so it goes with the oldest

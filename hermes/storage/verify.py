@@ -1,0 +1,156 @@
+"""Is this store sound? Every page, every checksum, and whether the tables agree with each other.
+
+The work is done by a process of its own: it may look at a store in use (its read keeps the pages of one moment from
+being overwritten), it does not slow down whoever asks, and a file too broken to read can only kill the verifier.
+Problems are told in plain words, without message text.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lmdb
+
+from hermes.errors import BadRowError, HermesError, StorageFormatError
+from hermes.records import BadRecord
+from hermes.storage import codec
+from hermes.storage.codec import DamagedError, UnreadableError
+from hermes.storage.env import View, open_env, page_problems, require_ours
+from hermes.storage.keys import (
+    BAD,
+    BOUND,
+    DEAD,
+    INBOX,
+    KEYS,
+    LOG,
+    NO_LSN,
+    PENDING,
+    RECENT,
+    SESSIONS,
+    TABLES,
+    activity,
+    bound_key,
+    lsn_of,
+    recent_key,
+    session_of,
+)
+from hermes.storage.log import read_entry
+from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_lsns, read_row
+from hermes.types import DeadLetter, Seen
+
+
+def verify(directory: Path) -> list[str]:
+    """The problems of the store in that directory, also while it is in use. None: an empty list."""
+    command = [sys.executable, "-m", "hermes.storage.verify", str(directory)]
+    done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - ourselves
+    if done.returncode:
+        return [f"the store cannot be read through (the verifier ended with {done.returncode}): restore a backup"]
+    problems: list[str] = json.loads(done.stdout)
+    return problems
+
+
+def check(directory: Path) -> list[str]:
+    """The same in this process, which must not have the store open."""
+    try:
+        with open_env(directory, map_size_bytes=0, readonly=True) as env:
+            if require_ours(env, directory) is None:
+                raise StorageFormatError(f"the store in {directory} is empty: no Hermes has opened it yet")
+            tables = {table: env.open_db(table.encode(), create=False) for table in TABLES}
+            with env.begin() as txn:  # held throughout: no page of this moment is used again while it is
+                return page_problems(directory) or list(_problems(View(txn, tables)))
+    except (HermesError, lmdb.Error) as error:
+        return [str(error)]
+
+
+def _problems(view: View) -> Iterator[str]:
+    records = 0
+    for session, _ in view.scan(SESSIONS):
+        try:
+            row = read_row(view.get, session)
+            assert row is not None
+            lsns = list(read_lsns(view.get, session, row, 0, row.next_seq))
+            yield from _row_problems(view, session, row, lsns)
+        except BadRowError as error:
+            yield str(error)
+            continue
+        records += len(lsns) - lsns.count(NO_LSN)
+        for seq, lsn in enumerate(lsns):
+            yield from _record_problems(view, session, seq, lsn)
+    if view.count(LOG) != records:
+        yield from _orphans(view)
+    if view.count(RECENT) != view.count(SESSIONS):
+        yield f"{view.count(RECENT)} places in the list of recent sessions, {view.count(SESSIONS)} sessions"
+    yield from _binding_problems(view)
+    yield from _value_problems(view)
+
+
+def _row_problems(view: View, session: bytes, row: Row, lsns: list[bytes]) -> Iterator[str]:
+    name = session_of(session)
+    head = row.head(session)
+    if (head.id, head.next_seq, activity(head.active_at)) != (name, row.next_seq, row.active):
+        yield f"session {name}: its row contradicts itself"
+    known = [lsn for lsn in lsns if lsn != NO_LSN]
+    if len(row.open_lsns) != row.next_seq % CHUNK * LSN_SIZE or known != sorted(set(known)):
+        yield f"session {name}: the positions of its records are out of order"
+    if view.get(RECENT, recent_key(session, row.active)) is None:
+        yield f"session {name}: not in the list of recent sessions"
+    if row.pending != (view.get(PENDING, session) is not None):
+        yield f"session {name}: its row and the list of pending sessions disagree"
+
+
+def _record_problems(view: View, session: bytes, seq: int, lsn: bytes) -> Iterator[str]:
+    if lsn == NO_LSN:
+        return
+    name = session_of(session)
+    try:
+        entry = read_entry(name, seq, lsn, view.get(LOG, lsn))
+    except DamagedError as error:
+        yield f"session {name}: record {seq} is damaged ({error})"
+        return
+    if isinstance(entry.record, BadRecord) and view.get(BAD, lsn) is None:
+        yield f"session {name}: record {seq} cannot be used ({entry.record.problem})"
+
+
+def _orphans(view: View) -> Iterator[str]:
+    for lsn, value in view.scan(LOG):
+        try:
+            name, seq, _ = codec.open_record(codec.unseal(lsn, value))
+            session = name.encode()
+            row = read_row(view.get, session)
+            if row is None or [lsn] != list(read_lsns(view.get, session, row, seq, seq + 1)):
+                yield f"the record at {lsn_of(lsn)} says it is number {seq} of session {name}, which does not know it"
+        except (DamagedError, UnreadableError, BadRowError) as error:
+            yield f"the record at {lsn_of(lsn)} may be nobody's ({error})"
+
+
+def _binding_problems(view: View) -> Iterator[str]:
+    for key, value in view.scan(KEYS):
+        try:
+            session = codec.unpack(codec.unseal(key, value)).encode()
+        except (DamagedError, UnreadableError) as error:
+            yield f"a session key's meaning is damaged ({error})"
+            continue
+        if view.get(SESSIONS, session) is None or view.get(BOUND, bound_key(session, key)) is None:
+            yield f"a session key means session {session_of(session)}, which does not know it"
+    if view.count(KEYS) != view.count(BOUND):
+        yield f"{view.count(KEYS)} session keys have a meaning, sessions know of {view.count(BOUND)}"
+
+
+def _value_problems(view: View) -> Iterator[str]:
+    for session, _ in view.scan(PENDING):
+        if view.get(SESSIONS, session) is None:
+            yield f"session {session_of(session)} is pending and does not exist"
+    for table, kind in ((INBOX, Seen), (DEAD, DeadLetter)):
+        for key, value in view.scan(table):
+            try:
+                codec.open_as(kind, key, value)
+            except (DamagedError, UnreadableError) as error:
+                yield str(error)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(check(Path(sys.argv[1]))))

@@ -1,0 +1,155 @@
+"""An API server and an admin socket over a front desk in memory, and clients for both."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hermes.adapters.admin.server import AdminServer
+from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+from hermes.types import TurnId
+from tests.fakes import NOW, FakeHub, FakeOperations, FakeSessions
+
+KEY = "a-key-for-tests"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class World:
+    """Everything behind the adapters, and the means to put adapters in front of it."""
+
+    hub: FakeHub
+    desk: FakeSessions
+    operations: FakeOperations
+    stack: AsyncExitStack
+
+    async def api(self, **settings: Any) -> ApiServer:
+        chosen: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "key": KEY} | settings
+        server = ApiServer(
+            ApiSettings(**chosen),
+            sessions=self.desk,
+            hub=self.hub,
+            operations=self.operations,
+            new_turn_id=self._turn_ids(),
+            clock=lambda: NOW,
+        )
+        await server.start()
+        self.stack.push_async_callback(server.stop, 0)
+        return server
+
+    async def admin(self, path: Path) -> AdminServer:
+        server = AdminServer(
+            path,
+            sessions=self.desk,
+            hub=self.hub,
+            operations=self.operations,
+            new_turn_id=self._turn_ids(),
+            clock=lambda: NOW,
+        )
+        await server.start()
+        self.stack.push_async_callback(server.stop, 0)
+        return server
+
+    async def client(self, server: ApiServer, **headers: str) -> aiohttp.ClientSession:
+        headers = {"Authorization": f"Bearer {KEY}"} | headers
+        return await self.stack.enter_async_context(aiohttp.ClientSession(server.address, headers=headers))
+
+    async def admin_client(self, path: Path) -> aiohttp.ClientSession:
+        connector = aiohttp.UnixConnector(str(path))
+        return await self.stack.enter_async_context(aiohttp.ClientSession("http://hermes", connector=connector))
+
+    def _turn_ids(self) -> Callable[[], TurnId]:
+        numbers = itertools.count(1)
+        return lambda: TurnId(f"turn-{next(numbers)}")
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    hub = FakeHub()
+    desk = FakeSessions(hub)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(desk.close)
+        yield World(hub=hub, desk=desk, operations=FakeOperations(), stack=stack)
+    assert not hub.feeds, "somebody still listens"
+
+
+@pytest.fixture
+async def api(world: World) -> ApiServer:
+    return await world.api()
+
+
+@pytest.fixture
+async def client(world: World, api: ApiServer) -> aiohttp.ClientSession:
+    return await world.client(api)
+
+
+def ask(text: str = "Hi", **fields: Any) -> dict[str, Any]:
+    return {"model": "hermes", "messages": [{"role": "user", "content": text}]} | fields
+
+
+async def chat(client: aiohttp.ClientSession, body: Any = None, **headers: str) -> tuple[int, Any, dict[str, str]]:
+    """Status, parsed body and headers of one completion."""
+    async with client.post("/v1/chat/completions", json=ask() if body is None else body, headers=headers) as response:
+        return response.status, await response.json(), dict(response.headers)
+
+
+@dataclass(frozen=True, slots=True)
+class Sse:
+    event: str
+    data: Any
+
+
+async def events(response: aiohttp.ClientResponse) -> list[Sse]:
+    return [event async for event in iterate(response)]
+
+
+async def iterate(response: aiohttp.ClientResponse) -> AsyncIterator[Sse]:
+    block: list[str] = []
+    async for line in response.content:
+        if text := line.decode().rstrip("\n"):
+            block.append(text)
+            continue
+        yield _parse(block)
+        block = []
+
+
+def _parse(block: list[str]) -> Sse:
+    if block[0].startswith(":"):
+        return Sse("comment", block[0][1:].strip())
+    fields = dict(line.split(": ", 1) for line in block)
+    data = fields["data"]
+    return Sse(fields.get("event", ""), data if data == "[DONE]" else json.loads(data))
+
+
+async def raw(server: ApiServer, request: bytes, *, until_eof: bool = True) -> bytes:
+    """What the server says to these bytes, up to the end of the connection or of the first head."""
+    reader, writer = await connect(server)
+    try:
+        writer.write(request)
+        await writer.drain()
+        async with asyncio.timeout(10):
+            return await reader.read() if until_eof else await reader.readuntil(b"\r\n\r\n")
+    finally:
+        writer.close()
+
+
+async def connect(server: ApiServer) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = server.address.removeprefix("http://").rsplit(":", 1)
+    return await asyncio.open_connection(host, int(port))
+
+
+async def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
+    try:
+        async with asyncio.timeout(5):
+            while not condition():  # noqa: ASYNC110 - conditions of all kinds, not all of which can set an event
+                await asyncio.sleep(0.005)
+    except TimeoutError:
+        pytest.fail(f"{what} did not come true")

@@ -1,0 +1,142 @@
+"""A stand-in for the daemon's admin socket: fixed answers, and a memory of what was asked."""
+
+from __future__ import annotations
+
+import json
+import socketserver
+import threading
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any, Self
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    method: str
+    path: str
+    body: Any
+    headers: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    body: Any = None
+    status: int = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """Raw bytes, written as they come; `cut` ends the connection without the end of the body."""
+
+    parts: Iterable[bytes]
+    cut: bool = False
+
+
+Respond = Callable[[Asked], "Answer | Stream"]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: FakeAdmin
+
+    def _handle(self) -> None:
+        length = int(self.headers.get("Content-Length", 0))
+        raw = self.rfile.read(length)
+        asked = Asked(
+            method=self.command, path=self.path, body=json.loads(raw) if raw else None, headers=dict(self.headers)
+        )
+        self.server.asked.append(asked)
+        self.close_connection = True
+        match self.server.answer(asked):
+            case Answer() as answer:
+                self._send(answer)
+            case Stream() as stream:
+                self._stream(stream)
+
+    do_GET = do_POST = do_DELETE = _handle
+
+    def _send(self, answer: Answer) -> None:
+        raw = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()
+        self.send_response(answer.status)
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def _stream(self, stream: Stream) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        try:
+            for part in stream.parts:
+                self.wfile.write(f"{len(part):x}\r\n".encode() + part + b"\r\n")
+                self.wfile.flush()
+            if not stream.cut:
+                self.wfile.write(b"0\r\n\r\n")
+        except (BrokenPipeError, ConnectionResetError):
+            self.server.left.set()
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Nothing: a test's output is its own."""
+
+
+class FakeAdmin(socketserver.ThreadingUnixStreamServer):
+    """Serves in a thread between `with`; `routes` maps "METHOD /path" (without the query) to an answer."""
+
+    def __init__(self, socket_path: Path) -> None:
+        socket_path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(str(socket_path), _Handler)
+        self.asked: list[Asked] = []
+        self.routes: dict[str, Answer | Stream | Respond] = {"GET /info": Answer(body={"pid": 4321, "version": "0"})}
+        self.left = threading.Event()  # a client went away in the middle of a stream
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+
+    def answer(self, asked: Asked) -> Answer | Stream:
+        route = self.routes.get(f"{asked.method} {asked.path.partition('?')[0]}")
+        if route is None:
+            message = f"There is nothing at {asked.path}."
+            return Answer(
+                status=404, body={"error": {"message": message, "type": "invalid_request_error", "code": "x"}}
+            )
+        return route if isinstance(route, Answer | Stream) else route(asked)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        if self._thread.is_alive():
+            self.shutdown()
+            self._thread.join()
+        self.server_close()
+        Path(str(self.server_address)).unlink(missing_ok=True)
+
+
+def sse(data: Any, event: str = "") -> bytes:
+    text = data if isinstance(data, str) else json.dumps(data)
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+
+
+def chunk(text: str = "", finish: str | None = None) -> bytes:
+    delta = {"content": text} if text else {}
+    return sse({"model": "offline", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
+
+
+def completion(*texts: str, session: str = "s1", notice: str = "") -> list[bytes]:
+    """A whole answer as the API streams it."""
+    hermes = {"session_id": session, **({"notice": notice} if notice else {})}
+    usage = {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}
+    last = {"model": "offline", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "hermes": hermes}
+    return [
+        *(chunk(text) for text in texts),
+        chunk(finish="stop"),
+        sse({"model": "offline", "choices": [], "usage": usage}),
+        b": ping\n\n",
+        sse({**last, "session_id": session, "usage": usage}, event="hermes.session"),
+        sse("[DONE]"),
+    ]

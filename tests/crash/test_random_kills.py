@@ -1,0 +1,167 @@
+"""`kill -9` at random moments under load, against the real daemon and a real endpoint.
+
+Each client remembers what was acknowledged to it (the status line of a stream is the acknowledgement). Afterwards the
+model is shown every session once more: no acknowledged message may be missing from that prompt, none may stand there
+twice, and their order is the order in which they were acknowledged. The store must verify after every single kill.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from hermes.errors import HermesError
+from hermes.storage.verify import verify
+from tests.daemon_process import DaemonProcess, eventually
+
+KILLS = int(os.environ.get("HERMES_TEST_KILLS", "12"))
+CLIENTS = 8
+SEED = int(os.environ.get("HERMES_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+
+pytestmark = pytest.mark.timeout(120 + 10 * KILLS)
+
+
+@dataclass
+class History:
+    """What one client sent and what it was told, by the session that took it."""
+
+    acknowledged: dict[str, list[str]] = field(default_factory=dict)
+    sent: set[str] = field(default_factory=set)
+    answered: int = 0
+
+
+@pytest.fixture
+def endpoint(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    log = tmp_path / "requests.jsonl"
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.model_server", "--port", "0", "--log", str(log)], stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        yield server.stdout.readline().decode().strip(), log
+        server.terminate()
+
+
+def test_no_acknowledged_message_is_lost_or_doubled_by_kills_at_random_moments(endpoint: tuple[str, Path]) -> None:
+    url, log = endpoint
+    config = f'model: {{provider: openai, base_url: "{url}", name: fake, api_key_env: ""}}\n'
+    chance = random.Random(SEED)
+    print(f"seed {SEED}, {KILLS} kills")
+    with DaemonProcess(config=config) as daemon:
+        clients = [Client(number, daemon, random.Random(f"{SEED}-{number}")) for number in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        for _ in range(KILLS):
+            time.sleep(chance.uniform(0.02, 0.8))
+            daemon.kill()
+            assert verify(daemon.home / "store") == []
+            daemon.start()
+        for client in clients:
+            client.finish()
+        histories = [client.history for client in clients]
+        assert sum(history.answered for history in histories) > KILLS, "the load was too light to prove anything"
+        for history in histories:
+            for session, acknowledged in history.acknowledged.items():
+                check(daemon, log, session, acknowledged, history.sent)
+
+
+class Client(threading.Thread):
+    """Talks without a pause; when the daemon is gone, it waits and goes on."""
+
+    def __init__(self, number: int, daemon: DaemonProcess, chance: random.Random) -> None:
+        super().__init__(name=f"client-{number}", daemon=True)
+        self.history = History()
+        self._number = number
+        self._daemon = daemon
+        self._chance = chance
+        self._done = threading.Event()
+        self._problem: BaseException | None = None
+
+    def finish(self) -> None:
+        self._done.set()
+        self.join(60)
+        assert not self.is_alive()
+        if self._problem is not None:
+            raise self._problem
+
+    def run(self) -> None:
+        count = 0
+        try:
+            while not self._done.is_set():
+                count += 1
+                self._say(f"client {self._number} message {count}", again=self._chance.random() < 0.5)
+        except BaseException as problem:  # noqa: BLE001 - told to the test's thread
+            self._problem = problem
+
+    def _say(self, text: str, *, again: bool) -> None:
+        """Send it; after a cut either leave it at that, or send the same again under the same key."""
+        self.history.sent.add(text)
+        for _ in range(1000):
+            try:
+                self._stream(text)
+            except (OSError, http.client.HTTPException):
+                if self._done.is_set() or not again:
+                    return
+                time.sleep(0.02)
+            else:
+                return
+
+    def _stream(self, text: str) -> None:
+        address = urlsplit(self._daemon.address)
+        connection = http.client.HTTPConnection(str(address.hostname), address.port or 0, timeout=30)
+        try:
+            body = {"model": "hermes", "stream": True, "messages": [{"role": "user", "content": text}]}
+            headers = {
+                "Authorization": f"Bearer {self._daemon.key}",
+                "Content-Type": "application/json",
+                "X-Hermes-Session-Id": f"client-{self._number}",
+                "Idempotency-Key": text,
+            }
+            connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+            response = connection.getresponse()
+            if response.status != 200:
+                assert response.status in (429, 503), response.read()
+                raise OSError(f"refused for now: {response.status}")
+            taken = self.history.acknowledged.setdefault(response.headers["X-Hermes-Session-Id"], [])
+            if text not in taken:
+                taken.append(text)
+            if b"data: [DONE]" not in response.read():
+                raise OSError("cut off")
+            self.history.answered += 1
+        finally:
+            connection.close()
+
+
+def check(daemon: DaemonProcess, log: Path, session: str, acknowledged: list[str], sent: set[str]) -> None:
+    """Show the session to the model once more and compare."""
+    try:
+        daemon.admin.post(f"/sessions/{session}/resume", {"reason": "the test looks"})
+    except HermesError as error:
+        assert "not suspended" in str(error)  # noqa: PT017 - most are not
+    eventually(lambda: exact_phase(daemon, session) == "idle")
+    question = f"show me {session}"
+    assert daemon.ask(question, session=session).status == 200
+    prompt = next(texts for texts in prompts(log) if texts[-1] == question)
+    said = [text for text in prompt if text in sent]
+    assert len(said) == len(set(said)), f"{session}: a message stands twice in the prompt"
+    assert [text for text in said if text in acknowledged] == acknowledged, f"{session}: lost or out of order"
+
+
+def exact_phase(daemon: DaemonProcess, session: str) -> str:
+    return next(s["phase"] for s in daemon.admin.get("/sessions?limit=200")["sessions"] if s["id"] == session)
+
+
+def prompts(log: Path) -> Iterator[list[str]]:
+    for line in log.read_text(encoding="utf-8").splitlines():
+        yield [m["content"] for m in json.loads(line)["messages"] if m["role"] == "user"]

@@ -1,0 +1,90 @@
+"""Each module imports alone, and looking at a daemon does not load what only the daemon needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hermes
+
+MODULES = ["hermes", *(module.name for module in pkgutil.walk_packages(hermes.__path__, "hermes."))]
+SLOW = ["aiohttp", "openai", "lmdb", "msgpack", "rich", "yaml", "loguru", "pykka", "platformdirs", "asyncio", "shtab"]
+
+# One interpreter that has imported nothing of ours, forked once a module: an import costs its own time only.
+ALONE = """
+import importlib, json, os, sys
+import aiohttp.web, asyncio, lmdb, loguru, msgpack, pykka
+failed = []
+for name in json.loads(sys.argv[1]):
+    child = os.fork()
+    if child == 0:
+        try:
+            importlib.import_module(name)
+        except BaseException as error:
+            print(f"{name}: {error!r}", flush=True)
+            os._exit(1)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        failed.append(name)
+sys.exit(bool(failed))
+"""
+
+
+def test_each_module_imports_alone() -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", ALONE, json.dumps(MODULES)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["--help"],
+        ["--version"],
+        ["ps"],
+        ["ps", "--json"],
+        ["show", "x"],
+        ["tail"],
+        ["why", "x"],
+        ["stop"],
+        ["chat", "--help"],
+    ],
+)
+def test_commands_that_only_ask_the_daemon_import_nothing_slow(argv: list[str], tmp_path: Path) -> None:
+    code = f"""
+import json, sys
+from hermes.cli.main import main
+main({argv!r})
+print(json.dumps([name for name in {SLOW!r} if name in sys.modules]))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "HERMES_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_the_configuration_needs_yaml_only_when_there_is_a_file(tmp_path: Path) -> None:
+    code = """
+import os, sys
+from hermes.config import load_config
+from hermes.home import Home
+load_config(Home.from_environ(os.environ), {})
+print([name for name in ("yaml", "loguru", "platformdirs", "asyncio") if name in sys.modules])
+"""
+    environ = {**os.environ, "HERMES_HOME": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environ, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,187 @@
+"""Log lines: where they go, what is masked, and that a log that cannot be written hurts nobody."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from loguru import logger
+
+from hermes.config import LogConfig
+from hermes.home import Home, prepare
+from hermes.log import configure_logging, redact
+from hermes.secret import Secret
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    home = Home.from_environ({"HERMES_HOME": str(tmp_path / "home")})
+    prepare(home)
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers = []  # so that pytest's own are not closed by the new configuration
+    yield home
+    logger.remove()
+    logger.configure(patcher=lambda record: None)
+    root.handlers, root.level = handlers, level
+
+
+def log_file(home: Home) -> Path:
+    return home.log_dir / "hermes.log"
+
+
+def raised(error: Exception) -> Exception:
+    """With a traceback, as if it had come out of our code."""
+    try:
+        raise error
+    except type(error) as caught:
+        return caught
+
+
+def test_lines_go_to_stderr_and_to_a_private_file(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogConfig(), home)
+    logger.bind(session="s1", count=3).info("it is {}", "so")
+    logger.debug("too quiet")
+    for text in (capsys.readouterr().err, log_file(home).read_text()):
+        assert text.endswith(f"INFO    {__name__}: it is so session=s1 count=3\n")
+        assert "too quiet" not in text
+    assert stat.S_IMODE(log_file(home).stat().st_mode) == 0o600
+
+
+def test_a_file_is_only_written_when_wanted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogConfig(file=False), home)
+    logger.error("here")
+    assert "here" in capsys.readouterr().err
+    assert not log_file(home).exists()
+
+
+def test_stderr_can_be_quieter_than_the_file(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(LogConfig(), home, stderr_level="WARNING")
+    logger.info("for the file")
+    assert "for the file" not in capsys.readouterr().err
+    assert "for the file" in log_file(home).read_text()
+
+
+def test_configuring_again_replaces_what_was_there(home: Home) -> None:
+    configure_logging(LogConfig(level="ERROR"), home)
+    configure_logging(LogConfig(level="DEBUG"), home)
+    logger.debug("once")
+    assert log_file(home).read_text().count("once") == 1
+
+
+def test_json_lines_hold_the_message_the_bound_ids_and_the_trace(home: Home) -> None:
+    configure_logging(LogConfig(json=True), home)
+    error = raised(ValueError("broken {braces} <red>tags</red>"))
+    logger.bind(session="s1", attempt=2).opt(exception=error).error("it {failed}")
+    line = json.loads(log_file(home).read_text())
+    assert (line["level"], line["message"], line["session"], line["attempt"]) == ("ERROR", "it {failed}", "s1", 2)
+    assert line["trace"].endswith("ValueError: broken {braces} <red>tags</red>")
+
+
+SECRETS = [
+    "sk-proj-abcdefghijklmnop",
+    "xoxb-123456789012-abcdefghij",
+    "xoxp-123456789012-abcdefghij",
+    "xapp-1-A0123456789-abcdef",
+    "110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw5",
+    "Bearer abc.def-ghi",
+    "bearer abc.def-ghi",
+    "canary-of-a-known-secret+/=",
+]
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("secret", SECRETS)
+def test_secrets_are_masked_wherever_they_turn_up(
+    home: Home, capsys: pytest.CaptureFixture[str], secret: str, as_json: bool
+) -> None:
+    redact(Secret("canary-of-a-known-secret+/="))
+    configure_logging(LogConfig(json=as_json), home)
+    logger.bind(header=f"Authorization: {secret}").warning("GET https://api.example/{}/getMe", secret)
+    logging.getLogger("library").warning("request with %s", secret)
+    local = secret  # values of variables do not belong in a traceback
+    error = raised(RuntimeError(f"refused: {secret}"))
+    logger.opt(exception=error).error("failed")
+    logging.getLogger("library").error("failed, too", exc_info=error)
+    written = log_file(home).read_text() + capsys.readouterr().err
+    assert local.removeprefix("Bearer ").removeprefix("bearer ") not in written
+    assert written.count("***") >= 6
+    assert "refused: ***" in written
+
+
+def test_a_token_within_a_url_is_masked(home: Home) -> None:
+    configure_logging(LogConfig(), home)
+    logger.info("GET https://api.telegram.org/bot110201543:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw5/getMe")
+    assert "org/bot***/getMe" in log_file(home).read_text()
+
+
+def test_a_secret_that_is_no_more_than_a_syllable_does_not_eat_the_log(home: Home) -> None:
+    redact(Secret("the"))
+    configure_logging(LogConfig(), home)
+    logger.info("the other")
+    assert "the other" in log_file(home).read_text()
+
+
+def test_libraries_log_the_same_way_from_warning_on(home: Home) -> None:
+    configure_logging(LogConfig(level="DEBUG"), home)
+    for name in ("aiohttp.access", "asyncio", "pykka", "httpx"):
+        logging.getLogger(name).info("quiet %s", name)
+        logging.getLogger(name).warning("loud %s", name)
+    logging.getLogger("clumsy").error("%d", "not a number")
+    text = log_file(home).read_text()
+    assert "quiet" not in text
+    assert text.count("loud") == 4
+    assert "library=aiohttp.access" in text
+    assert "ERROR" in text
+    assert "%d library=clumsy" in text
+
+
+def test_a_full_disk_costs_lines_and_not_the_daemon(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    log_file(home).symlink_to("/dev/full")
+    configure_logging(LogConfig(), home)
+    for number in range(50):
+        logger.info("line {}", number)
+    configure_logging(LogConfig(), home)  # as a reload does
+    logger.info("line 50")
+    told = capsys.readouterr().err
+    assert "line 50" in told
+    assert told.count("cannot be written: No space left on device") == 2
+
+
+def test_a_log_that_could_not_be_opened_is_tried_again(home: Home) -> None:
+    home.log_dir.rmdir()
+    home.log_dir.write_text("in the way")
+    configure_logging(LogConfig(), home)
+    logger.info("lost")
+    home.log_dir.unlink()
+    home.log_dir.mkdir()
+    logger.info("kept")
+    assert "kept" in log_file(home).read_text()
+
+
+def test_text_that_is_not_unicode_can_be_logged(home: Home) -> None:
+    configure_logging(LogConfig(), home)
+    logger.info("half a pair: {}", "\ud800")
+    assert r"half a pair: \ud800" in log_file(home).read_text()
+
+
+def test_the_file_is_rotated_and_only_so_many_are_kept(home: Home) -> None:
+    configure_logging(LogConfig(rotation_mb=1, keep=2), home)
+    for number in range(5):
+        logger.info("{} {}", number, "x" * 900_000)
+    files = sorted(home.log_dir.iterdir())
+    assert [each.name for each in files] == ["hermes.log", "hermes.log.1", "hermes.log.2"]
+    assert [re.findall(r": (\d) x", each.read_text()) for each in files] == [["4"], ["3"], ["2"]]
+    assert {stat.S_IMODE(each.stat().st_mode) for each in files} == {0o600}
+
+
+def test_a_restart_goes_on_in_the_same_file(home: Home) -> None:
+    for _ in range(2):
+        configure_logging(LogConfig(), home)
+        logger.info("again")
+    assert log_file(home).read_text().count("again") == 2
