@@ -64,14 +64,14 @@ def redact(secret: Secret) -> None:
     _redactor.learn(secret.reveal())
 
 
-def configure_logging(config: LogConfig, home: Home, *, stderr_level: str | None = None) -> None:
+def configure_logging(config: LogConfig, home: Home) -> None:
     """Send everything to stderr and to the home's log file. Calling it again replaces what was there."""
     logger.remove()
     logger.configure(patcher=_clean)
     form = _as_json if config.json else _as_text
     logger.add(
         sys.stderr,
-        level=stderr_level or config.level,
+        level=config.level,
         format=form,
         backtrace=False,
         diagnose=False,

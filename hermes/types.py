@@ -42,6 +42,7 @@ class FailureKind(StrEnum):
     POLICY = "policy"
     UNSUPPORTED = "unsupported"
     CANCELLED = "cancelled"
+    SUSPENDED = "suspended"  # not ended: it goes on when its session is resumed
     INTERNAL = "internal"
 
 

@@ -60,13 +60,6 @@ def test_a_file_is_only_written_when_wanted(home: Home, capsys: pytest.CaptureFi
     assert not log_file(home).exists()
 
 
-def test_stderr_can_be_quieter_than_the_file(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
-    configure_logging(LogConfig(), home, stderr_level="WARNING")
-    logger.info("for the file")
-    assert "for the file" not in capsys.readouterr().err
-    assert "for the file" in log_file(home).read_text()
-
-
 def test_configuring_again_replaces_what_was_there(home: Home) -> None:
     configure_logging(LogConfig(level="ERROR"), home)
     configure_logging(LogConfig(level="DEBUG"), home)

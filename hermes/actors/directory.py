@@ -197,11 +197,14 @@ class SessionDirectory(LoopActor):
         if routed.route.damaged and routed.error is None:
             self._repair(routed)
             return
-        for post in self._resolving.pop(routed.address, ()):
-            if routed.error is not None:
-                fail(post, routed.error)
-            else:
-                self._deliver(post, routed.route.head)
+        first, *others = self._resolving.pop(routed.address)
+        if routed.error is None:
+            self._deliver(first, routed.route.head)
+            for post in others:  # from the beginning: what was not there for the first may be there now
+                self._dispatch(post)
+            return
+        for post in (first, *others):
+            fail(post, routed.error)
 
     def _repair(self, routed: _Routed) -> None:
         """Store the rows that were rebuilt from the log, then go on."""

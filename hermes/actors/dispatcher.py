@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from asyncio import _get_running_loop as running_loop  # says None where get_running_loop() raises
 from collections import deque
 from collections.abc import Callable
 from contextvars import Context
@@ -43,9 +42,6 @@ class Dispatcher:
         if dispatcher is None or dispatcher.loop is not loop:
             dispatcher = _here.dispatcher = cls(loop)
         return dispatcher
-
-    def is_here(self) -> bool:
-        return running_loop() is self.loop
 
     def add(self, drain: Drain) -> None:
         """On the loop: have it called after those that are due already."""

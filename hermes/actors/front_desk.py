@@ -14,6 +14,7 @@ from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
 from hermes.actors.routing import Address, find_lineage, find_route
 from hermes.actors.session import Post
+from hermes.actors.session_machine import suspension
 from hermes.actors.session_protocol import Deliver, End, Event, Resume, StopTurn, Suspend
 from hermes.actors.transcript import stored_messages
 from hermes.actors.why import explain
@@ -39,7 +40,7 @@ from hermes.ports import (
     Transaction,
 )
 from hermes.records import LogEntry, TurnFailed, TurnFinished
-from hermes.types import DeadLetter, Seen, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.types import DeadLetter, Phase, Seen, Seq, Session, SessionId, SessionKey, TurnId
 
 SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
 _PAGE = 64
@@ -83,7 +84,7 @@ class FrontDesk:
             self.waiting -= 1
 
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
-        record = await self._journal.fetch(lambda reader: _find_end(reader, session, turn))
+        head, record = await self._journal.fetch(lambda reader: _find_end(reader, session, turn))
         match record:
             case TurnFinished():
                 return TurnAnswered(
@@ -96,6 +97,8 @@ class FrontDesk:
                 )
             case TurnFailed():
                 return TurnGaveUp(session=session, turn=turn, failure=record.failure)
+            case None if head is not None and head.phase == Phase.SUSPENDED:
+                return TurnGaveUp(session=session, turn=turn, failure=suspension(head))
             case None:
                 return None
 
@@ -213,17 +216,19 @@ def _look_up(reader: Reader, session: SessionId) -> tuple[Session, tuple[Session
     return head, find_lineage(reader, head)
 
 
-def _find_end(reader: Reader, session: SessionId, turn: TurnId) -> TurnFinished | TurnFailed | None:
-    """How the turn ended, looking from the newest records back."""
+def _find_end(
+    reader: Reader, session: SessionId, turn: TurnId
+) -> tuple[Session | None, TurnFinished | TurnFailed | None]:
+    """The session, and how its turn ended, looking from the newest records back."""
     head = reader.head(session)
     end = head.next_seq if head is not None else 0
     while end > 0:
         first = max(0, end - _PAGE)
         for entry in reversed(reader.log(session, Seq(first), end - first)):
             if _ends(entry, turn):
-                return cast("TurnFinished | TurnFailed", entry.record)
+                return head, cast("TurnFinished | TurnFailed", entry.record)
         end = first
-    return None
+    return head, None
 
 
 def _ends(entry: LogEntry, turn: TurnId) -> bool:

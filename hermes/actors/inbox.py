@@ -6,7 +6,7 @@ takes nothing and says so to whoever tells or asks; what was put is either taken
 
 from __future__ import annotations
 
-from asyncio import _get_running_loop as running_loop
+from asyncio import _get_running_loop as running_loop  # says None where get_running_loop() raises
 from collections import deque
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +46,9 @@ class Letter(Envelope[Any]):
         self.message = message
         self.reply_to = reply_to
         self.sent = monotonic()
+
+    def __repr__(self) -> str:
+        return f"<Letter {type(self.message).__name__}>"  # what it says is nobody's business
 
     def dismiss(self, reason: str, *, stopped: bool) -> bool:
         """Answer whoever asked: `stopped` if it was for a stop, else ActorDeadError. False: nobody asked."""
@@ -112,7 +115,8 @@ class Inbox:
             self._closed = reason
         self._due = True
         self._dispatcher.collect()
-        waiting = self._waiting()
+        first = () if self._first is None else (self._first,)
+        waiting = [*(self._control or ()), *first, *(self._rest or ())]
         self._drain = self._control = self._first = self._rest = None
         return waiting
 
@@ -123,18 +127,15 @@ class Inbox:
 
     def oldest_s(self) -> float:
         """How long the one that was sent first has been waiting."""
-        heads = [lane[0].sent for lane in (self._control, self._first and [self._first]) if lane]
-        return monotonic() - min(heads) if heads else 0.0
+        heads = (self._control[0] if self._control else None, self._first)
+        sent = [head.sent for head in heads if head is not None]
+        return monotonic() - min(sent) if sent else 0.0
 
     def is_stopping(self) -> bool:
         """It is closed, or a stop waits in it."""
         return bool(self._closed) or any(type(letter.message) is _ActorStop for letter in self._control or ())
 
-    # ------------------------------------------------------------
-
-    def _waiting(self) -> list[Letter]:
-        first = () if self._first is None else (self._first,)
-        return [*(self._control or ()), *first, *(self._rest or ())]
+    # ------------------------------------------------------------ in and out
 
     def _put_from_afar(self, letter: Letter) -> str:
         with self._dispatcher.lock:

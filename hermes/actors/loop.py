@@ -208,10 +208,14 @@ class LoopActor(pykka.Actor):
     def __took(self, began: float, what: str) -> float:
         now = monotonic()
         took_s = now - began
+        if took_s > self.__slowest_s or took_s > SLOW_S:
+            self.__note_slowness(took_s, what)
+        return now
+
+    def __note_slowness(self, took_s: float, what: str) -> None:
         self.__slowest_s = max(self.__slowest_s, took_s)
         if took_s > SLOW_S:
             logger.warning("{} held up the event loop for {:.0f} ms with {}", self, took_s * 1000, what)
-        return now
 
     def __ring(self, message: object) -> None:
         with suppress(pykka.ActorDeadError):

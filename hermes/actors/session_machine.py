@@ -148,7 +148,7 @@ def _recover(session: Session, event: Recover, now: float) -> Step:
     if cut.session.interruptions < SUSPEND_AFTER:
         return _start(cut, session.turn, now)
     why = f"interrupted {cut.session.interruptions} times in a row without one finished turn, last by: {reason}"
-    return _change_phase(cut, Suspended(at=now, reason=why))
+    return _put_to_sleep(cut, Suspended(at=now, reason=why))
 
 
 def _suspend(session: Session, event: Suspend, now: float) -> Step:
@@ -158,7 +158,7 @@ def _suspend(session: Session, event: Suspend, now: float) -> Step:
     if session.turn is not None:
         cut = (TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason),)
         before = _recorded(session, cut, (CancelTurn(),))
-    return _change_phase(before, Suspended(at=now, reason=event.reason))
+    return _put_to_sleep(before, Suspended(at=now, reason=event.reason))
 
 
 def _resume(session: Session, event: Resume, now: float) -> Step:
@@ -197,6 +197,21 @@ def _change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
     after = _then(before, (record,))
     changed = PhaseChanged(session=after.session.id, phase=after.session.phase, reason=record.reason)
     return replace(after, effects=(*after.effects, Publish(event=changed)))
+
+
+def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
+    """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
+    after = _change_phase(before, suspended)
+    failure = suspension(after.session)
+    open_turns = (*((after.session.turn,) if after.session.turn is not None else ()), *after.session.queue)
+    told = (Publish(event=TurnGaveUp(session=after.session.id, turn=turn.id, failure=failure)) for turn in open_turns)
+    return replace(after, effects=(*after.effects, *told))
+
+
+def suspension(session: Session) -> Failure:
+    what = f"session {session.id} is suspended ({session.reason}); the message is kept"
+    message = f"{what}, and `hermes resume {session.id}` goes on with it"
+    return Failure(kind=FailureKind.SUSPENDED, message=message)
 
 
 def _given_up(before: Step, turn: TurnId, failure: Failure, now: float) -> Step:

@@ -1,9 +1,10 @@
 """The `openai` client, used at its public low level: bytes go out, the data of events comes back.
 
-What is kept of the client is its auth, its connection pool and its timeouts. Reading is done here: the client makes
-an object tree of each chunk, and takes a truncated stream for an answer. It runs on its aiohttp transport, which
-takes half the CPU of its default one. What it is not told it reads from the environment, so it is told everything.
-Redirects are not followed: messages go to the configured host and to no other.
+What is kept of the client is its auth, its connection pool and its timeouts. Reading is done here: the client takes a
+truncated stream for an answer, and its typed chunks cost 190 µs each against 12 µs. It runs on its aiohttp transport,
+1.4 ms of CPU a call where its default one takes 3.0 ms. Key, address and organisation are ours to say: it must not
+find them in the environment (proxies are looked for there, as everywhere). Redirects are not followed: messages go to
+the configured host and to no other.
 
 Importing this module takes a second. Only `openai_model` does, in a worker thread.
 """

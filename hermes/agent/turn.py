@@ -60,10 +60,6 @@ class TurnRunner:
     def active(self) -> int:
         return len(self._turns)
 
-    @property
-    def model_name(self) -> str:
-        return self._model.name
-
     def start(self, job: TurnJob, report: Report) -> TurnHandle:
         turn = _RunningTurn(self._model)
         turn.task = asyncio.create_task(self._run(turn, job, report), name=f"turn {job.turn}")

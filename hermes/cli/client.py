@@ -135,8 +135,8 @@ def _complaint(response: http.client.HTTPResponse) -> str:
 
 def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
     event, data = "", []
-    for raw in response:
-        line = raw.decode("utf-8", "replace").rstrip("\r\n")
+    for raw in _lines(response):
+        line = raw.decode("utf-8", "replace").rstrip("\r")
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if field == "event":
@@ -147,3 +147,11 @@ def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:
             if data:
                 yield event or "message", "\n".join(data)
             event, data = "", []
+
+
+def _lines(response: http.client.HTTPResponse) -> Iterator[bytes]:
+    """The response's own readline takes a body that was cut off for a finished one."""
+    rest = b""
+    while part := response.read1(65_536):
+        *lines, rest = (rest + part).split(b"\n")
+        yield from lines

@@ -29,7 +29,7 @@ def add_commands(commands: Commands) -> None:
     stop = commands.add(
         "stop",
         _stop,
-        "Stop the daemon and wait until it is gone, or stop the running turn of one session.",
+        "Stop the daemon, or the running turn of one session. Waits until the daemon is gone.",
         examples="  hermes stop\n  hermes stop 20260102_030405_1a2b3c4d",
         json=True,
     )
@@ -39,8 +39,8 @@ def add_commands(commands: Commands) -> None:
     )
     _add_reason(stop)
     for verb, about in (
-        ("end", "End a session for good; its transcript stays, its next message starts a fresh one."),
-        ("suspend", "Suspend a session; it keeps its transcript until it is resumed."),
+        ("end", "End a session for good. Its transcript stays; its next message starts a fresh one."),
+        ("suspend", "Suspend a session until it is resumed. Its transcript stays."),
         ("resume", "Take a suspended, interrupted or parked session up again."),
     ):
         examples = f"  hermes {verb} 20260102_030405_1a2b3c4d --reason 'asked for by mail'"
@@ -60,7 +60,7 @@ def _add_dead_letters(commands: Commands) -> None:
     letters = commands.add(
         "dead-letters",
         _dead_letters,
-        "List the messages that crashed their session twice and were set aside, or replay one.",
+        "List or replay messages that were set aside. Each had crashed its session twice.",
         examples="  hermes dead-letters\n  hermes dead-letters replay 1f2e3d",
         json=True,
     )

@@ -15,7 +15,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add(
         "daemon",
         _run,
-        "Run the daemon in the foreground until SIGTERM, Ctrl-C or `hermes stop`.",
+        "Run the daemon in the foreground. SIGTERM, Ctrl-C or `hermes stop` end it.",
         examples="  hermes daemon\n  HERMES_HOME=/srv/hermes HERMES_API_PORT=9000 hermes daemon --log-level DEBUG",
     )
     levels = ("DEBUG", "INFO", "WARNING", "ERROR")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
@@ -23,12 +24,10 @@ _Ready: TypeAlias = "Future[Callable[[], object]]"  # its result is how to end t
 def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
     from hermes.config import load_config
     from hermes.daemon import embedded
-    from hermes.home import prepare
-    from hermes.log import configure_logging
 
     config = load_config(home, environ)
-    prepare(home)
-    configure_logging(config.log, home, stderr_level="WARNING")
+    if config.log.level != "ERROR":  # the terminal belongs to the conversation
+        config = replace(config, log=replace(config.log, level="WARNING"))
     with in_thread(embedded(home, config, environ)):
         yield
 

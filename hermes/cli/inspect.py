@@ -31,7 +31,7 @@ def add_commands(commands: Commands) -> None:
     show = commands.add(
         "show",
         _show,
-        "Show one session whole: its state and why, its lineage, its counters, the end of its transcript.",
+        "Show one session whole. Its state and why, its lineage, its counters, the end of its transcript.",
         examples="  hermes show 20260102_030405_1a2b3c4d\n  hermes show 20260102_030405_1a2b3c4d --tail 50",
         json=True,
     )
@@ -40,7 +40,7 @@ def add_commands(commands: Commands) -> None:
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all of them, until Ctrl-C.",
+        "Follow what happens, in one session or in all. Ctrl-C ends it.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )

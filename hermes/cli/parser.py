@@ -27,10 +27,10 @@ class Commands:
         )
 
     def add(self, name: str, run: Run, about: str, *, examples: str = "", json: bool = False) -> Parser:
-        """A new command: `about` is its line in the overview and the first of its own help."""
+        """A new command: `about` heads its help, and its first sentence is the line in the overview."""
         parser = self._actions.add_parser(
             name,
-            help=about[0].lower() + about[1:].rstrip("."),
+            help=f"{about[0].lower()}{about[1:]}".partition(".")[0],
             description=about,
             epilog=f"examples:\n{examples}" if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,

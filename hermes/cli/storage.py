@@ -104,16 +104,16 @@ def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             f"the daemon (pid {pid}) uses the store; `hermes stop` it first, then compact", pid=pid
         )
 
-    def directly(home: Home) -> None:
-        from hermes.storage.env import compact
+    def directly(home: Home) -> tuple[int, int]:
+        from hermes.storage.copies import compact
 
-        compact(home.store_dir)
+        return compact(home.store_dir)
 
-    _either(environ, refused, directly)
+    before, after = _either(environ, refused, directly)
     if args.json:
-        print_json({"compacted": True})
+        print_json({"before_bytes": before, "after_bytes": after})
     else:
-        print("The store was compacted.")
+        print(f"The store had {size(before)} and has {size(after)} now.")
     return 0
 
 

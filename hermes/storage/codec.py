@@ -77,10 +77,10 @@ def unpack(payload: bytes) -> Any:
 def build(kind: type[T], values: Sequence[Any]) -> T:
     """An instance of that dataclass from its fields' values."""
     names, converters = _SHAPES[kind]
-    if len(values) > len(names):
-        raise UnreadableError(f"{kind.__name__} has {len(values)} fields, {len(names)} are known here")
-    known = dict(zip(names, values, strict=False))
     try:
+        if len(values) > len(names):
+            raise UnreadableError(f"{kind.__name__} has {len(values)} fields, {len(names)} are known here")
+        known = dict(zip(names, values, strict=False))
         for name, convert in converters:
             if name in known:
                 known[name] = convert(known[name])

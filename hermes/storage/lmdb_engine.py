@@ -29,14 +29,23 @@ from hermes.types import Epoch
 
 MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it hardly ever has to grow
 _GROW_BEYOND: Final = 0.75  # of the map used
-_GROW_TIMEOUT_S: Final = 5.0
+GROW_TIMEOUT_S: Final = 5.0
 
 
 class LmdbEngine(LmdbReader):
-    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], epoch: Epoch, directory: Path) -> None:
+    def __init__(
+        self,
+        env: lmdb.Environment,
+        tables: dict[str, Any],
+        epoch: Epoch,
+        directory: Path,
+        *,
+        grow_timeout_s: float = GROW_TIMEOUT_S,
+    ) -> None:
         super().__init__(env, tables)
         self._epoch = epoch
         self._directory = directory
+        self._grow_timeout_s = grow_timeout_s
         self._reserve = Reserve(directory)
         self._reserve.fill()
         self._forget_from = b""
@@ -46,7 +55,9 @@ class LmdbEngine(LmdbReader):
             self._last_lsn = view.last_key(LOG) or lsn_key(0)
 
     @classmethod
-    def open(cls, directory: Path, *, map_size_bytes: int = MAP_SIZE_BYTES) -> Self:
+    def open(
+        cls, directory: Path, *, map_size_bytes: int = MAP_SIZE_BYTES, grow_timeout_s: float = GROW_TIMEOUT_S
+    ) -> Self:
         """Open or create the store in that directory. Not twice in one process, and not across a fork."""
         prepare(directory)
         clear_away(directory)
@@ -54,7 +65,7 @@ class LmdbEngine(LmdbReader):
         try:
             env.reader_check()
             tables, epoch = _claim(env, directory)
-            return cls(env, tables, epoch, directory)
+            return cls(env, tables, epoch, directory, grow_timeout_s=grow_timeout_s)
         except HermesError:
             env.close()
             raise
@@ -80,7 +91,7 @@ class LmdbEngine(LmdbReader):
             back_up(self._env, target)
 
     def close(self) -> None:
-        with self._gate.closed(_GROW_TIMEOUT_S):
+        with self._gate.closed(self._grow_timeout_s):
             self._env.close()
 
     def stats(self) -> StoreStats:
@@ -101,7 +112,7 @@ class LmdbEngine(LmdbReader):
             used_bytes=used,
             map_bytes=self._env.info()["map_size"],
             free_disk_bytes=disk.f_bavail * disk.f_frsize,
-            readers=max(0, len(self._env.readers().splitlines()) - 1),
+            readers=sum(not slot.endswith("-") for slot in self._env.readers().splitlines()[1:]),  # "-": it is free
             commits=self._commits,
             transactions=self._transactions,
             last_commit_s=self._last_commit_s,
@@ -135,7 +146,7 @@ class LmdbEngine(LmdbReader):
     def _store(self, changes: Changes) -> None:
         try:
             while not self._written(changes):
-                if not self._grow(_GROW_TIMEOUT_S):
+                if not self._grow(self._grow_timeout_s):
                     reason = "the store's map is full and cannot grow while a long read (a backup?) is under way"
                     raise StorageFullError(f"{reason}: nothing was written; try again")
         except lmdb.Error as error:

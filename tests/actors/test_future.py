@@ -2,25 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import sys
 import threading
-from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pykka
 import pytest
 
 from hermes.actors.future import LoopFuture
-
-DEADLINE_S = 10.0
-
-
-@pytest.fixture
-def hasty_threads() -> Iterator[None]:
-    """Threads take turns so often that they meet at every instruction."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    yield
-    sys.setswitchinterval(usual)
+from tests.actors.kernel import DEADLINE_S, hasty_threads, until
 
 
 async def waiting(future: LoopFuture, awaiters: int) -> list[asyncio.Task[object]]:
@@ -60,7 +49,7 @@ async def test_an_exception_is_raised_to_each_who_awaits_it() -> None:
 def test_the_exception_being_handled_is_taken_when_none_is_given() -> None:
     future = LoopFuture()
     try:
-        raise ValueError("bad")
+        int("bad")
     except ValueError:
         future.set_exception()
     with pytest.raises(ValueError, match="bad"):
@@ -119,9 +108,7 @@ async def test_waiting_on_the_loop_s_own_thread_is_refused() -> None:
 async def test_another_thread_waits_for_it() -> None:
     future = LoopFuture()
     thread = asyncio.create_task(asyncio.to_thread(future.get, timeout=DEADLINE_S))
-    async with asyncio.timeout(DEADLINE_S):
-        while not future._watchers:
-            await asyncio.sleep(0.001)
+    await until(lambda: future._watchers)
     future.set("answer")
     assert await thread == "answer"
 
@@ -140,9 +127,7 @@ async def test_it_can_be_awaited_on_two_loops_at_once() -> None:
         return await asyncio.wait_for(future, DEADLINE_S)
 
     other = asyncio.create_task(asyncio.to_thread(lambda: asyncio.run(elsewhere())))
-    async with asyncio.timeout(DEADLINE_S):
-        while not future._watchers:
-            await asyncio.sleep(0.001)
+    await until(lambda: future._watchers)
     (here,) = await waiting(future, 1)
     future.set("answer")
     assert await here == "answer"
@@ -195,38 +180,33 @@ def test_abandoning_it_after_the_answer_changes_nothing() -> None:
 
 
 def test_a_watcher_that_comes_late_is_called_at_once() -> None:
-    future, seen = LoopFuture(), []
+    future = LoopFuture()
+    seen: list[LoopFuture] = []
     future.watch(seen.append)
     future.set("answer")
     future.watch(seen.append)
     assert seen == [future, future]
 
 
-@pytest.mark.usefixtures("hasty_threads")
 def test_of_many_who_settle_at_once_exactly_one_wins_and_everyone_sees_the_same() -> None:
-    for _ in range(300):
-        future = LoopFuture()
-        ready = threading.Barrier(6)
-        won: list[int] = []
-        seen: list[object] = []
+    with hasty_threads(), ThreadPoolExecutor(6) as pool:
+        for _ in range(500):
+            future = LoopFuture()
+            together = threading.Barrier(6)
+            settled = [pool.submit(settle, future, together, number) for number in range(3)]
+            seen = [pool.submit(wait, future, together).result for _ in range(3)]
+            (winner,) = [number for number, won in enumerate(settled) if won.result(DEADLINE_S)]
+            assert [result(DEADLINE_S) for result in seen] == [winner] * 3
 
-        def settle(number: int, future: LoopFuture = future, ready: threading.Barrier = ready) -> None:
-            ready.wait(DEADLINE_S)
-            if future.settle(number):
-                won.append(number)  # noqa: B023 - the threads end before the round does
 
-        def wait(future: LoopFuture = future, ready: threading.Barrier = ready) -> None:
-            ready.wait(DEADLINE_S)
-            seen.append(future.get(timeout=DEADLINE_S))  # noqa: B023 - the same
+def settle(future: LoopFuture, together: threading.Barrier, number: int) -> bool:
+    together.wait(DEADLINE_S)
+    return future.settle(number)
 
-        threads = [threading.Thread(target=settle, args=(number,)) for number in range(3)]
-        threads += [threading.Thread(target=wait) for _ in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert len(won) == 1
-        assert seen == won * 3
+
+def wait(future: LoopFuture, together: threading.Barrier) -> object:
+    together.wait(DEADLINE_S)
+    return future.get(timeout=DEADLINE_S)
 
 
 def test_pykka_s_combinators_work_for_get() -> None:

@@ -18,8 +18,7 @@ from pykka import messages
 from pykka._envelope import Envelope
 
 from hermes.actors.loop import LoopActor, live_actors
-
-DEADLINE_S = 10.0
+from tests.actors.kernel import DEADLINE_S, until
 
 whose_context: ContextVar[str] = ContextVar("whose_context", default="nobody's")
 
@@ -141,12 +140,6 @@ async def runtime(request: pytest.FixtureRequest) -> AsyncIterator[Runtime]:
 @pytest.fixture
 def diary() -> list[object]:
     return []
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(DEADLINE_S):
-        while not condition():
-            await asyncio.sleep(0.001)
 
 
 # ---------------------------------------------------------------- telling and asking

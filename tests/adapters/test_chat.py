@@ -24,6 +24,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import TextDelta, TurnBegan
+from hermes.ports import Sessions
 from hermes.types import Failure, FailureKind, SessionId, TurnId
 from tests.adapters.conftest import World, ask, chat, events, eventually, iterate
 from tests.fakes import FakeSessions, a_session
@@ -462,7 +463,5 @@ async def test_two_requests_on_one_session_are_two_turns(world: World, client: a
 
 
 def test_the_fake_front_desk_has_every_method_of_the_port() -> None:
-    from hermes.ports import Sessions
-
     wanted = {name for name in vars(Sessions) if not name.startswith("_")}
     assert wanted <= set(dir(FakeSessions))

@@ -6,7 +6,7 @@ import json
 import socketserver
 import threading
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
@@ -55,7 +55,7 @@ class _Handler(BaseHTTPRequestHandler):
             case Stream() as stream:
                 self._stream(stream)
 
-    do_GET = do_POST = do_DELETE = _handle
+    do_GET = do_POST = do_DELETE = _handle  # noqa: N815 - names of the base class
 
     def _send(self, answer: Answer) -> None:
         raw = answer.body if isinstance(answer.body, bytes) else json.dumps(answer.body).encode()

@@ -98,6 +98,7 @@ _FAILURES: dict[FailureKind, tuple[int, str]] = {
     FailureKind.POLICY: (400, "content_filter"),
     FailureKind.UNSUPPORTED: (501, "unsupported"),
     FailureKind.CANCELLED: (409, "cancelled"),
+    FailureKind.SUSPENDED: (409, "session_suspended"),
     FailureKind.INTERNAL: (500, "internal_error"),
 }
 _FAILURE_RETRY_S = 5.0  # when the endpoint did not say

@@ -1,0 +1,303 @@
+"""The operator's socket: who gets in, what can be seen and done."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from loguru import logger
+
+from hermes.adapters.admin.server import AdminServer
+from hermes.errors import AlreadyRunningError, HomeError, StorageFullError
+from hermes.events import ActorFailed, PhaseChanged
+from hermes.ports import ActorView
+from hermes.types import Phase, SessionId
+from tests.adapters.conftest import World, ask, chat, events, eventually, iterate
+from tests.fakes import a_dead_letter, a_session
+
+
+@pytest.fixture
+async def path(tmp_path: Path) -> Path:
+    return tmp_path / "hermes.sock"
+
+
+@pytest.fixture
+async def server(world: World, path: Path) -> AdminServer:
+    return await world.admin(path)
+
+
+@pytest.fixture
+async def admin(world: World, server: AdminServer, path: Path) -> aiohttp.ClientSession:
+    return await world.admin_client(path)
+
+
+async def get(admin: aiohttp.ClientSession, path: str) -> Any:
+    async with admin.get(path) as response:
+        assert response.status == 200, await response.text()
+        return await response.json()
+
+
+async def post(admin: aiohttp.ClientSession, path: str, body: Any = None) -> tuple[int, Any]:
+    async with admin.post(path, json=body) if body is not None else admin.post(path) as response:
+        return response.status, await response.json()
+
+
+# ---------------------------------------------------------------- the socket itself
+
+
+async def test_the_socket_is_its_owners_alone_and_goes_away_with_the_server(server: AdminServer, path: Path) -> None:
+    mode = (await asyncio.to_thread(path.stat)).st_mode
+    assert stat.S_ISSOCK(mode)
+    assert stat.S_IMODE(mode) == 0o600
+    await server.stop(0)
+    assert not await asyncio.to_thread(path.exists)
+
+
+async def test_a_socket_that_nobody_answers_is_replaced(world: World, path: Path) -> None:
+    def leave_a_dead_socket() -> None:
+        with socket.socket(socket.AF_UNIX) as dead:
+            dead.bind(str(path))
+
+    await asyncio.to_thread(leave_a_dead_socket)
+    await world.admin(path)
+    assert (await get(await world.admin_client(path), "/info"))["pid"] == 42
+
+
+async def test_a_socket_that_somebody_answers_is_left_alone(
+    world: World, admin: aiohttp.ClientSession, path: Path
+) -> None:
+    with pytest.raises(AlreadyRunningError, match="answers on"):
+        await world.admin(path)
+    assert (await get(admin, "/info"))["pid"] == 42
+
+
+async def test_a_file_in_the_way_is_not_removed(world: World, path: Path) -> None:
+    await asyncio.to_thread(path.write_text, "precious")
+    with pytest.raises(HomeError, match="not a socket"):
+        await world.admin(path)
+    assert await asyncio.to_thread(path.read_text) == "precious"
+
+
+async def test_a_path_too_long_for_a_socket_is_said_plainly(world: World, tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match="too long"):
+        await world.admin(tmp_path / ("x" * 120))
+
+
+async def test_a_missing_directory_is_said_plainly(world: World, tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match="cannot make the admin socket"):
+        await world.admin(tmp_path / "nowhere" / "hermes.sock")
+
+
+@pytest.fixture
+async def reachable() -> AsyncIterator[Path]:
+    """A directory that every user can enter, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(dir="/tmp", ignore_cleanup_errors=True) as name:
+        await asyncio.to_thread(Path(name).chmod, 0o755)
+        yield Path(name) / "hermes.sock"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(("uid", "answer"), [(0, b"HTTP/1.1 200"), (65534, b"")])
+async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
+    world: World, reachable: Path, uid: int, answer: bytes
+) -> None:
+    await world.admin(reachable)
+    await asyncio.to_thread(reachable.chmod, 0o666)
+    program = (
+        "import os, socket, sys\n"
+        "os.setuid(int(sys.argv[1]))\n"
+        "s = socket.socket(socket.AF_UNIX)\n"
+        "s.connect(sys.argv[2])\n"
+        "try:\n"
+        "    s.sendall(b'GET /info HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n')\n"
+        "    sys.stdout.buffer.write(s.recv(12))\n"
+        "except OSError: pass\n"
+    )
+    logged: list[str] = []
+    sink = logger.add(logged.append, format="{level} {message}")
+    try:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", program, str(uid), str(reachable), stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await process.communicate()
+    finally:
+        logger.remove(sink)
+    assert (process.returncode, out) == (0, answer)
+    refused = f"WARNING refused process {process.pid} of user 65534 on the admin socket\n"
+    assert logged == ([refused] if uid else [])
+
+
+# ---------------------------------------------------------------- what can be seen
+
+
+async def test_the_daemon_its_actors_and_its_store_can_be_looked_at(admin: aiohttp.ClientSession) -> None:
+    assert (await get(admin, "/info"))["version"] == "1.2.3"
+    actors = (await get(admin, "/actors"))["actors"]
+    assert [actor["name"] for actor in actors] == ["s1", "journal"]
+    assert actors[1]["last_error"] == "ValueError: no"
+    assert list(actors[0]) == [field.name for field in dataclasses.fields(ActorView)]
+    assert (await get(admin, "/store"))["engine"] == "memory"
+
+
+async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
+    for text in ("one", "two"):
+        await chat(admin, ask(text), **{"X-Hermes-Session-Id": "s"})
+    whole = await get(admin, "/sessions/s?tail=2")
+    assert set(whole) == {"session", "why", "lineage", "live", "mailbox", "transcript"}
+    assert whole["session"]["turns"] == 2
+    assert [message["content"] for message in whole["transcript"]] == ["two", "Hello, world"]
+    assert len((await get(admin, "/sessions/s"))["transcript"]) == 4
+    assert (await get(admin, "/sessions/s?tail=0"))["transcript"] == []
+    assert await get(admin, "/sessions/s/why") == {"session_id": "s", "why": "idle: new"}
+    assert [session["id"] for session in (await get(admin, "/sessions?limit=1"))["sessions"]] == ["s"]
+
+
+async def test_verification_tells_the_problems(world: World, admin: aiohttp.ClientSession) -> None:
+    assert await get(admin, "/store/verify") == {"problems": []}
+    world.operations.problems = ["record 7 of s is damaged"]
+    assert await get(admin, "/store/verify") == {"problems": ["record 7 of s is damaged"]}
+
+
+async def test_a_store_in_trouble_is_an_error_and_the_socket_goes_on(
+    world: World, admin: aiohttp.ClientSession
+) -> None:
+    world.operations.trouble = StorageFullError("no space left")
+    async with admin.get("/store") as response:
+        assert (response.status, (await response.json())["error"]["code"]) == (503, "storage_full")
+    assert (await get(admin, "/info"))["pid"] == 42
+
+
+# ---------------------------------------------------------------- what can be done
+
+
+@pytest.mark.parametrize(("verb", "phase"), [("end", "ended"), ("suspend", "suspended"), ("resume", "idle")])
+async def test_a_session_can_be_ended_suspended_and_resumed(
+    world: World, admin: aiohttp.ClientSession, verb: str, phase: str
+) -> None:
+    world.desk.sessions[SessionId("s")] = a_session("s", phase=Phase.WAITING)
+    status, body = await post(admin, f"/sessions/s/{verb}", {"reason": "because"})
+    assert (status, body["session"]["phase"], body["session"]["reason"]) == (200, phase, "because")
+    _, body = await post(admin, f"/sessions/s/{verb}")
+    assert body["session"]["reason"] == "asked for by the operator"
+
+
+async def test_a_running_turn_can_be_stopped(world: World, admin: aiohttp.ClientSession) -> None:
+    world.desk.hold()
+    waiting = asyncio.create_task(chat(admin, **{"X-Hermes-Session-Id": "s"}))
+    await eventually(lambda: world.desk.submitted)
+    status, body = await post(admin, "/sessions/s/stop", {"reason": "enough"})
+    assert (status, body["session"]["running_turn"]) == (200, None)
+    status, body, _ = await waiting
+    assert (status, body["error"]["code"]) == (409, "cancelled")
+
+
+async def test_a_session_can_be_deleted(world: World, admin: aiohttp.ClientSession) -> None:
+    world.desk.sessions[SessionId("s")] = a_session("s")
+    async with admin.delete("/sessions/s") as response:
+        assert await response.json() == {"id": "s", "deleted": True}
+    assert world.desk.sessions == {}
+
+
+async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp.ClientSession) -> None:
+    world.desk.letters["d1"] = a_dead_letter("d1", "s")
+    (letter,) = (await get(admin, "/dead-letters"))["dead_letters"]
+    assert letter["id"] == "d1"
+    status, receipt = await post(admin, "/dead-letters/d1/replay")
+    assert status == 200
+    assert receipt == {"session": "s", "turn": "turn-d1", "position": 0, "duplicate": False, "notice": ""}
+    status, body = await post(admin, "/dead-letters/d1/replay")
+    assert (status, body["error"]["code"]) == (404, "unknown_dead_letter")
+
+
+async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.ClientSession) -> None:
+    assert await post(admin, "/store/backup", {"path": "/backups/today"}) == (200, {"path": "/backups/today"})
+    assert world.operations.backups == [Path("/backups/today")]
+    for body in ({"path": "today"}, {"path": 5}, {}, {"path": "/a\0b"}):
+        status, answer = await post(admin, "/store/backup", body)
+        assert (status, answer["error"]["param"]) == (400, "path")
+    assert len(world.operations.backups) == 1
+
+
+async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:
+    assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, {"stopping": True, "reason": "upgrade"})
+    assert world.operations.stop_reasons == ["upgrade"]
+
+
+@pytest.mark.parametrize("body", [[], {"reason": 5}, {"reason": ""}, {"reason": "x" * 501}, {"reason": "a\0b"}])
+async def test_a_wrong_reason_stops_nothing(world: World, admin: aiohttp.ClientSession, body: Any) -> None:
+    assert (await post(admin, "/stop", body))[0] == 400
+    assert world.operations.stop_reasons == []
+
+
+@pytest.mark.parametrize(
+    "where", ["/sessions/..%2fx", "/sessions/nobody", "/events?session=nobody", "/metrics", "/sessions/s/x"]
+)
+async def test_what_is_not_there_is_said_in_the_same_shape(admin: aiohttp.ClientSession, where: str) -> None:
+    async with admin.get(where) as response:
+        assert response.status in (400, 404)
+        assert set((await response.json())["error"]) == {"message", "type", "param", "code"}
+
+
+async def test_the_whole_api_is_there_without_a_key(admin: aiohttp.ClientSession) -> None:
+    status, body, headers = await chat(admin)
+    assert (status, body["choices"][0]["message"]["content"]) == (200, "Hello, world")
+    async with admin.post("/v1/chat/completions", json=ask(stream=True)) as response:
+        assert (await events(response))[-1].data == "[DONE]"
+    assert (await get(admin, f"/api/sessions/{headers['X-Hermes-Session-Id']}"))["session"]["turns"] == 1
+    assert (await get(admin, "/health"))["status"] == "ok"
+
+
+# ---------------------------------------------------------------- live events
+
+
+async def test_events_are_told_as_they_happen(world: World, admin: aiohttp.ClientSession) -> None:
+    async with admin.get("/events") as response:
+        incoming = iterate(response)
+        await chat(admin)
+        names = []
+        while (event := await anext(incoming)).event != "turn_answered":
+            names.append(event.event)
+        world.hub.publish(ActorFailed(name="s1", problem="ValueError", verdict="restart"))
+        failed = await anext(incoming)
+    assert names == ["turn_accepted", "turn_began", "text_delta", "text_delta", "text_delta"]
+    assert event.data["text"] == "Hello, world"
+    assert event.data["usage"] == {"prompt_tokens": 7, "completion_tokens": 3}
+    assert (failed.event, failed.data["verdict"]) == ("actor_failed", "restart")
+    await eventually(lambda: not world.hub.feeds, "the watcher is gone")
+
+
+async def test_events_of_one_session_follow_its_lineage(world: World, admin: aiohttp.ClientSession) -> None:
+    world.desk.sessions[SessionId("old")] = a_session("old", successor=SessionId("new"))
+    world.desk.sessions[SessionId("new")] = a_session("new")
+    async with admin.get("/events?session=old") as response:
+        assert response.headers["X-Hermes-Session-Id"] == "new"
+        for session in ("other", "new"):
+            world.hub.publish(PhaseChanged(session=SessionId(session), phase=Phase.IDLE, reason="r"))
+        event = await anext(iterate(response))
+    assert (event.event, event.data) == ("phase_changed", {"session": "new", "phase": "idle", "reason": "r"})
+
+
+async def test_a_watcher_that_fell_behind_is_told_so(world: World, admin: aiohttp.ClientSession) -> None:
+    async with admin.get("/events") as response:
+        world.hub.feeds[0].fall_behind()
+        (end,) = await events(response)
+    assert (end.event, end.data) == ("end", {"lagged": True})
+
+
+async def test_watchers_go_home_at_once_when_the_server_stops(
+    world: World, server: AdminServer, admin: aiohttp.ClientSession
+) -> None:
+    async with admin.get("/events") as response:
+        async with asyncio.timeout(5):
+            await server.stop(60)
+        assert await events(response) == []

@@ -1,0 +1,142 @@
+"""Clients that are slow, silent, too many or deaf do not hold the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+
+from hermes.adapters.openai_api.server import ApiServer
+from tests.adapters.conftest import KEY, World, ask, connect, eventually, iterate
+
+GET = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode()
+
+
+async def closes(reader: asyncio.StreamReader) -> bool:
+    """Whether the server ends the connection without another word."""
+    try:
+        async with asyncio.timeout(5):
+            return await reader.read() == b""
+    except ConnectionResetError:
+        return True
+
+
+async def answer(reader: asyncio.StreamReader) -> bytes:
+    async with asyncio.timeout(5):
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
+        return head + await reader.readexactly(length)
+
+
+async def test_a_client_that_says_nothing_is_dropped(world: World) -> None:
+    reader, writer = await connect(await world.api(header_timeout_s=0.05))
+    assert await closes(reader)
+    writer.close()
+
+
+async def test_half_a_head_is_not_waited_for(world: World) -> None:
+    reader, writer = await connect(await world.api(header_timeout_s=0.05))
+    writer.write(GET[:20])
+    assert await closes(reader)
+    writer.close()
+
+
+async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: World) -> None:
+    reader, writer = await connect(await world.api(header_timeout_s=0.1))
+
+    async def drip() -> None:
+        for byte in GET[:-1] * 1_000:
+            writer.write(bytes([byte]))
+            await asyncio.sleep(0.01)
+
+    dripping = asyncio.create_task(drip())
+    assert await closes(reader)
+    dripping.cancel()
+    await asyncio.gather(dripping, return_exceptions=True)
+    writer.close()
+
+
+async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause_before_it_is_not(
+    world: World,
+) -> None:
+    api = await world.api(header_timeout_s=0.05)
+    reader, writer = await connect(api)
+    writer.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    silent, other_writer = await connect(api)
+    assert await closes(silent)  # the limit is over for one that came later
+    writer.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    writer.write(GET[:20])
+    assert await closes(reader)
+    writer.close()
+    other_writer.close()
+
+
+async def test_an_answer_may_take_longer_than_a_head(world: World) -> None:
+    client = await world.client(await world.api(header_timeout_s=0.02, ping_s=0.02))
+    world.desk.hold()
+    async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
+        incoming = iterate(response)
+        pings = 0
+        while pings < 4:
+            pings += (await anext(incoming)).event == "comment"
+        world.desk.unheld.set()
+        assert [event async for event in incoming][-1].data == "[DONE]"
+
+
+async def test_requests_sent_one_behind_the_other_are_answered_in_order(api: ApiServer) -> None:
+    reader, writer = await connect(api)
+    writer.write(GET + GET.replace(b"/v1/models", b"/v1/models/hermes") + GET)
+    answers = [await answer(reader) for _ in range(3)]
+    assert [b'"data"' in text for text in answers] == [True, False, True]
+    writer.close()
+
+
+async def test_more_connections_than_allowed_are_closed_and_places_are_given_back(world: World) -> None:
+    api = await world.api(max_connections=3, max_connections_per_peer=2)
+    first, second, third = [await connect(api) for _ in range(3)]
+    assert await closes(third[0])
+    first[1].write(GET)
+    assert (await answer(first[0])).startswith(b"HTTP/1.1 200")
+    for _, writer in (first, second, third):
+        writer.close()
+        await writer.wait_closed()
+    again = await connect(api)
+    again[1].write(GET)
+    assert (await answer(again[0])).startswith(b"HTTP/1.1 200")
+    again[1].close()
+
+
+async def test_the_limit_in_all_counts_every_peer(world: World) -> None:
+    api = await world.api(max_connections=1, max_connections_per_peer=5)
+    _, held = await connect(api)
+    reader, writer = await connect(api)
+    assert await closes(reader)
+    held.close()
+    writer.close()
+
+
+async def test_a_reader_that_takes_nothing_is_dropped_and_its_turn_goes_on(world: World) -> None:
+    api = await world.api(stall_timeout_s=0.1, ping_s=0.01)
+    world.desk.words = ("x" * 100_000,) * 100
+    host, port = api.address.removeprefix("http://").rsplit(":", 1)
+    deaf = socket.socket()
+    deaf.setblocking(False)
+    deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    loop = asyncio.get_running_loop()
+    try:
+        await loop.sock_connect(deaf, (host, int(port)))
+        await loop.sock_sendall(deaf, _posted(ask(stream=True)))
+        await eventually(lambda: world.hub.feeds, "the stream begins")
+        await eventually(lambda: not world.hub.feeds, "the deaf reader is dropped")
+    finally:
+        deaf.close()
+    await eventually(lambda: world.desk.outcomes, "the turn ends by itself")
+    assert world.desk.stopped == []
+
+
+def _posted(body: object) -> bytes:
+    data = json.dumps(body).encode()
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n"
+    return f"{head}Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data

@@ -1,0 +1,74 @@
+"""What the outside sees of sessions and events."""
+
+from __future__ import annotations
+
+import typing
+
+from hermes import events
+from hermes.adapters import presentation
+from hermes.ports import StoredMessage
+from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, Turn, TurnId, Usage
+from tests.fakes import NOW, a_dead_letter, a_session, encoded
+
+
+def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
+    turn = Turn(id=TurnId("t1"), accepted_at=NOW)
+    session = a_session(
+        "s",
+        phase=Phase.RUNNING,
+        turn=turn,
+        queue=(turn, turn),
+        usage=Usage(prompt_tokens=1, completion_tokens=2),
+        last_failure=Failure(kind=FailureKind.TIMEOUT, message="late", retry_after_s=1.5),
+        parent=SessionId("p"),
+    )
+    assert presentation.session(session) == {
+        "id": "s",
+        "key": "agent:main:api:dm:s",
+        "phase": "running",
+        "reason": "new",
+        "since": NOW,
+        "created_at": NOW,
+        "active_at": NOW,
+        "platform": "api",
+        "parent": "p",
+        "successor": None,
+        "running_turn": "t1",
+        "queued": 2,
+        "interruptions": 0,
+        "messages": 0,
+        "turns": 0,
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        "last_failure": {"kind": "timeout", "message": "late", "retry_after_s": 1.5},
+    }
+
+
+def test_a_transcript_shows_who_said_what_when() -> None:
+    stored = StoredMessage(seq=Seq(3), at=NOW, turn=TurnId("t"), message=encoded("user", "Hi"))
+    (message,) = presentation.transcript([stored])
+    assert message == {"seq": 3, "at": NOW, "turn": "t", "role": "user", "content": "Hi"}
+
+
+def test_a_dead_letter_is_listed_without_its_text() -> None:
+    shown = presentation.dead_letter(a_dead_letter("d1", "s"))
+    assert shown == {"id": "d1", "session": "s", "turn": "turn-d1", "problem": "ValueError: no", "at": NOW}
+
+
+def test_every_event_has_its_public_name() -> None:
+    names = {presentation.event_name(kind.__new__(kind)) for kind in typing.get_args(events.Event)}
+    turn = {"turn_accepted", "turn_began", "text_delta", "turn_answered", "turn_gave_up"}
+    assert names == turn | {"phase_changed", "actor_failed"}
+
+
+def test_half_a_surrogate_pair_from_a_model_is_not_an_error() -> None:
+    assert presentation.encode({"text": "a\ud800b"}) == b'{"text":"a?b"}'
+
+
+def test_enumerations_and_nested_values_become_plain() -> None:
+    event = events.TurnGaveUp(
+        session=SessionId("s"), turn=TurnId("t"), failure=Failure(kind=FailureKind.POLICY, message="no")
+    )
+    encoded_event = presentation.encode(presentation.plain(event))
+    assert encoded_event == (
+        b'{"session":"s","turn":"t","failure":{"kind":"policy","message":"no","retry_after_s":null}}'
+    )

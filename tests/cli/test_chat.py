@@ -1,0 +1,268 @@
+"""`hermes chat`: conversations, single questions, and Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from hermes.cli.main import main
+from tests.cli.conftest import Hermes, command
+from tests.cli.fake_admin import Answer, FakeAdmin, Stream, chunk, completion, sse
+from tests.cli.test_inspect import VIEW
+
+COMPLETIONS = "POST /v1/chat/completions"
+
+
+# ---------------------------------------------------------------- one question
+
+
+def test_a_single_question_prints_only_the_answer(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=completion("Li", "ma."))
+    done = hermes("chat", "-z", "What is the capital of Peru?")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Lima.\n", "")
+    asked = admin.asked[-1]
+    assert asked.body["messages"] == [{"role": "user", "content": "What is the capital of Peru?"}]
+    assert re.fullmatch(r"\d{8}_\d{6}_[0-9a-f]{8}", asked.headers["X-Hermes-Session-Id"])
+
+
+@pytest.mark.parametrize(
+    ("argv", "piped", "question"),
+    [
+        (["-z", "Why?"], "a diff\nof two lines\n", "Why?\n\na diff\nof two lines"),
+        (["-z", "Why?"], "", "Why?"),
+        (["-z", "-"], "all of it\n", "all of it"),
+        (["--oneshot=-"], "x" * 1_000_000, "x" * 1_000_000),
+    ],
+)
+def test_a_question_takes_in_what_is_piped(
+    admin: FakeAdmin, hermes: Hermes, argv: list[str], piped: str, question: str
+) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
+    assert hermes("chat", *argv, input=piped).stdout == "ok\n"
+    assert admin.asked[-1].body["messages"][-1]["content"] == question
+
+
+def test_bytes_that_are_not_text_become_text(admin: FakeAdmin) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=completion("ok"))
+    subprocess.run([*command("chat", "-z"), b"a\xff"], input=b"b\xfe\n", check=True, capture_output=True)
+    assert admin.asked[-1].body["messages"][-1]["content"] == "a?\n\nb\N{REPLACEMENT CHARACTER}"
+
+
+def test_a_question_can_be_answered_in_json_within_a_session(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    admin.routes[COMPLETIONS] = Stream(parts=completion("Li", "ma.", session="s2"))
+    done = hermes("chat", "-r", "s0", "-z", "?", "--json")
+    assert json.loads(done.stdout) == {
+        "session_id": "s2",
+        "text": "Lima.",
+        "model": "offline",
+        "finish_reason": "stop",
+        "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+    }
+    assert admin.asked[-1].headers["X-Hermes-Session-Id"] == "s1"
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (Answer(status=429, body={"error": {"message": "Too much waits."}}), "Too much waits."),
+        (Stream(parts=[chunk("Li"), sse({"error": {"message": "The model failed."}})]), "The model failed."),
+        (Stream(parts=[chunk("Li")]), "the answer was cut off"),
+    ],
+)
+def test_a_question_without_an_answer_fails(
+    admin: FakeAdmin, hermes: Hermes, answer: Answer | Stream, problem: str
+) -> None:
+    admin.routes[COMPLETIONS] = answer
+    done = hermes("chat", "-z", "?")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
+
+
+@pytest.mark.parametrize("question", ["", "  ", "-"])
+def test_an_empty_question_is_refused(admin: FakeAdmin, hermes: Hermes, question: str) -> None:
+    done = hermes("chat", "-z", question, input="\n")
+    assert (done.returncode, done.stderr) == (1, "hermes: the question is empty\n")
+
+
+def test_an_unknown_session_cannot_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
+    done = hermes("chat", "-r", "gone", "-z", "?")
+    assert (done.returncode, done.stderr) == (1, "hermes: There is nothing at /sessions/gone?tail=0.\n")
+
+
+# ---------------------------------------------------------------- a conversation
+
+
+def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None:
+    answers = iter([completion("One."), completion("Two.\x1b[2J", session="s9", notice="This is a fresh session.")])
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
+    done = hermes("chat", input="first\n\n/help me\n/etc/passwd is gone\n/quit\nnever said\n")
+    first, *rest = done.stdout.splitlines()
+    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. /quit leaves\.", first)
+    assert rest == [
+        "One.",
+        "/help is not there yet; /quit leaves.",
+        "Two.\N{REPLACEMENT CHARACTER}[2J",
+        "(This is a fresh session.)",
+        "Go on with: hermes chat -r s9",
+    ]
+    assert done.returncode == 0
+    asked = [asked for asked in admin.asked if asked.method == "POST"]
+    assert [each.body["messages"][0]["content"] for each in asked] == ["first", "/etc/passwd is gone"]
+    assert asked[1].headers["X-Hermes-Session-Id"] == "s1"
+
+
+def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    done = hermes("chat", "-r", "s0", input="")
+    assert done.stdout == "Session s1 resumed. /quit leaves.\nGo on with: hermes chat -r s1\n"
+
+
+def test_nothing_said_is_nothing_to_resume(admin: FakeAdmin, hermes: Hermes) -> None:
+    done = hermes("chat", input="/quit\n")
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_refused_message_does_not_end_the_conversation(admin: FakeAdmin, hermes: Hermes) -> None:
+    answers: list[Answer | Stream] = [
+        Answer(status=429, body={"error": {"message": "Too much."}}),
+        Stream(parts=completion("ok")),
+    ]
+    admin.routes[COMPLETIONS] = lambda _: answers.pop(0)
+    done = hermes("chat", input="one\ntwo\n")
+    assert done.stderr == "\nhermes: Too much.\n"
+    assert "\nok\n" in done.stdout
+    assert done.returncode == 1
+
+
+# ---------------------------------------------------------------- on a terminal
+
+
+class Terminal:
+    def __init__(self, descriptor: int, process: subprocess.Popen[bytes]) -> None:
+        self.process = process
+        self._descriptor = descriptor
+        self._seen = ""
+
+    def expect(self, text: str) -> str:
+        """Everything up to and with the text; what comes after waits for the next call."""
+        while text not in self._seen:
+            self._seen += os.read(self._descriptor, 4096).decode()
+        before, _, self._seen = self._seen.partition(text)
+        return before + text
+
+    def type(self, text: str) -> None:
+        os.write(self._descriptor, text.encode())
+
+    def press_ctrl_c(self) -> None:
+        self.process.send_signal(signal.SIGINT)
+
+    def press_ctrl_c_until_it_leaves(self) -> None:
+        """A signal in the instant between the prompt and the wait for a key is only seen at the next one."""
+        while self.process.poll() is None:
+            self.press_ctrl_c()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+
+
+@contextmanager
+def terminal(*argv: str) -> Iterator[Terminal]:
+    parent, child = pty.openpty()
+    with subprocess.Popen(
+        command(*argv),
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        start_new_session=True,
+        env={**os.environ, "TERM": "dumb"},
+    ) as process:
+        os.close(child)
+        try:
+            yield Terminal(parent, process)
+            process.wait(30)
+        finally:
+            process.kill()
+            os.close(parent)
+
+
+def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -> None:
+    stopped = threading.Event()
+
+    def endless() -> Iterator[bytes]:
+        yield chunk("It begins")
+        while not stopped.wait(0.01):
+            yield b": ping\n\n"
+
+    answers = iter([endless(), iter(completion("Fine."))])
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
+
+    def stop(_: object) -> Answer:
+        stopped.set()
+        return Answer(body={"session": VIEW["session"]})
+
+    with terminal("chat") as person:
+        session = person.expect(". /quit").split()[1].rstrip(".")
+        admin.routes[f"POST /sessions/{session}/stop"] = stop
+        person.expect("you> ")
+        person.type("tell me a story\n")
+        person.expect("It begins")
+        person.press_ctrl_c()
+        person.expect("(stopped)")
+        person.expect("you> ")
+        person.type("how are you?\n")
+        person.expect("Fine.")
+        person.expect("you> ")
+        person.type("\x04")
+        person.expect("Go on with: hermes chat -r s1")
+    assert person.process.returncode == 0
+    assert stopped.is_set()
+
+
+def test_ctrl_c_at_the_prompt_leaves(admin: FakeAdmin) -> None:
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.press_ctrl_c_until_it_leaves()
+    assert person.process.returncode == 0
+
+
+def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
+    reached, stopped = threading.Event(), threading.Event()
+
+    def endless() -> Iterator[bytes]:
+        yield chunk("It begins")
+        reached.set()
+        while not stopped.wait(0.01):
+            yield b": ping\n\n"
+
+    admin.routes[COMPLETIONS] = Stream(parts=endless())
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+
+    def stop(_: object) -> Answer:
+        stopped.set()
+        return Answer(body={})
+
+    admin.routes["POST /sessions/s1/stop"] = stop
+    with subprocess.Popen(
+        command("chat", "-r", "s0", "-z", "?"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert reached.wait(30)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"")
+    assert stopped.is_set()
+
+
+def test_json_is_for_single_questions(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["chat", "--json"]) == 2
+    assert "--json goes with -z" in capsys.readouterr().err

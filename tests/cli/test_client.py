@@ -1,0 +1,142 @@
+"""The client of the admin socket: requests, streams, and every way in which a daemon can be missing."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.cli.client import AdminClient, AdminError, session_path
+from hermes.errors import HermesError, NotRunningError
+from hermes.home import Home
+from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
+
+
+@pytest.fixture
+def client(home: Home) -> AdminClient:
+    return AdminClient(home.socket)
+
+
+def test_requests_carry_json_both_ways(admin: FakeAdmin, client: AdminClient) -> None:
+    admin.routes |= {
+        "GET /sessions": Answer(body={"sessions": []}),
+        "POST /stop": Answer(status=202, body={"stopping": True}),
+        "DELETE /sessions/x": Answer(status=204, body=b""),
+    }
+    assert client.get("/sessions", limit=3, after=None) == {"sessions": []}
+    assert client.post("/stop", {"reason": "é\ud800"}) == {"stopping": True}
+    assert client.delete("/sessions/x") == {}
+    assert [asked.path for asked in admin.asked] == ["/sessions?limit=3", "/stop", "/sessions/x"]
+    assert admin.asked[1].body == {"reason": "é\ud800"}
+
+
+def test_a_refusal_is_the_daemons_own_words(admin: FakeAdmin, client: AdminClient) -> None:
+    error = {
+        "error": {"message": "There is no session x.", "type": "invalid_request_error", "code": "session_not_found"}
+    }
+    admin.routes["GET /sessions/x"] = Answer(status=404, body=error)
+    with pytest.raises(AdminError, match=r"^There is no session x\.$") as caught:
+        client.get("/sessions/x")
+    assert caught.value.status == 404
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"error": 5}', b"\xff"])
+def test_a_refusal_without_words_names_the_status(admin: FakeAdmin, client: AdminClient, body: bytes) -> None:
+    admin.routes["GET /x"] = Answer(status=502, body=body)
+    with pytest.raises(AdminError, match="the daemon answered 502 Bad Gateway"):
+        client.get("/x")
+
+
+def test_an_answer_that_is_not_json_is_a_clear_error(admin: FakeAdmin, client: AdminClient) -> None:
+    admin.routes["GET /x"] = Answer(body=b"<html>")
+    with pytest.raises(HermesError, match="is not JSON"):
+        client.get("/x")
+
+
+def test_no_socket_means_that_no_daemon_runs(client: AdminClient, home: Home) -> None:
+    expected = f"No daemon runs on {home.data_dir} (start one with `hermes daemon`)"
+    with pytest.raises(NotRunningError) as caught:
+        client.get("/info")
+    assert str(caught.value) == expected
+    with pytest.raises(NotRunningError):
+        next(client.stream_sse("GET", "/events"))
+
+
+def test_a_socket_that_nobody_listens_on_means_the_same(client: AdminClient, home: Home) -> None:
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind(str(home.socket))
+        with pytest.raises(NotRunningError, match="No daemon runs on"):
+            client.get("/info")
+
+
+def test_a_socket_that_cannot_be_used_says_why(tmp_path: Path) -> None:
+    with pytest.raises(HermesError, match="too long"):
+        AdminClient(tmp_path / ("x" * 200)).get("/info")
+
+
+def test_a_daemon_that_leaves_in_the_middle_is_told(client: AdminClient, home: Home) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(home.socket))
+        server.listen()
+
+        def hang_up() -> None:
+            for _ in range(2):
+                peer, _ = server.accept()
+                peer.recv(100)
+                peer.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(NotRunningError, match="went away in the middle"):
+            client.get("/info")
+        with pytest.raises(NotRunningError, match="went away in the middle"):
+            next(client.stream_sse("GET", "/events"))
+        thread.join()
+
+
+def test_a_daemon_that_does_not_answer_is_given_up_on(client: AdminClient, home: Home) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(home.socket))
+        server.listen()
+        with pytest.raises(HermesError, match=r"did not answer within 0\.05 s"):
+            client.get("/info", timeout_s=0.05)
+
+
+def test_a_stream_gives_its_events(admin: FakeAdmin, client: AdminClient) -> None:
+    parts = [
+        b"\xef\xbb\xbf",
+        b": ping\n\n",
+        b"event: a\r\ndata: 1\r\n\r\n",
+        b"data:two\ndata: lines\n\n",
+        b"event: empty\n\n",
+    ]
+    admin.routes["GET /events"] = Stream(
+        parts=[*parts[1:], "data: é".encode()[:-1], b"\xa9\n\n", b"data: unfinished"]
+    )
+    assert list(client.stream_sse("GET", "/events")) == [("a", "1"), ("message", "two\nlines"), ("message", "é")]
+
+
+def test_a_stream_that_is_cut_is_told(admin: FakeAdmin, client: AdminClient) -> None:
+    admin.routes["GET /events"] = Stream(parts=[sse("1")], cut=True)
+    events = client.stream_sse("GET", "/events")
+    assert next(events) == ("message", "1")
+    with pytest.raises(NotRunningError, match="went away in the middle"):
+        next(events)
+
+
+def test_a_refused_stream_is_the_daemons_own_words(admin: FakeAdmin, client: AdminClient) -> None:
+    with pytest.raises(AdminError, match="There is nothing at /nothing"):
+        next(client.stream_sse("GET", "/nothing"))
+
+
+@given(st.text(min_size=1))
+def test_any_text_is_safe_as_a_session_in_a_path(text: str) -> None:
+    if text.isprintable():
+        path = session_path(text)
+        assert path.isascii()
+        assert path.count("/") == 2
+        assert not set(path) & set("?# \n")

@@ -1,0 +1,66 @@
+"""`hermes config`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermes.cli.main import main
+from hermes.home import Home
+from tests.cli.conftest import Hermes
+
+
+def test_path_is_where_the_file_is_or_would_be(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "path"]) == 0
+    assert capsys.readouterr().out == f"{home.config_file}\n"
+
+
+def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", "check"]) == 0
+    assert "there is no file" in capsys.readouterr().out
+    home.config_file.write_text("api: {port: 1}\n")
+    assert main(["config", "check"]) == 0
+    assert capsys.readouterr().out == f"{home.config_file}: good\n"
+    assert main(["config", "check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"ok": True, "path": str(home.config_file), "exists": True}
+
+
+def test_check_tells_every_problem_and_exits_with_78(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("api:\n  prot: 1\nlog: {level: LOUD}\n")
+    done = hermes("config", "check")
+    assert done.returncode == 78
+    assert done.stdout == ""
+    assert done.stderr.splitlines() == [
+        "hermes: the configuration has 2 problems:",
+        f"  {home.config_file}:2:3: unknown setting 'api.prot'; did you mean api.port?",
+        f"  {home.config_file}:3:14: log.level: must be one of DEBUG, INFO, WARNING, ERROR, not 'LOUD'",
+    ]
+
+
+def test_check_misses_the_models_key(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    home.config_file.write_text("model: {provider: openai, name: x}\n")
+    assert main(["config", "check"]) == 78
+    assert "set the environment variable OPENAI_API_KEY" in capsys.readouterr().err
+
+
+def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("api:\n  port: 9000\n")
+    done = hermes("config", "show", HERMES_LOG_LEVEL="error", OPENAI_API_KEY="sk-canary12345")
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert f"  port: 9000  # {home.config_file}:2:3" in lines
+    assert '  level: "ERROR"  # environment variable HERMES_LOG_LEVEL' in lines
+    assert '  host: "127.0.0.1"' in lines
+    assert "canary" not in done.stdout
+    shown = json.loads(hermes("config", "show", "--json").stdout)
+    assert shown["api"]["port"] == 9000
+    assert shown["sources"] == {"api.port": f"{home.config_file}:2:3"}
+
+
+def test_what_show_prints_is_a_configuration_again(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text(hermes("config", "show").stdout)
+    assert hermes("config", "check").returncode == 0

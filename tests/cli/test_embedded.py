@@ -1,0 +1,66 @@
+"""An asynchronous context that is held open by another thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import pytest
+
+from hermes.cli.embedded import in_thread
+from hermes.errors import AlreadyRunningError
+
+
+def test_the_context_is_open_inside_and_closed_after() -> None:
+    happened: list[str] = []
+
+    @asynccontextmanager
+    async def context() -> AsyncIterator[None]:
+        happened.append(f"opened elsewhere: {threading.current_thread() is not threading.main_thread()}")
+        yield
+        await asyncio.sleep(0)
+        happened.append("closed")
+
+    with in_thread(context()):
+        happened.append("inside")
+    assert happened == ["opened elsewhere: True", "inside", "closed"]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("hermes-daemon")]
+
+
+def test_a_context_that_cannot_be_opened_says_why() -> None:
+    class Context(AbstractAsyncContextManager[None]):
+        async def __aenter__(self) -> None:
+            raise AlreadyRunningError("another one", pid=1)
+
+        async def __aexit__(self, *_: object) -> None:
+            pytest.fail("it was never open")
+
+    with pytest.raises(AlreadyRunningError, match="another one"), in_thread(Context()):
+        pytest.fail("it was never open")
+
+
+def test_what_goes_wrong_while_closing_is_raised() -> None:
+    @asynccontextmanager
+    async def context() -> AsyncIterator[None]:
+        yield
+        raise OSError("no space")
+
+    with pytest.raises(OSError, match="no space"), in_thread(context()):
+        pass
+
+
+def test_the_context_is_closed_when_the_block_fails() -> None:
+    closed = threading.Event()
+
+    @asynccontextmanager
+    async def context() -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            closed.set()
+
+    with pytest.raises(KeyboardInterrupt), in_thread(context()):
+        raise KeyboardInterrupt
+    assert closed.is_set()

@@ -1,0 +1,217 @@
+"""`hermes ps`, `show`, `tail` and `why`."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from hermes.cli.main import main
+from hermes.home import Home
+from tests.cli.conftest import Hermes, command
+from tests.cli.fake_admin import Answer, Asked, FakeAdmin, Stream, sse
+
+ACTOR = {
+    "kind": "session",
+    "name": "s1",
+    "state": "running",
+    "mailbox": 2,
+    "oldest_s": 0.25,
+    "handled": 7,
+    "slowest_s": 0.003,
+    "age_s": 7384.0,
+    "last_error": "",
+}
+PARKED = {
+    **ACTOR,
+    "name": "s2",
+    "state": "parked",
+    "mailbox": 0,
+    "last_error": "ValueError: [bold]no\x1b[2J\nsecond line",
+}
+
+
+def session(name: str, **changes: Any) -> dict[str, Any]:
+    usage = {"prompt_tokens": 30, "completion_tokens": 12}
+    return {
+        "id": name,
+        "key": f"agent:main:api:dm:{name}",
+        "phase": "idle",
+        "reason": "the turn finished",
+        "since": 1_700_000_000.0,
+        "created_at": 1_700_000_000.0,
+        "active_at": 1_700_000_000.0,
+        "platform": "api",
+        "parent": None,
+        "successor": None,
+        "running_turn": None,
+        "queued": 0,
+        "interruptions": 0,
+        "messages": 2,
+        "turns": 1,
+        "usage": usage,
+        "last_failure": None,
+        **changes,
+    }
+
+
+VIEW = {
+    "session": session("s1", running_turn="t9", last_failure={"kind": "timeout", "message": "it took too long"}),
+    "why": "It is idle because its last turn finished.",
+    "lineage": ["s0", "s1"],
+    "live": True,
+    "mailbox": 1,
+    "transcript": [
+        {
+            "seq": 1,
+            "at": 1_700_000_000.0,
+            "turn": "t1",
+            "role": "user",
+            "content": "hello [b]there[/b]\x1b]0;owned\x07",
+        },
+        {"seq": 3, "at": 1_700_000_001.0, "turn": "t1", "role": "assistant", "content": None},
+    ],
+}
+
+
+def test_ps_lists_actors_in_a_plain_table_when_piped(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, PARKED]})
+    assert main(["ps"]) == 0
+    header, first, second = capsys.readouterr().out.splitlines()
+    assert header.split() == ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST", "ERROR"]
+    assert first.split() == ["session", "s1", "running", "2", "250ms", "7", "3ms", "2h03m", "-"]
+    assert second.endswith("ValueError: [bold]no\N{REPLACEMENT CHARACTER}[2J second line")
+    assert header.index("STATE") == first.index("running") == second.index("parked")
+
+
+def test_ps_gives_json_as_it_came(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
+    assert main(["ps", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"actors": [ACTOR]}
+
+
+def test_ps_lists_as_many_sessions_as_asked_for(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    stored = [session(f"s{number:03}") for number in range(250)]
+
+    def page(asked: Asked) -> Answer:
+        query = parse_qs(urlsplit(asked.path).query)
+        first = int(query["after"][0][1:]) + 1 if "after" in query else 0
+        return Answer(body={"sessions": stored[first : first + int(query["limit"][0])]})
+
+    admin.routes["GET /sessions"] = page
+    for limit, listed in (("3", 3), ("120", 120), ("999", 250)):
+        assert main(["ps", "--sessions", "--limit", limit, "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["sessions"] == stored[:listed]
+    assert main(["ps", "--sessions"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 51
+    assert lines[1].startswith("s000     idle ")
+
+
+def test_show_tells_everything_about_a_session(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    assert main(["show", "s0", "--tail", "5"]) == 0
+    text = capsys.readouterr().out
+    for fact in (
+        "s1",
+        "t9",
+        "s0 -> s1",
+        "30 in, 12 out",
+        "timeout: it took too long",
+        "because its last turn finished",
+    ):
+        assert fact in text
+    assert "hello [b]there[/b]" in text
+    assert "\x1b" not in text
+    assert admin.asked[0].path == "/sessions/s0?tail=5"
+    assert main(["show", "s0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == VIEW
+
+
+def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /sessions/s1/why"] = Answer(body={"session_id": "s1", "why": "It rests."})
+    assert main(["why", "s1"]) == 0
+    assert capsys.readouterr().out == "It rests.\n"
+    assert main(["why", "s1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"session_id": "s1", "why": "It rests."}
+
+
+def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    began = {"session": "s1", "turn": "t1", "attempt": 1}
+    delta = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m"}
+    admin.routes["GET /events"] = Stream(parts=[sse(began, "turn_began"), b": ping\n\n", sse(delta, "text_delta")])
+    assert main(["tail", "a b"]) == 0
+    first, second = (line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines())
+    assert first == "turn_began     s1 turn=t1 attempt=1"
+    assert second == "text_delta     s1 turn=t1 text=two lines\N{REPLACEMENT CHARACTER}[31m"
+    assert admin.asked[0].path == "/events?session=a+b"
+    assert main(["tail", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[0]) == {"event": "turn_began", **began}
+
+
+def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:
+    held = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield sse({"session": "s1"}, "turn_began")
+        while not held.wait(0.01):
+            yield b": ping\n\n"
+
+    admin.routes["GET /events"] = Stream(parts=parts())
+    with subprocess.Popen(command("tail"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tail:
+        assert tail.stdout is not None
+        assert b"turn_began" in tail.stdout.readline()
+        tail.send_signal(signal.SIGINT)
+        _, complaints = tail.communicate(timeout=30)
+    held.set()
+    assert (tail.returncode, complaints) == (130, b"")
+
+
+def test_an_unknown_session_is_a_plain_line(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["why", "../etc"]) == 1
+    assert capsys.readouterr().err == "hermes: There is nothing at /sessions/..%2Fetc/why.\n"
+
+
+def on_a_terminal(argv: list[str], **environ: str) -> str:
+    parent, child = pty.openpty()
+    try:
+        process = subprocess.Popen(command(*argv), stdout=child, env={**os.environ, "TERM": "xterm", **environ})
+        os.close(child)
+        written = b""
+        while True:
+            try:
+                part = os.read(parent, 65_536)
+            except OSError:  # the last writer is gone
+                break
+            written += part
+        assert process.wait(30) == 0
+        return written.decode()
+    finally:
+        os.close(parent)
+
+
+def test_a_terminal_gets_colours_unless_it_asks_for_none(admin: FakeAdmin) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, PARKED]})
+    coloured = on_a_terminal(["ps"], COLUMNS="200")
+    assert "\x1b[31mparked" in coloured
+    assert "[bold]no" in coloured
+    plain = on_a_terminal(["ps"], COLUMNS="200", NO_COLOR="1")
+    assert "parked" in plain
+    assert "\x1b[31m" not in plain
+
+
+@pytest.mark.parametrize(
+    "argv", [["ps"], ["show", "x"], ["tail"], ["why", "x"], ["stop"], ["end", "x"], ["dead-letters"]]
+)
+def test_without_a_daemon_there_is_a_plain_message(home: Home, argv: list[str], hermes: Hermes) -> None:
+    done = hermes(*argv)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"hermes: No daemon runs on {home.data_dir} (start one with `hermes daemon`)\n"

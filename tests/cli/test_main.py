@@ -1,0 +1,148 @@
+"""The entrance: help, versions, completion, exit codes, and the ways in which a terminal goes away."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+
+import pytest
+
+import hermes as package
+from hermes.cli.main import main
+from hermes.home import Home, lock, prepare
+from tests.cli.conftest import Hermes, command
+from tests.cli.fake_admin import Answer, FakeAdmin
+from tests.cli.test_inspect import ACTOR
+
+COMMANDS = [
+    "daemon", "chat", "ps", "show", "tail", "why", "stop", "end", "suspend", "resume", "dead-letters", "storage",
+    "config", "completion",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("argv", [[], ["--help"]])
+def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 0
+    text = capsys.readouterr().out
+    assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
+    assert "examples:" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    text = capsys.readouterr().out
+    assert f"usage: hermes {name}" in text
+    assert "examples:\n  " in text
+    assert f"hermes {name}" in text.partition("examples:")[2]
+
+
+def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"hermes {package.__version__}\n"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("argv", "problem"),
+    [
+        (["pss"], "invalid choice: 'pss'"),
+        (["ps", "--nope"], "unrecognized arguments: --nope"),
+        (["show"], "the following arguments are required: SESSION"),
+        (["storage"], "the following arguments are required: COMMAND"),
+        (["ps", "--limit", "x"], "invalid int value: 'x'"),
+        (["chat", "--json"], "--json goes with -z"),
+        (["daemon", "--log-level", "LOUD"], "invalid choice: 'LOUD'"),
+    ],
+)
+def test_a_mistyped_command_is_one_plain_line(
+    home: Home, argv: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(argv) == 2
+    line, *rest = capsys.readouterr().err.splitlines()
+    assert not rest
+    assert line.startswith("hermes: ")
+    assert problem in line
+    assert "--help` shows how)" in line
+
+
+def test_a_bad_configuration_stops_the_daemon_before_it_starts(home: Home, hermes: Hermes) -> None:
+    done = hermes("daemon", HERMES_API_PORT="many")
+    assert (done.returncode, done.stdout) == (78, "")
+    assert done.stderr == "hermes: environment variable HERMES_API_PORT: expected a whole number, found 'many'\n"
+    assert list(home.data_dir.iterdir()) == []
+
+
+def test_a_reader_that_leaves_is_no_error(admin: FakeAdmin) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 5000})
+    with subprocess.Popen(command("ps"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as ps:
+        assert ps.stdout is not None
+        assert ps.stderr is not None
+        ps.stdout.readline()
+        ps.stdout.close()
+        assert ps.stderr.read() == b""
+        assert ps.wait(30) == 141
+
+
+def test_output_that_cannot_be_written_is_one_plain_line(admin: FakeAdmin) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(command("ps"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "hermes: [Errno 28] No space left on device\n"
+
+
+def test_text_that_the_terminal_cannot_show_is_escaped(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /sessions/x/why"] = Answer(body={"why": "caf\u00e9 \ud83d\ude00"})
+    done = hermes("why", "x", PYTHONIOENCODING="ascii")
+    assert (done.returncode, done.stdout) == (0, "caf\\xe9 \\U0001f600\n")
+
+
+# ---------------------------------------------------------------- storage
+
+
+def test_storage_commands_go_through_a_running_daemon(
+    home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin.routes |= {
+        "GET /store": Answer(body={"engine": "lmdb", "sessions": 3, "size_bytes": 5 << 20, "last_commit_s": 0.002}),
+        "GET /store/verify": Answer(body={"problems": ["session s1: record 4 is damaged"]}),
+        "POST /store/backup": Answer(body={"path": "/x"}),
+    }
+    assert main(["storage", "stats"]) == 0
+    assert [line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines()] == [
+        ["engine:", "lmdb"],
+        ["sessions:", "3"],
+        ["size:", "5.0 MiB"],
+        ["last", "commit:   2ms"],
+    ]
+    assert main(["storage", "verify"]) == 1
+    assert capsys.readouterr().out == "session s1: record 4 is damaged\n"
+    monkeypatch.chdir(home.data_dir)
+    assert main(["storage", "backup", "copy", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"path": str(home.data_dir / "copy")}
+    assert admin.asked[-1].body == {"path": str(home.data_dir / "copy")}
+    assert main(["storage", "compact"]) == 75
+    assert capsys.readouterr().err.startswith("hermes: the daemon (pid 4321) uses the store; `hermes stop` it first")
+
+
+@pytest.mark.parametrize("action", [["verify"], ["stats"], ["backup", "x"], ["compact"]])
+def test_storage_commands_make_no_store(home: Home, action: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["storage", *action]) == 78
+    assert capsys.readouterr().err == f"hermes: nothing is stored in {home.data_dir} yet\n"
+    assert list(home.data_dir.iterdir()) == []
+
+
+def test_storage_commands_keep_off_a_home_that_is_in_use(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare(home)
+    (home.store_dir / "data.mdb").write_bytes(b"")
+    with lock(home):
+        assert main(["storage", "verify"]) == 75
+    assert "another Hermes runs on" in capsys.readouterr().err

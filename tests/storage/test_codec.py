@@ -1,0 +1,162 @@
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import get_args
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from hermes.records import BadRecord, Record, TurnStarted
+from hermes.storage.codec import (
+    DamagedError,
+    UnreadableError,
+    build,
+    open_as,
+    open_record,
+    pack,
+    packer,
+    seal,
+    unpack,
+    unseal,
+)
+from hermes.types import DeadLetter, Failure, FailureKind, Phase, Seen, Session, Source, Turn, TurnId, Usage
+from tests.storage.samples import NOW, head, message
+
+KINDS = get_args(Record)
+FEW = settings(max_examples=30, deadline=None)
+ORDER = {
+    "SessionStarted": "at key source reason parent",
+    "MessageReceived": "at turn messages source options",
+    "TurnStarted": "at turn attempt",
+    "TurnFinished": "at turn message model finish_reason usage",
+    "TurnFailed": "at turn failure",
+    "TurnInterrupted": "at turn reason",
+    "MarkedResumePending": "at reason",
+    "Suspended": "at reason",
+    "Resumed": "at reason",
+    "Ended": "at reason",
+    "Continued": "at successor reason",
+    "BadRecord": "problem",
+    "Session": (
+        "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
+        "interruptions messages turns usage last_failure"
+    ),
+    "Turn": "id accepted_at attempt options",
+    "Usage": "prompt_tokens completion_tokens",
+    "Failure": "kind message retry_after_s",
+    "Source": "platform user",
+    "Seen": "key session turn fingerprint at",
+    "DeadLetter": "id session turn messages source options problem at",
+}
+
+
+def packed(value: object) -> bytes:
+    try:
+        return pack(value)
+    except (OverflowError, TypeError):  # an integer that is too large
+        assume(False)
+        raise
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@FEW
+@given(data=st.data())
+def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObject) -> None:
+    record = data.draw(st.from_type(kind))
+    assert repr(open_record(packed(("s", 7, kind.__name__, record)))) == repr(("s", 7, record))
+
+
+@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter])
+@FEW
+@given(data=st.data())
+def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObject) -> None:
+    value = data.draw(st.from_type(kind))
+    assert repr(open_as(kind, b"key", seal(b"key", packed(value)))) == repr(value)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [*KINDS, BadRecord, Session, Turn, Usage, Failure, Source, Seen, DeadLetter],
+    ids=lambda kind: kind.__name__,
+)
+def test_the_order_of_fields_is_kept_and_new_ones_go_last(kind: type) -> None:
+    names = [field.name for field in fields(kind)]
+    known = ORDER[kind.__name__].split()
+    assert names[: len(known)] == known, "stored values would be read into the wrong fields"
+    assert names == known, "a new field: it needs a default, and goes to the end of its line above"
+
+
+def test_enums_and_nested_values_get_their_types_back() -> None:
+    failure = Failure(kind=FailureKind.TIMEOUT, message="too slow")
+    session = build(Session, unpack(pack(head("a", 1))))
+    assert type(session.phase) is Phase
+    assert type(session.usage) is Usage
+    assert type(build(Failure, unpack(pack(failure))).kind) is FailureKind
+
+
+def test_missing_fields_take_their_defaults() -> None:
+    assert build(Source, ["api"]) == Source(platform="api")
+    assert build(Turn, ["t", NOW]) == Turn(id=TurnId("t"), accepted_at=NOW)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, "t", 1, "what is this?"], ["a", ["b"], {}, 1, 2], 7, None])
+def test_what_does_not_fit_is_a_bad_record_and_no_exception(values: object) -> None:
+    session, seq, record = open_record(pack(("s", 3, "TurnStarted", values)))
+    assert (session, seq) == ("s", 3)
+    assert isinstance(record, BadRecord)
+
+
+def test_an_unknown_kind_is_a_bad_record() -> None:
+    _, _, record = open_record(pack(("s", 3, "FromTheFuture", [])))
+    assert isinstance(record, BadRecord)
+    assert "FromTheFuture" in record.problem
+
+
+@pytest.mark.parametrize("payload", [b"", b"\xc1", b"\x93\x01", pack(7), pack(("s", 1)), b"\xff" * 9])
+def test_what_is_no_record_at_all_is_unreadable(payload: bytes) -> None:
+    with pytest.raises(UnreadableError):
+        open_record(payload)
+
+
+def test_an_unknown_enum_value_is_unreadable() -> None:
+    with pytest.raises(UnreadableError):
+        build(Failure, ["a new kind of failure", "text"])
+
+
+def test_a_value_in_the_wrong_place_is_damaged() -> None:
+    value = seal(b"key", b"payload")
+    assert unseal(b"key", value) == b"payload"
+    with pytest.raises(DamagedError):
+        unseal(b"other key", value)
+
+
+def test_a_newer_format_is_unreadable() -> None:
+    with pytest.raises(UnreadableError):
+        unseal(b"key", b"\x02" + seal(b"key", b"payload")[1:])
+
+
+@FEW
+@given(data=st.data(), payload=st.binary(max_size=40))
+def test_any_flipped_bit_and_any_cut_is_noticed(data: st.DataObject, payload: bytes) -> None:
+    value = seal(b"key", payload)
+    position = data.draw(st.integers(0, len(value) - 1))
+    flipped = bytearray(value)
+    flipped[position] ^= 1 << data.draw(st.integers(0, 7))
+    for garbled in (bytes(flipped), value[:position]):
+        with pytest.raises((DamagedError, UnreadableError)):
+            unseal(b"key", garbled)
+
+
+@pytest.mark.parametrize("bad", ["\ud800", 2**64, object(), {"a": {1}}])
+def test_a_packer_goes_on_after_what_it_cannot_pack(bad: object) -> None:
+    packing = packer()
+    with pytest.raises((TypeError, ValueError, OverflowError)):
+        packing(("some text before", bad))
+    assert unpack(packing(("good", 1))) == ("good", 1)
+
+
+def test_a_record_is_small() -> None:
+    record = TurnStarted(at=NOW, turn=TurnId("t"), attempt=1)
+    assert len(pack(("s", 7, "TurnStarted", record))) < 40
+    assert len(pack(message("hello"))) < 100

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import lmdb
+import pytest
+
+from hermes.storage import codec
+from hermes.storage.keys import BOUND, INDEX, KEYS, LOG, PENDING, RECENT, SESSIONS, index_key, lsn_key, text_key
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.verify import check, verify
+from tests.storage.samples import append, message
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    engine = LmdbEngine.open(tmp_path)
+    for name in "abc":
+        engine.commit([(append(name, 0, *(message(str(n)) for n in range(70)), bind=f"key {name}", pending=True),)])
+    engine.close()
+    return tmp_path
+
+
+def change(store: Path, table: str, key: bytes, value: bytes | None) -> None:
+    with lmdb.open(str(store), max_dbs=32, lib_version=0) as env:
+        db = env.open_db(table.encode())
+        with env.begin(write=True) as txn:
+            if value is None:
+                assert txn.delete(key, db=db)
+            else:
+                txn.put(key, value, db=db)
+
+
+def test_a_sound_store_has_no_problems(store: Path) -> None:
+    assert check(store) == verify(store) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "problem"),
+    [
+        (SESSIONS, b"a", None, "which does not know it"),
+        (SESSIONS, b"a", b"\x01", "row of session a is damaged"),
+        (INDEX, index_key(b"a", 1), None, "chunk 1"),
+        (LOG, lsn_key(3), None, "it is lost"),
+        (LOG, lsn_key(3), b"\x01 garbled", "record 2 is damaged"),
+        (LOG, lsn_key(999), codec.seal(lsn_key(999), codec.pack(("z", 0, "Ended", [1.0, "x"]))), "session z"),
+        (KEYS, text_key("key a"), None, "session keys"),
+        (KEYS, text_key("key a"), b"\x01", "meaning is damaged"),
+        (KEYS, text_key("key a"), codec.seal(text_key("key a"), codec.pack("z")), "means session z"),
+        (BOUND, b"a\0" + text_key("key a"), None, "means session a"),
+        (PENDING, b"a", None, "pending"),
+        (PENDING, b"z", b"", "session z is pending"),
+        (RECENT, b"\0" * 8 + b"z", b"", "recent"),
+    ],
+)
+def test_tables_that_disagree_are_told(
+    store: Path, table: str, key: bytes, value: bytes | None, problem: str
+) -> None:
+    change(store, table, key, value)
+    problems = check(store)
+    assert any(problem in each for each in problems), problems
+
+
+def test_a_store_in_use_can_be_verified(store: Path) -> None:
+    engine = LmdbEngine.open(store)
+    engine.commit([(append("a", 70, epoch=2),)])
+    assert verify(store) == []
+    assert engine.commit([(append("a", 71, epoch=2),)]) == [None]
+    assert engine.stats().readers == 0
+    engine.close()
+
+
+def test_damaged_pages_are_told(store: Path) -> None:
+    data = store / "data.mdb"
+    size = data.stat().st_size
+    with data.open("r+b") as file:
+        file.seek(size // 4096 // 2 * 4096)
+        file.write(os.urandom(4096))
+    assert verify(store) != []
+
+
+def test_a_store_that_was_cut_short_is_told(store: Path) -> None:
+    os.truncate(store / "data.mdb", 3 * 4096)
+    [problem] = verify(store)
+    assert "cut short" in problem
+
+
+def test_what_is_no_store_is_told(tmp_path: Path) -> None:
+    assert "cannot be opened" in verify(tmp_path / "nothing")[0]
+    (tmp_path / "data.mdb").write_bytes(b"not a store" * 1000)
+    assert "does not hold a Hermes store" in verify(tmp_path)[0]
