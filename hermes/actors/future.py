@@ -63,9 +63,11 @@ class LoopFuture(pykka.Future[Any]):
             return False
         self._outcome = (value, error, traceback)
         while self._watchers:
-            with suppress(IndexError):  # the last one gave up just now
+            try:
                 watcher = self._watchers.pop(0)
-                watcher(self)
+            except IndexError:  # the last one gave up just now
+                break
+            watcher(self)
         return True
 
     def watch(self, watcher: Watcher) -> None:

@@ -182,7 +182,6 @@ class SessionActor(LoopActor):
             self._perform(post, result)
             return
         records = (*self._unwritten, *result.records)
-        self._writing = _Writing(post=post, step=result, records=records)
         append = Append(
             session=self._session.id,
             expected_seq=Seq(result.session.next_seq - len(records)),
@@ -194,6 +193,7 @@ class SessionActor(LoopActor):
             seen=result.seen,
         )
         services.journal.commit((append, *self._alongside), self._wrote)
+        self._writing = _Writing(post=post, step=result, records=records)
 
     def _wrote(self, error: HermesError | None) -> None:
         self._tell_self(_Committed(error=error))

@@ -40,7 +40,7 @@ def add_commands(commands: Commands) -> None:
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all. Ctrl-C ends it.",
+        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has the pieces of answers, too.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
@@ -167,7 +167,7 @@ def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         fields = json.loads(data)
         if args.json:
             print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
-        else:
+        elif event != "text_delta":  # the whole answer follows
             print(f"{time.strftime('%H:%M:%S')}  {event:<14} {_detail(fields)}", flush=True)
     return 0
 

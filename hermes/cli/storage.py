@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import duration, one_line, print_json, size
@@ -29,7 +27,7 @@ def add_commands(commands: Commands) -> None:
     actions.add("verify", _verify, "Read everything and report what is damaged; exit 1 if anything is.", json=True)
     actions.add("stats", _stats, "Show how much is stored and how big it is.", json=True)
     backup = actions.add("backup", _backup, "Make a consistent copy, also while the daemon works.", json=True)
-    backup.add_argument("path", metavar="PATH", type=Path, help="a new directory for the copy")
+    backup.add_argument("path", metavar="PATH", help="a new directory for the copy")
     actions.add("compact", _compact, "Give free space back to the file system; only while no daemon runs.", json=True)
 
 
@@ -53,6 +51,8 @@ def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _stats(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     def directly(home: Home) -> dict[str, Any]:
+        from dataclasses import asdict
+
         from hermes.storage.lmdb_engine import LmdbEngine
 
         engine = LmdbEngine.open(home.store_dir)
@@ -78,7 +78,9 @@ def _figure(name: str, value: Any) -> str:
 
 
 def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    path = args.path.absolute()  # the daemon stands in another directory
+    from pathlib import Path
+
+    path = Path(args.path).absolute()  # the daemon stands in another directory
 
     def directly(home: Home) -> None:
         from hermes.storage.lmdb_engine import LmdbEngine

@@ -13,7 +13,7 @@ DEADLINE_S = 10.0
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():
-            await asyncio.sleep(0.001)  # noqa: ASYNC110 - what is waited for happens on other threads, or has no event
+            await asyncio.sleep(0.001)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from hermes.cli.main import main
-from hermes.home import Home, lock, prepare
+from hermes.home import Home, is_free, lock, prepare
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import session
 
@@ -25,33 +25,25 @@ def test_a_verb_is_done_to_one_session(admin: FakeAdmin, capsys: pytest.CaptureF
 
 
 def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    prepare_around(home)
+    home.marker.write_text("1\n")  # the stand-in's socket is there already, as if a daemon had made the home
+    prepare(home)
     held = lock(home)
-    looks = threading.Semaphore(0)
-
-    def stop(_: Asked) -> Answer:
-        threading.Thread(target=leave).start()
-        return Answer(status=202, body={"stopping": True})
 
     def leave() -> None:
         admin.close()  # the socket goes first,
-        released.append(True)
         held.close()  # the lock last
-        looks.release()
 
-    released: list[bool] = []
+    leaving = threading.Thread(target=leave)
+
+    def stop(_: Asked) -> Answer:
+        leaving.start()
+        return Answer(status=202, body={"stopping": True})
+
     admin.routes["POST /stop"] = stop
     assert main(["stop"]) == 0
-    assert released == [True]
-    assert looks.acquire(timeout=10)
-    lock(home).close()
+    assert is_free(home)
+    leaving.join()
     assert capsys.readouterr().out == f"The daemon on {home.data_dir} (pid 4321) has stopped.\n"
-
-
-def prepare_around(home: Home) -> None:
-    """The socket of the stand-in is there already, as if a daemon had made the home."""
-    home.marker.write_text("1\n")
-    prepare(home)
 
 
 def test_a_daemon_that_does_not_go_is_reported(

@@ -146,15 +146,19 @@ def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFix
 
 def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     began = {"session": "s1", "turn": "t1", "attempt": 1}
-    delta = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m"}
-    admin.routes["GET /events"] = Stream(parts=[sse(began, "turn_began"), b": ping\n\n", sse(delta, "text_delta")])
+    piece = {"session": "s1", "turn": "t1", "text": "two"}
+    answer = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m"}
+    events = [sse(began, "turn_began"), b": ping\n\n", sse(piece, "text_delta"), sse(answer, "turn_answered")]
+    admin.routes["GET /events"] = Stream(parts=events)
     assert main(["tail", "a b"]) == 0
     first, second = (line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines())
     assert first == "turn_began     s1 turn=t1 attempt=1"
-    assert second == "text_delta     s1 turn=t1 text=two lines\N{REPLACEMENT CHARACTER}[31m"
+    assert second == "turn_answered  s1 turn=t1 text=two lines\N{REPLACEMENT CHARACTER}[31m"
     assert admin.asked[0].path == "/events?session=a+b"
     assert main(["tail", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out.splitlines()[0]) == {"event": "turn_began", **began}
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[0] == {"event": "turn_began", **began}
+    assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered"]
 
 
 def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:

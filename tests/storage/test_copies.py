@@ -118,7 +118,7 @@ def test_a_store_that_is_damaged_is_not_replaced(tmp_path: Path) -> None:
     fill(tmp_path)
     data = tmp_path / "data.mdb"
     content = data.read_bytes()
-    text = content.rindex(b"x" * 5000)
+    text = content.index(b"x" * 5000)
     data.write_bytes(content[:text] + b"y" + content[text + 1 :])
     damaged = data.read_bytes()
     with pytest.raises(StorageError, match="nothing was changed"):

@@ -143,12 +143,6 @@ def _schemas() -> JsonObject:
 
 
 def _request_schemas() -> JsonObject:
-    part = _object({"type": {"const": "text"}, "text": _TEXT})
-    content = {"oneOf": [_TEXT, {"type": "array", "items": part}]}
-    function = _object({"name": _FILLED, "arguments": _TEXT})
-    call = _object({"id": _FILLED, "type": {"const": "function"}, "function": function})
-    message = _object({"role": {"enum": list(ROLES)}}, content=content, name=_nullable(_FILLED))
-    message["properties"] |= {"tool_calls": {"type": "array", "items": call}, "tool_call_id": _FILLED}
     tokens = {"type": "integer", "minimum": 1, "maximum": 2**31 - 1}
     penalty = {"type": "number", "minimum": -2, "maximum": 2}
     options = {
@@ -166,11 +160,34 @@ def _request_schemas() -> JsonObject:
         "response_format": _object({"type": {"enum": ["text", "json_object", "json_schema"]}}),
         "user": _TEXT,
     }
-    messages = {"type": "array", "items": _ref("Message"), "minItems": 1, "maxItems": MAX_MESSAGES}
+    messages = {
+        "type": "array",
+        "items": _ref("Message"),
+        "minItems": 1,
+        "maxItems": MAX_MESSAGES,
+        "description": "The last one is the user's, and not empty.",
+    }
     optional = {name: _nullable(schema) for name, schema in options.items()}
     return {
-        "Message": message,
+        "Message": _message_schema(),
         "ChatRequest": _object({"model": _FILLED, "messages": messages}, **optional),
+    }
+
+
+def _message_schema() -> JsonObject:
+    part = _object({"type": {"const": "text"}, "text": _TEXT})
+    content = {"anyOf": [_TEXT, {"type": "array", "items": part}]}
+    function = _object({"name": _FILLED, "arguments": _TEXT})
+    call = _object({"id": _FILLED, "type": {"const": "function"}, "function": function})
+    calls = {"type": "array", "items": call, "minItems": 1}
+    name = _nullable(_FILLED)
+    spoken = [role for role in ROLES if role != "tool"]
+    return {
+        "anyOf": [
+            _object({"role": {"enum": spoken}, "content": content}, name=name),
+            _object({"role": {"const": "assistant"}, "tool_calls": calls}, content=_nullable(content), name=name),
+            _object({"role": {"const": "tool"}, "content": content, "tool_call_id": _FILLED}, name=name),
+        ]
     }
 
 

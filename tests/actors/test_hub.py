@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.actors.hub import EventHub
+from hermes.events import TextDelta
+from hermes.types import SessionId, TurnId
+
+
+def delta(text: str, turn: str = "t", session: str = "s") -> TextDelta:
+    return TextDelta(session=SessionId(session), turn=TurnId(turn), text=text)
+
+
+async def test_each_watcher_gets_what_it_asked_for_in_order() -> None:
+    hub = EventHub()
+    turn, session, all_ = hub.subscribe(turn=TurnId("t")), hub.subscribe(session=SessionId("s")), hub.subscribe()
+    for event in (delta("1"), delta("2", turn="u"), delta("3", session="r", turn="v"), delta("4")):
+        hub.publish(event)
+    for feed, count in ((turn, 2), (session, 3), (all_, 4)):
+        events = [await anext(feed) for _ in range(count)]
+        assert [event.text for event in events] == sorted(event.text for event in events)  # type: ignore[union-attr]
+        feed.close()
+    assert hub.watchers == 0
+
+
+async def test_a_watcher_that_falls_behind_is_cut_off_and_told_so() -> None:
+    hub = EventHub(bound=3)
+    slow = hub.subscribe()
+    for number in range(5):
+        hub.publish(delta(str(number)))
+    assert slow.lagged
+    assert [event.text async for event in slow] == ["0", "1", "2"]  # type: ignore[union-attr]
+    assert hub.watchers == 0
+
+
+async def test_closing_wakes_whoever_waits() -> None:
+    feed = EventHub().subscribe()
+    waiting = asyncio.create_task(anext(feed))
+    await asyncio.sleep(0)
+    feed.close()
+    feed.close()
+    with pytest.raises(StopAsyncIteration):
+        await waiting

@@ -1,0 +1,430 @@
+"""Sessions and their directory, with the journal's promises kept and broken."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from hermes.actors.directory import _Sweep
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure
+from hermes.actors.session_state import replay
+from hermes.errors import (
+    BadInputError,
+    BadRowError,
+    BusyError,
+    SessionParkedError,
+    SetAsideError,
+    StoppingError,
+    StorageFullError,
+    UnknownSessionError,
+)
+from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.records import TurnFinished
+from hermes.storage.memory import MemoryEngine
+from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId
+from tests.actors.world import SETTINGS, World, until, world
+from tests.journals import LoopJournal
+
+S = SessionId("s")
+
+
+async def test_a_message_is_on_disk_when_its_sender_is_told_and_not_before() -> None:
+    async with world() as here:
+        here.journal.held = []
+        sending = asyncio.create_task(here.say("a", "s"))
+        await until(lambda: bool(here.journal.held))
+        await here.settle()
+        assert not sending.done()
+        assert here.turns.started == []
+
+        here.journal.release()
+        receipt = await sending
+        assert receipt.session == "s"
+        head = here.journal.engine.head(S)
+        assert head is not None
+        assert head.phase == Phase.RUNNING
+        assert (await here.started(1)).job.turn == "a"
+
+
+async def test_one_turn_at_a_time_and_the_next_prompt_holds_everything_in_order() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.say("b", "s")
+        await here.started(1)
+        assert len(here.turns.started) == 1
+        await here.answer_next("A")
+        await here.started(1)
+        assert here.turns.prompt() == [
+            '{"role":"user","content":"a"}',
+            '{"role":"assistant","content":"A"}',
+            '{"role":"user","content":"b"}',
+        ]
+
+
+async def test_two_first_messages_at_once_meet_in_one_session() -> None:
+    async with world() as here:
+        receipts = await asyncio.gather(*(here.say(f"m{n}", "s") for n in range(5)))
+        assert {receipt.session for receipt in receipts} == {"s"}
+        assert [receipt.position for receipt in receipts] == [0, 1, 2, 3, 4]
+        keyed = await asyncio.gather(*(here.say(f"k{n}", key="agent:main:x:dm:1") for n in range(4)))
+        assert len({receipt.session for receipt in keyed}) == 1
+
+
+async def test_a_message_under_a_key_finds_the_session_that_the_key_means() -> None:
+    async with world() as here:
+        first = await here.say("a", key="agent:main:x:dm:1")
+        await here.answer_next()
+        again = await here.say("b", key="agent:main:x:dm:1")
+        assert again.session == first.session
+        other = await here.say("c", key="agent:main:x:dm:2")
+        assert other.session != first.session
+
+
+async def test_a_full_queue_says_so_and_the_session_goes_on() -> None:
+    async with world() as here:
+        for n in range(1 + SETTINGS.max_queue):
+            await here.say(f"m{n}", "s")
+        with pytest.raises(BusyError, match="4 messages already wait"):
+            await here.say("one too many", "s")
+        for _ in range(1 + SETTINGS.max_queue):
+            await here.answer_next()
+        assert await here.phase("s") == "idle"
+
+
+async def test_the_same_inbound_id_is_one_turn_also_in_another_session_and_after_a_restart() -> None:
+    journal = LoopJournal()
+    async with world(journal) as here:
+        first = await here.say("a", "s", inbound="api:1")
+        again = await here.say("a", "s", inbound="api:1")
+        elsewhere = await here.say("a", inbound="api:1")
+        assert (again.turn, again.duplicate) == (first.turn, True)
+        assert (elsewhere.session, elsewhere.duplicate) == ("s", True)
+        with pytest.raises(BadInputError, match="another request"):
+            await here.say("not a", "s", inbound="api:1")
+        assert len(here.turns.started) == 1
+    async with world(journal) as here:
+        assert (await here.say("a", "s", inbound="api:1")).duplicate
+
+
+async def test_an_unused_duplicate_session_leaves_no_trace() -> None:
+    async with world() as here:
+        await here.say("a", "s", inbound="api:1")
+        await here.say("a", inbound="api:1")
+        await until(lambda: here.live() == {"s"})
+        assert len(await here.desk.recent(10)) == 1
+
+
+async def test_open_work_is_taken_up_at_the_start_through_the_pending_index_alone() -> None:
+    journal = LoopJournal()
+    async with world(journal) as here:
+        await here.say("a", "s")
+        await here.say("b", "s")
+        await here.say("done", "other")
+        await here.started(2)
+        next(work for work in here.turns.started if work.job.session == "other").answer()
+        await here.settle()
+    async with world(journal) as here:
+        await here.started(1)
+        assert here.live() == {"s"}
+        assert here.turns.started[0].job.attempt == 2
+        await here.answer_next("A")
+        await here.answer_next("B")
+        assert [m.message.decode() for m in await here.desk.messages(S, None, 10)] == [
+            '{"role":"user","content":"a"}',
+            '{"role":"assistant","content":"A"}',
+            '{"role":"user","content":"b"}',
+            '{"role":"assistant","content":"B"}',
+        ]
+
+
+async def test_a_session_interrupted_three_times_is_suspended_and_the_next_message_gets_a_fresh_one() -> None:
+    journal = LoopJournal()
+    async with world(journal) as here:
+        await here.say("a", "s")
+        await here.started(1)
+    for _ in range(2):
+        async with world(journal) as here:
+            await here.started(1)
+    async with world(journal) as here:
+        await until(lambda: journal.engine.head(S).phase == Phase.SUSPENDED)  # type: ignore[union-attr]
+        outcome = await here.desk.outcome(S, TurnId("a"))
+        assert isinstance(outcome, TurnGaveUp)
+        assert outcome.failure.kind == FailureKind.SUSPENDED
+
+        receipt = await here.say("b", "s")
+        assert receipt.session == "fresh-1"
+        assert "hermes resume s" in receipt.notice
+        assert (await here.desk.view(S)).lineage == ("s", "fresh-1")
+
+        resumed = await here.desk.resume(S, "operator")
+        assert resumed.phase == Phase.RUNNING
+        await until(lambda: any(work.job.session == "s" for work in here.turns.started))
+
+
+async def test_any_ancestor_id_leads_to_the_live_end_for_ever() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        ids = ["s"]
+        for n in range(5):
+            await here.desk.end(SessionId(ids[0]), "a new chapter")
+            receipt = await here.say(f"chapter {n}", "s")
+            ids.append(receipt.session)
+            assert "a new chapter" in receipt.notice
+            await here.answer_next()
+        assert len(set(ids)) == 6
+        for ancestor in ids:
+            assert (await here.say(f"via {ancestor}", ancestor)).session == ids[-1]
+            await here.answer_next()
+            assert (await here.desk.view(SessionId(ancestor))).session.id == ids[-1]
+        assert (await here.desk.view(S)).lineage == tuple(ids)
+
+
+async def test_two_messages_to_an_ended_session_continue_in_the_same_fresh_one() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.desk.end(S, "over")
+        receipts = await asyncio.gather(*(here.say(f"m{n}", "s") for n in range(4)))
+        assert len({receipt.session for receipt in receipts}) == 1
+
+
+async def test_an_idle_session_leaves_memory_and_comes_back_with_its_transcript() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next("A")
+        await here.say("busy", "t")
+        await here.started(1)
+        here.now += SETTINGS.idle_after_s + 1
+        await sweep(here)
+        await until(lambda: here.live() == {"t"})
+        assert not (await here.desk.view(S)).live
+
+        await here.say("b", "s")
+        await here.started(2)
+        assert len(here.turns.prompt()) == 3
+
+
+async def test_a_message_that_meets_a_leaving_session_is_not_lost() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        here.now += SETTINGS.idle_after_s + 1
+        sweeping = asyncio.create_task(sweep(here))
+        receipt = await here.say("b", "s")
+        await sweeping
+        assert receipt.session == "s"
+        await here.started(1)
+
+
+async def test_memory_pressure_lets_idle_sessions_leave_early_oldest_first() -> None:
+    async with world() as here:
+        for n in range(8):
+            await here.say(f"m{n}", f"s{n}")
+            await here.answer_next()
+        here.directory.tell(Configure(settings=replace(SETTINGS, memory_limit_bytes=100)))
+        here.memory = 101
+        await sweep(here)
+        await until(lambda: len(here.live()) == 6)
+        assert "s0" not in here.live()
+        assert "s7" in here.live()
+
+
+async def test_a_full_disk_refuses_new_messages_and_keeps_the_answer_until_there_is_space() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.started(1)
+        here.journal.refuse_with = StorageFullError("no space left")
+        with pytest.raises(StorageFullError):
+            await here.say("b", "s")
+        with pytest.raises(StorageFullError):
+            await here.say("c", "new")
+        here.turns.started[0].answer("A")
+        await here.settle()
+        assert (await here.desk.view(S)).session.turn is not None  # reads go on
+
+        here.journal.refuse_with = None
+        await until(lambda: journal_has_answer(here.journal), within_s=10)
+        assert await here.phase("s") == "idle"
+        assert (await here.say("b", "s")).session == "s"
+
+
+async def test_a_message_that_crashes_its_session_twice_becomes_a_dead_letter_and_others_go_on() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.say("other", "t")
+        here.journal.poison = "s"
+        with pytest.raises(SetAsideError, match="dead letter poison"):
+            await here.say("poison", "s")
+        [letter] = await here.desk.dead_letters()
+        assert (letter.session, letter.turn) == ("s", "poison")
+        assert await here.phase("t") == "running"
+
+        here.journal.poison = ""
+        assert (await here.say("b", "s")).session == "s"
+        receipt = await here.desk.replay("poison")
+        assert receipt.session == "s"
+        assert await here.desk.dead_letters() == []
+
+
+async def test_a_session_that_cannot_be_kept_alive_is_parked_and_an_operator_can_give_it_another_chance() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        here.journal.poison = "s"
+        for text in ("b", "c"):
+            with pytest.raises(SetAsideError):
+                await here.say(text, "s")
+        with pytest.raises(SessionParkedError, match="hermes resume s"):
+            await here.say("d", "s")
+        assert (await here.say("e", "t")).session == "t"
+
+        here.journal.poison = ""
+        await here.desk.resume(S, "fixed")
+        assert (await here.say("f", "s")).session == "s"
+
+
+async def test_a_turn_that_crashes_its_session_each_time_ends_in_suspension_not_in_a_loop() -> None:
+    async with world() as here:
+        here.turns.poison = b"poison"
+        await here.say("poison", "s")
+        await until(lambda: here.journal.engine.head(S).phase == Phase.SUSPENDED)  # type: ignore[union-attr]
+        assert "interrupted 3 times" in (await here.desk.view(S)).why
+
+
+async def test_a_damaged_row_is_rebuilt_from_the_log_and_the_session_goes_on() -> None:
+    class Damaged(MemoryEngine):
+        bad = False
+
+        def head(self, session: SessionId) -> object:  # type: ignore[override]
+            if self.bad:
+                raise BadRowError(session, "flipped byte")
+            return super().head(session)
+
+        def commit(self, batch: object) -> object:  # type: ignore[override]
+            self.bad = False
+            return super().commit(batch)  # type: ignore[arg-type]
+
+    engine = Damaged()
+    async with world(LoopJournal(engine)) as here:  # type: ignore[arg-type]
+        await here.say("a", "s")
+        await here.answer_next("A")
+    async with world(LoopJournal(engine)) as here:  # type: ignore[arg-type]
+        engine.bad = True
+        await here.say("b", "s")
+        await here.started(1)
+        assert len(here.turns.prompt()) == 3
+        assert replay(S, engine.log(S)) == engine.head(S)
+
+
+async def test_before_a_stop_all_work_in_flight_is_marked_on_disk() -> None:
+    async with world() as here:
+        for n in range(5):
+            await here.say(f"m{n}", f"s{n}")
+        await here.say("x", "idle")
+        await here.started(6)
+        here.turns.started[-1].answer()
+        await here.settle()
+        for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
+            await mark
+        marked = [here.journal.engine.head(SessionId(f"s{n}")) for n in range(5)]
+        assert all(head is not None and head.resume_reason == "restart" for head in marked)
+        idle = here.journal.engine.head(SessionId("idle"))
+        assert idle is not None
+        assert idle.resume_reason == ""
+
+
+async def test_a_closed_front_desk_refuses_with_the_reason_and_stores_nothing() -> None:
+    async with world() as here:
+        here.desk.close("the daemon is stopping")
+        with pytest.raises(StoppingError, match="nothing was stored"):
+            await here.say("a", "s")
+        assert here.journal.transactions == []
+
+
+async def test_a_stop_ends_the_turn_and_the_next_message_starts() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.say("b", "s")
+        work = await here.started(1)
+        await here.desk.stop_turn(S, "enough")
+        assert work.cancelled
+        await here.started(2)
+        outcome = await here.desk.outcome(S, TurnId("a"))
+        assert isinstance(outcome, TurnGaveUp)
+        assert outcome.failure.kind == FailureKind.CANCELLED
+
+
+async def test_outcomes_come_from_the_journal() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        assert await here.desk.outcome(S, TurnId("a")) is None
+        await here.answer_next("A")
+        outcome = await here.desk.outcome(S, TurnId("a"))
+        assert isinstance(outcome, TurnAnswered)
+        assert outcome.text == "A"
+        await here.say("b", "s")
+        (await here.started(1)).fail(Failure(kind=FailureKind.AUTH, message="no key"))
+        await here.settle()
+        failed = await here.desk.outcome(S, TurnId("b"))
+        assert isinstance(failed, TurnGaveUp)
+        assert failed.failure.message == "no key"
+
+
+async def test_a_watcher_sees_a_turn_from_its_acceptance_to_its_answer() -> None:
+    async with world() as here:
+        feed = here.hub.subscribe(turn=TurnId("a"))
+        everything = here.hub.subscribe()
+        await here.say("a", "s")
+        await here.started(1)
+        here.hub.publish(TextDelta(session=S, turn=TurnId("a"), text="A"))
+        await here.answer_next("A")
+        await here.desk.end(S, "over")
+        kinds = [type(await anext(feed)) for _ in range(4)]
+        assert kinds == [TurnAccepted, TurnBegan, TextDelta, TurnAnswered]
+        assert PhaseChanged in [type(await anext(everything)) for _ in range(5)]
+        feed.close()
+        everything.close()
+        assert here.hub.watchers == 0
+
+
+async def test_erasing_forgets_the_whole_conversation() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.desk.end(S, "over")
+        child = (await here.say("b", "s")).session
+        await here.desk.erase(S)
+        for session in ("s", child):
+            with pytest.raises(UnknownSessionError):
+                await here.desk.view(SessionId(session))
+        assert here.live() == set()
+        assert (await here.say("again", "s")).session == "s"
+
+
+async def test_paging_through_a_transcript_gives_each_message_once() -> None:
+    async with world() as here:
+        for n in range(7):
+            await here.say(f"m{n}", "s")
+            await here.answer_next(f"A{n}")
+        whole = await here.desk.messages(S, None, 100)
+        pages, after = [], Seq(-1)
+        while page := await here.desk.messages(S, after, 3):
+            pages.extend(page)
+            after = page[-1].seq
+        assert pages == whole
+        assert len(whole) == 14
+        assert (await here.desk.messages(S, None, 2)) == whole[-2:]
+
+
+def journal_has_answer(journal: LoopJournal) -> bool:
+    return any(isinstance(entry.record, TurnFinished) for entry in journal.engine.log(S))
+
+
+async def sweep(here: World) -> None:
+    """Now, instead of when its timer rings."""
+    here.directory.tell(_Sweep())
+    await here.settle()

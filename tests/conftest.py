@@ -1,0 +1,23 @@
+"""What every test can rely on: no secrets or texts in logs, and nothing blocks the loop unnoticed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pytest
+from blockbuster import BlockBuster, blockbuster_ctx
+from loguru import logger
+
+
+@pytest.fixture(autouse=True, scope="session")
+def plain_logs() -> None:
+    logger.remove()
+    logger.add(sys.stderr, level="WARNING", backtrace=False, diagnose=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
+    """A blocking call of ours on the event loop fails the test that made it."""
+    with blockbuster_ctx("hermes") as guard:
+        yield guard

@@ -1,0 +1,229 @@
+"""The daemon as an operator knows it: signals, exit codes, a second one, a full disk, a bad configuration."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.daemon_process import DaemonProcess, eventually
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def daemon() -> Iterator[DaemonProcess]:
+    with DaemonProcess() as daemon:
+        yield daemon
+
+
+def test_sigterm_and_sigint_end_it_cleanly(daemon: DaemonProcess) -> None:
+    assert daemon.terminate() == 0
+    daemon.start()
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGINT)
+    assert daemon.process.wait(20) == 0
+
+
+def test_a_second_daemon_on_the_same_home_is_told_the_pid_of_the_first(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    second = daemon.hermes("daemon")
+    assert second.returncode == 75
+    assert str(daemon.process.pid) in second.stderr
+    assert "Traceback" not in second.stderr
+    assert daemon.ask("still here?").status == 200
+
+
+def test_a_port_that_is_taken_is_said_plainly() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        holder = DaemonProcess(environ={"HERMES_API_PORT": str(port)})
+        try:
+            done = holder.hermes("daemon")
+        finally:
+            holder.__exit__(None, None, None)
+    assert done.returncode == 75
+    assert str(port) in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("api: {prot: 1}\n", "did you mean"),
+        ("api:\n  port: many\n", ":2:"),
+        ("model: {provider: openai}\n", "model.name"),
+        ("\tapi: 1\n", ":1:"),
+    ],
+)
+def test_a_bad_configuration_is_exit_78_with_what_to_change(config: str, said: str) -> None:
+    holder = DaemonProcess(config=config, environ={"OPENAI_API_KEY": "sk-not-a-real-key-0000"})
+    try:
+        done = holder.hermes("daemon")
+        assert not (holder.home / "store").exists()
+    finally:
+        holder.__exit__(None, None, None)
+    assert done.returncode == 78
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_home_that_another_program_made_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "state.db").write_text("theirs")
+    done = DaemonProcess(home=tmp_path).hermes("daemon")
+    assert done.returncode == 78
+    assert "state.db" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["state.db"]
+
+
+def test_everything_it_writes_is_private_to_its_owner(daemon: DaemonProcess) -> None:
+    daemon.ask("hello")
+    for path in (daemon.home, *daemon.home.rglob("*")):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_sighup_reloads_what_can_be_reloaded_and_a_bad_file_changes_nothing(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    config = daemon.home / "config.yaml"
+    config.write_text("sessions: {max_queue: 7}\napi: {max_connections: 9}\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "sessions.max_queue" in daemon.stderr())
+    assert "need a restart: api.max_connections" in daemon.stderr()
+    config.write_text("nonsense: 1\n")
+    daemon.process.send_signal(signal.SIGHUP)
+    eventually(lambda: "the old one stays" in daemon.stderr())
+    assert daemon.ask("still here?").status == 200
+
+
+def test_sigusr1_writes_every_actor_task_and_thread_to_the_log(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    daemon.ask("hello", session="seen-in-the-log")
+    daemon.process.send_signal(signal.SIGUSR1)
+    eventually(lambda: "thread MainThread" in daemon.stderr())
+    assert "session seen-in-the-log" in daemon.stderr()
+    assert "journal" in daemon.stderr()
+
+
+def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+        path = tmp_path / "n"
+        notify.bind(str(path))
+        notify.settimeout(10)
+        environ = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "400000"}
+        with DaemonProcess(environ=environ) as daemon:
+            heard = b""
+            while b"WATCHDOG=1" not in heard or b"READY=1" not in heard:
+                heard += notify.recv(4096) + b"\n"
+            assert daemon.terminate() == 0
+            while b"STOPPING=1" not in heard:
+                heard += notify.recv(4096) + b"\n"
+
+
+def test_no_secret_and_no_text_reaches_the_log(daemon: DaemonProcess) -> None:
+    for text in ("canary-text-1", "!fail auth canary-text-2"):
+        daemon.ask(text, session="s")
+    daemon.request("GET", "/api/sessions", Authorization="Bearer canary-key-000000000000")
+    assert daemon.terminate() == 0
+    logs = daemon.stderr() + "".join(path.read_text() for path in (daemon.home / "logs").iterdir())
+    assert "canary" not in logs
+    assert daemon.key not in logs
+
+
+def test_the_command_line_shows_what_is_going_on(daemon: DaemonProcess) -> None:
+    daemon.ask("remember me", session="shown")
+    assert "shown" in daemon.hermes("ps").stdout
+    shown = daemon.hermes("show", "shown").stdout
+    assert "remember me" in shown
+    assert "idle" in daemon.hermes("why", "shown").stdout
+    assert '"shown"' in daemon.hermes("ps", "--sessions", "--json").stdout
+    assert daemon.hermes("why", "nobody").returncode != 0
+    assert daemon.hermes("storage", "verify").returncode == 0
+    assert daemon.hermes("chat", "-z", "!echo over the socket").stdout.strip() == "over the socket"
+    assert daemon.hermes("stop").returncode == 0
+    assert "No daemon runs" in daemon.hermes("ps").stderr
+
+
+def test_a_hot_backup_under_load_is_whole_and_can_be_started_from(daemon: DaemonProcess, tmp_path: Path) -> None:
+    done = threading.Event()
+
+    def load() -> int:
+        count = 0
+        while not done.is_set():
+            count += daemon.ask(f"m{count}", session="loaded").status == 200
+        return count
+
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(load)
+        eventually(lambda: "loaded" in daemon.hermes("ps").stdout)
+        backed_up = daemon.hermes("storage", "backup", str(tmp_path / "backup"))
+        done.set()
+        assert loading.result() > 0
+    assert backed_up.returncode == 0, backed_up.stderr
+    assert daemon.terminate() == 0
+    shutil.rmtree(daemon.home / "store")
+    shutil.copytree(tmp_path / "backup", daemon.home / "store")
+    daemon.start()
+    assert "m0" in daemon.ask("!history", session="loaded").text
+    assert daemon.hermes("storage", "verify").returncode == 0
+
+
+def test_chat_starts_a_daemon_inside_itself_when_none_runs(daemon: DaemonProcess) -> None:
+    assert daemon.terminate() == 0
+    first = daemon.hermes("chat", stdin="!echo one\n!echo two\n")
+    assert "one" in first.stdout
+    assert "two" in first.stdout
+    daemon.start()
+    sessions = daemon.admin.get("/sessions")["sessions"]
+    assert sessions[0]["turns"] == 2
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system needs root")
+def test_a_full_disk_refuses_writes_and_recovers_when_there_is_space(tmp_path: Path) -> None:
+    script = f"""
+import os, sys
+from pathlib import Path
+from tests.daemon_process import DaemonProcess, eventually
+home = Path({str(tmp_path)!r}) / "m"
+home.mkdir(mode=0o700)
+assert os.system(f"mount -t tmpfs -o size=24m,mode=700 tmpfs {{home}}") == 0
+with DaemonProcess(home=home) as daemon:
+    assert daemon.ask("before", session="s").status == 200
+    filler = home.parent / "m" / "logs" / "filler"
+    with filler.open("wb") as file:
+        try:
+            while True:
+                file.write(b"x" * 65536), file.flush()
+        except OSError:
+            pass
+    refused = eventually(lambda: (a := daemon.ask("x" * 5000, session="s")).status == 503 and a)
+    assert refused.json()["error"]["code"] == "storage_full", refused.body
+    assert "Retry-After" in refused.headers
+    assert daemon.request("GET", "/api/sessions/s/messages").status == 200
+    assert daemon.admin.get("/sessions/s")["session"]["id"] == "s"
+    eventually(lambda: daemon.request("GET", "/health/ready").status == 503)
+    filler.unlink()
+    eventually(lambda: daemon.ask("after", session="s").status == 200)
+    eventually(lambda: daemon.request("GET", "/health/ready").status == 200)
+    history = daemon.ask("!history", session="s").text
+    assert "before" in history and "after" in history and "xxx" not in history
+    assert daemon.terminate() == 0
+    daemon.start()
+    assert daemon.hermes("storage", "verify").returncode == 0
+print("fine")
+"""
+    done = subprocess.run(
+        ["unshare", "-m", sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=100
+    )
+    assert "fine" in done.stdout, done.stdout + done.stderr[-3000:]

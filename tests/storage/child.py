@@ -1,0 +1,120 @@
+"""A process of its own with a store open, for what would harm the tests: kills, full disks, failing disks."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes.errors import HermesError, StorageFailedError, StorageFullError
+from hermes.ports import Erase
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.types import SessionId
+from tests.storage.samples import append, message
+
+A, B = SessionId("a"), SessionId("b")
+
+
+def write_for_ever(directory: Path) -> None:
+    """Say each number once it is stored."""
+    engine = LmdbEngine.open(directory)
+    number = len(engine.log(A))
+    while True:
+        texts = [message(f"number {n}") for n in range(number, number + 1 + number % 7)]
+        other = append(f"s{number}", 0, message("x" * (number * 37 % 9000)), pending=number % 3 == 0)
+        outcomes = engine.commit([(append("a", number, *texts, epoch=engine.epoch),), (other,)])
+        assert outcomes == [None, None]
+        number += len(texts)
+        sys.stdout.write(f"{number}\n")
+        sys.stdout.flush()
+
+
+def fill_a_small_disk(directory: Path) -> None:
+    """On a file system of 64 MiB."""
+    filler = directory / "filler"
+
+    def fill() -> None:
+        with filler.open("ab", buffering=0) as file:
+            for size in (2**20, 4096):
+                try:
+                    while file.write(bytes(size)) == size:
+                        pass
+                except OSError:
+                    continue
+
+    store = directory / "store"
+    engine = LmdbEngine.open(store)
+    report: dict[str, object] = {"reserve_at_first": (store / "reserve").exists()}
+    report |= full_and_back(engine, fill, filler.unlink)
+    report["reserve_at_last"] = (store / "reserve").exists()
+    engine.close()
+    say(report)
+
+
+def reach_a_limit(directory: Path) -> None:
+    """Files must not grow: what a full disk looks like where none can be mounted."""
+    data = directory / "data.mdb"
+    engine = LmdbEngine.open(directory)
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + 64 * 1024, unlimited[1]))
+
+    report = full_and_back(engine, limit, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited))
+    engine.close()
+    say(report)
+
+
+def full_and_back(engine: LmdbEngine, fill: Callable[[], object], free: Callable[[], object]) -> dict[str, object]:
+    large = (append("b", 0, message("x" * 500_000)),)
+    assert engine.commit([large]) == [None]
+    fill()
+    stored = 0
+    try:
+        while stored < 1000:
+            assert engine.commit([(append("a", stored, message("y" * 10_000)),)]) == [None]
+            stored += 1
+    except StorageFullError:
+        pass
+    report: dict[str, object] = {
+        "was_full": stored < 1000,
+        "log_is_what_was_stored": len(engine.log(A)) == stored,
+        "others_can_be_read": len(engine.log(B)) == 1 and len(engine.recent(9)) == 1 + (stored > 0),
+    }
+    erasing, too_large = outcomes(engine, (Erase(session=B),), (append("c", 0, message("x" * 500_000)),))
+    report |= {"erased": erasing, "refused": too_large}
+    free()
+    report["after"] = outcomes(engine, (append("a", stored, message("y" * 10_000)),), (append("d", 0),))
+    report["log_goes_on"] = len(engine.log(A)) == stored + 1
+    return report
+
+
+def outcomes(engine: LmdbEngine, *batch: tuple[object, ...]) -> list[str]:
+    try:
+        return [type(outcome).__name__ for outcome in engine.commit(batch)]  # type: ignore[arg-type]
+    except HermesError as error:
+        return [type(error).__name__] * len(batch)
+
+
+def meet_a_failing_disk(directory: Path) -> None:
+    engine = LmdbEngine.open(directory)
+    stored = 0
+    try:
+        while stored < 100:
+            assert engine.commit([(append("a", stored, epoch=engine.epoch),)]) == [None]
+            stored += 1
+    except StorageFailedError as error:
+        say({"stored": stored, "readable": len(engine.log(A)), "error": str(error)})
+    os._exit(0)
+
+
+def say(report: dict[str, object]) -> None:
+    sys.stdout.write(json.dumps(report))
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]](Path(sys.argv[2]))
