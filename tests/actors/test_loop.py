@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 
 import pykka
 import pytest
+from blockbuster import BlockBuster
 from loguru import logger
 
 from hermes.actors.future import LoopFuture
@@ -87,6 +88,12 @@ def fail(_: Probe) -> object:
     raise ValueError("bad")
 
 
+def compute(seconds: float) -> None:
+    done_at = time.monotonic() + seconds
+    while time.monotonic() < done_at:
+        pass
+
+
 def itself(probe: Probe) -> Probe:
     return probe
 
@@ -107,7 +114,9 @@ def quiet() -> Iterator[None]:
 
 
 @pytest.fixture
-def log(quiet: None) -> Iterator[list[str]]:
+def log(quiet: None, nothing_blocks_the_loop: BlockBuster) -> Iterator[list[str]]:
+    # The logger makes paths absolute when it formats a traceback.
+    nothing_blocks_the_loop.functions["os.path.abspath"].can_block_in("loguru/_better_exceptions.py", "_is_file_mine")
     logger.enable("hermes.actors")
     lines: list[str] = []
     sink = logger.add(lambda line: lines.append(str(line)), level="DEBUG", format="{level} {message}", diagnose=False)
@@ -560,7 +569,7 @@ async def test_a_burst_to_many_actors_leaves_the_loop_its_turns() -> None:
     def work(_: Probe) -> None:
         nonlocal handled
         handled += 1
-        time.sleep(0.001)  # a handler that computes for a while
+        compute(0.001)
 
     for ref in refs:
         ref.tell(work)
@@ -614,7 +623,7 @@ async def test_an_idle_actor_is_small() -> None:
 async def test_statistics_say_how_the_actor_does() -> None:
     ref = Probe.start(name="p")
     probe: Probe = await ask(ref, itself)
-    await ask(ref, lambda _: time.sleep(0.01))
+    await ask(ref, lambda _: compute(0.01))
     view = probe.statistics()
     assert (view.kind, view.name, view.state, view.mailbox) == ("probe", "p", "running", 0)
     assert view.handled == 2
@@ -648,7 +657,7 @@ class Compute:
     text: str
 
     def __call__(self, _: Probe) -> None:
-        time.sleep(0.06)
+        compute(0.06)
 
 
 async def test_a_slow_handler_is_logged_with_its_name_and_never_its_content(log: list[str]) -> None:

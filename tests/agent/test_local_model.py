@@ -100,4 +100,4 @@ def test_without_the_extra_it_says_how_to_get_it() -> None:
     program = [sys.executable, "-I", "-S", "-c", WITHOUT_PACKAGES, source]  # -S: no installed packages at all
     printed = subprocess.run(program, check=True, capture_output=True, text=True, timeout=50).stdout
     assert printed.startswith("unsupported")
-    assert "pip install" in printed
+    assert "make local" in printed
