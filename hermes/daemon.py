@@ -37,7 +37,7 @@ from hermes.events import ActorFailed
 from hermes.home import Home, lock, prepare
 from hermes.log import configure_logging, redact
 from hermes.notify import Notifier
-from hermes.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest, StopSwitch
 from hermes.ports import Identity, Model
 from hermes.secret import api_key_path, ensure_api_key
 from hermes.settings import Config
@@ -52,8 +52,7 @@ if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer
 
 EXIT_TRY_AGAIN = 75
-EXIT_STORAGE = 74
-_POLL_S = 0.01
+_GRACE_S = 1.0
 
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
@@ -75,42 +74,41 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
 @asynccontextmanager
 async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
     """A daemon inside another program: no signals, no API port; ready on entry."""
-    async with running(home, config, environ, api=False) as daemon:
+    async with running(home, config, environ, embedded=True) as daemon:
         yield
         await daemon.drain(StopRequest(reason="the program around it ends"))
 
 
 @asynccontextmanager
 async def running(
-    home: Home, config: Config, environ: Mapping[str, str], *, api: bool = True
+    home: Home, config: Config, environ: Mapping[str, str], *, embedded: bool = False
 ) -> AsyncIterator[Daemon]:
     """Start in order; on the way out stop in reverse, then complain about anything left."""
+    prepare(home)
     async with AsyncExitStack() as stack:
-        prepare(home)
         stack.enter_context(lock(home))
         configure_logging(config.log, home)
+        stop = StopSwitch(embedded=embedded)
         key = ensure_api_key(home, config, environ)
         redact(key)
-        stop = StopSwitch()
-        facts: dict[str, Any] = {"home": str(home.data_dir), "api_key_file": str(api_key_path(home, config))}
-
+        model = _model_for(config, environ)
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
+
         engine = await asyncio.to_thread(
             LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20
         )
         stack.callback(engine.close)
-        journal = ActorJournal(engine, on_fatal=lambda error: stop.request(f"storage failed: {error}", EXIT_STORAGE))
+        journal = ActorJournal(engine, on_fatal=stop.on_storage_failure)
         stack.push_async_callback(journal.close)
 
         hub = EventHub()
-        model = _model_for(config, environ)
-        facts["model"] = model.name
         turns = TurnRunner(
             model=model, hub=hub, max_concurrent=config.turns.max_concurrent, random=secrets.SystemRandom().random
         )
         stack.push_async_callback(turns.close)
 
         children = Children()
+        facts: dict[str, Any] = {"home": str(home.data_dir), "model": model.name}
         operations = DaemonOperations(
             engine=engine,
             journal=journal,
@@ -121,26 +119,7 @@ async def running(
             facts=facts,
             clock=time.time,
         )
-        directory = partial(
-            SessionDirectory.start,
-            settings=_directory_settings(config),
-            journal=journal,
-            turns=turns,
-            hub=hub,
-            clock=time.time,
-            identity=Identity(session=_new_session_id, turn=_new_turn_id),
-            restart_policy=RestartIntensity(),
-            memory_bytes=lambda: operations.memory_bytes,
-            name="directory",
-        )
-        root = RootActor.start(
-            (ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),),
-            children=children,
-            policy=RestartIntensity(),
-            clock=time.time,
-            report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
-            name="root",
-        )
+        root = _start_root(config, children=children, journal=journal, turns=turns, hub=hub, operations=operations)
         stack.push_async_callback(_stop_actors, root)
 
         desk = FrontDesk(
@@ -159,13 +138,13 @@ async def running(
         }
         admin = servers.AdminServer(home.socket, **ports)
         await admin.start()
-        stack.push_async_callback(admin.stop, 1.0)
-        api_server = None
-        if api and config.api.enabled:
-            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
-            await api_server.start()
-            stack.push_async_callback(api_server.stop, 1.0)
-            facts["address"] = api_server.address
+        stack.push_async_callback(admin.stop, _GRACE_S)
+        api = None
+        if config.api.enabled and not embedded:
+            api = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            await api.start()
+            stack.push_async_callback(api.stop, _GRACE_S)
+            facts["address"] = api.address
 
         operations.set_ready()
         pulse = asyncio.create_task(operations.pulse(desk.round_trip), name="pulse")
@@ -178,13 +157,44 @@ async def running(
             desk=desk,
             turns=turns,
             children=children,
-            api=api_server,
+            api=api,
             stop=stop,
             facts=facts,
         )
     left = [str(actor) for actor in live_actors()]
     if left:
         logger.error("still there after the stop: {}", ", ".join(left[:10]))
+
+
+def _start_root(
+    config: Config,
+    *,
+    children: Children,
+    journal: ActorJournal,
+    turns: TurnRunner,
+    hub: EventHub,
+    operations: DaemonOperations,
+) -> ActorRef[RootActor]:
+    directory = partial(
+        SessionDirectory.start,
+        settings=_directory_settings(config),
+        journal=journal,
+        turns=turns,
+        hub=hub,
+        clock=time.time,
+        identity=Identity(session=_new_session_id, turn=_new_turn_id),
+        restart_policy=RestartIntensity(),
+        memory_bytes=lambda: operations.memory_bytes,
+        name="directory",
+    )
+    return RootActor.start(
+        (ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),),
+        children=children,
+        policy=RestartIntensity(),
+        clock=time.time,
+        report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
+        name="root",
+    )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -210,15 +220,15 @@ class Daemon:
             self.api.close_intake()
         if request.exit_code == EXIT_STORAGE:
             return
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + self.config.shutdown.drain_s
+        deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
         with suppress(ActorDeadError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
                 marks = await self.children["directory"].ask(AnnounceStopToAll(reason=request.reason), block=False)
                 for mark in marks:
                     await mark
-        while self.turns.active and loop.time() < deadline:
-            await asyncio.sleep(_POLL_S)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await self.turns.until_idle()
         if self.turns.active:
             logger.warning("{} turns did not finish in time; they continue after the next start", self.turns.active)
 
@@ -238,6 +248,7 @@ class Daemon:
             configure_logging(new.log, self.home)
         if self.api is not None:
             self.api.set_cors_origins(new.api.cors_origins)
+        self.turns.set_max_concurrent(new.turns.max_concurrent)
         self.desk.max_waiting = new.sessions.max_waiting
         self.children["directory"].tell(Configure(settings=_directory_settings(new)))
         self.config = new
@@ -312,9 +323,10 @@ async def _stop_actors(root: ActorRef[RootActor]) -> None:
     with suppress(ActorDeadError):
         await root.ask(StopChildren(), block=False)
         await root.stop(block=False)
-    deadline = asyncio.get_running_loop().time() + 2.0
-    while live_actors() and asyncio.get_running_loop().time() < deadline:
-        await asyncio.sleep(_POLL_S)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GRACE_S
+    while live_actors() and loop.time() < deadline:  # noqa: ASYNC110 - sessions end within a few rounds
+        await asyncio.sleep(0)
 
 
 async def _end(task: asyncio.Task[None]) -> None:
@@ -339,11 +351,13 @@ def _greeting(daemon: Daemon) -> str:
     facts = daemon.facts
     if "address" not in facts:
         return f"Hermes {__version__} is ready on {daemon.home.socket} (the API is off)"
-    key = shlex.quote(facts["api_key_file"])
+    path = str(api_key_path(daemon.home, daemon.config))
+    from_environ = "HERMES_API_KEY" in daemon.environ
+    key = "$HERMES_API_KEY" if from_environ else f"$(cat {shlex.quote(path)})"
     prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
     return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]})
-  API key  {facts["api_key_file"]}
-  Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer $(cat {key})" \\
+  API key  {"in the variable HERMES_API_KEY" if from_environ else path}
+  Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer {key}" \\
              -H 'Content-Type: application/json' \\
              -d '{{"model": "hermes", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
   Look in  {prefix}hermes ps

@@ -14,11 +14,12 @@ from loguru import logger
 from hermes import __version__
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
-from hermes.errors import HermesError
+from hermes.errors import BadInputError, HermesError, StorageFailedError
 from hermes.notify import Notifier
 from hermes.ports import ActorView, Clock, Engine, StoreStats
 from hermes.supervision.root import Children
 
+EXIT_STORAGE = 74
 PULSE_S = 2.0
 STUCK_S = 20.0  # a pulse that takes longer means that the store or the directory hangs
 
@@ -32,13 +33,21 @@ class StopRequest:
 class StopSwitch:
     """The one way down: whoever asks first says why and with which exit code."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, embedded: bool = False) -> None:
         self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
+        self._embedded = embedded
 
     def request(self, reason: str, exit_code: int = 0) -> None:
+        if self._embedded:
+            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
         if not self._request.done():
             logger.info("stopping: {}", reason)
             self._request.set_result(StopRequest(reason=reason, exit_code=exit_code))
+
+    def on_storage_failure(self, error: StorageFailedError) -> None:
+        logger.error("the store cannot be trusted any more: {}", error)
+        if not self._embedded:
+            self.request("storage failed", EXIT_STORAGE)
 
     async def requested(self) -> StopRequest:
         return await asyncio.shield(self._request)
@@ -132,7 +141,7 @@ class DaemonOperations:
         self._notifier.stopping()
 
     async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
-        """Until cancelled: a real round trip through the store and the directory, and only then the watchdog is fed."""
+        """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""
         loop = asyncio.get_running_loop()
         interval_s = min(PULSE_S, (self._notifier.watchdog_interval_s or 2 * PULSE_S) / 2)
         while True:

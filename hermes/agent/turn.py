@@ -55,6 +55,8 @@ class TurnRunner:
         self._turns: set[_RunningTurn] = set()
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
 
     @property
     def active(self) -> int:
@@ -65,6 +67,7 @@ class TurnRunner:
         turn.task = asyncio.create_task(self._run(turn, job, report), name=f"turn {job.turn}")
         turn.task.add_done_callback(lambda _: self._ended(turn, job))
         self._turns.add(turn)
+        self._idle.clear()
         if self._closed:  # on the way down: the journal has the turn, the next start continues it
             turn.cancel()
         return turn
@@ -73,6 +76,14 @@ class TurnRunner:
         """Turns from now on use this one."""
         old, self._model = self._model, model
         self._release(old)
+
+    def set_max_concurrent(self, most: int) -> None:
+        """For model calls from now on; those under way keep the slot they have."""
+        self._slots = asyncio.Semaphore(most)
+
+    async def until_idle(self) -> None:
+        """Until no turn is in flight."""
+        await self._idle.wait()
 
     async def close(self) -> None:
         """Cancel every turn, wait for them, and close the model."""
@@ -130,6 +141,8 @@ class TurnRunner:
 
     def _ended(self, turn: _RunningTurn, job: TurnJob) -> None:
         self._turns.discard(turn)
+        if not self._turns:
+            self._idle.set()
         if not turn.task.cancelled() and (error := turn.task.exception()):
             logger.opt(exception=error).error("the outcome of turn {} of {} was not taken", job.turn, job.session)
         self._release(turn.model)

@@ -662,13 +662,11 @@ class Compute:
 
 async def test_a_slow_handler_is_logged_with_its_name_and_never_its_content(log: list[str]) -> None:
     await ask(Probe.start(name="p"), Compute(text="secret"))
-    (line,) = [line for line in log if line.startswith("WARNING")]
-    assert re.search(r"probe p held up the event loop for \d+ ms with Compute", line)
+    assert re.search(r"WARNING probe p held up the event loop for \d+ ms with Compute", "".join(log))
     assert "secret" not in "".join(log)
 
 
 async def test_a_slow_start_is_not_put_down_to_the_first_message(log: list[str]) -> None:
     ref = Probe.start(on_start=Compute(text="secret"), name="p")
     await ask(ref, "quick")
-    (line,) = [line for line in log if line.startswith("WARNING")]
-    assert "with on_start" in line
+    assert "with on_start" in log[0]

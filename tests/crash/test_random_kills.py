@@ -166,7 +166,7 @@ def check(daemon: DaemonProcess, log: Path, session: str, acknowledged: list[str
 
 
 def exact_phase(daemon: DaemonProcess, session: str) -> str:
-    return next(s["phase"] for s in daemon.admin.get("/sessions?limit=200")["sessions"] if s["id"] == session)
+    return next(str(s["phase"]) for s in daemon.admin.get("/sessions?limit=200")["sessions"] if s["id"] == session)
 
 
 def prompts(log: Path) -> Iterator[list[str]]:

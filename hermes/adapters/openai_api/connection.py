@@ -36,16 +36,13 @@ class PeerLimit:
         self._in_all = in_all
         self._per_peer = per_peer
         self._open: Counter[str] = Counter()
-        self._refusing = False
+        self._quiet_until = 0.0
 
     def admit(self, transport: asyncio.Transport) -> str | None:
         address = transport.get_extra_info("peername")
         peer = str(address[0]) if address else ""
-        refused = self._open.total() >= self._in_all or self._open[peer] >= self._per_peer
-        if refused and not self._refusing:  # once, not for each of a flood
-            logger.warning("too many connections: {} in all, {} from {}", self._open.total(), self._open[peer], peer)
-        self._refusing = refused
-        if refused:
+        if self._open.total() >= self._in_all or self._open[peer] >= self._per_peer:
+            self._complain(peer)
             return None
         self._open[peer] += 1
         return peer
@@ -54,6 +51,13 @@ class PeerLimit:
         self._open[name] -= 1
         if not self._open[name]:
             del self._open[name]
+
+    def _complain(self, peer: str) -> None:
+        """Once a minute, not for each of a flood."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._quiet_until:
+            self._quiet_until = now + 60
+            logger.warning("too many connections: {} in all, {} from {}", self._open.total(), self._open[peer], peer)
 
 
 class Connection(web.RequestHandler):
@@ -151,7 +155,7 @@ class Connection(web.RequestHandler):
         self._head_timer = self._loop.call_later(self._header_timeout_s, self._drop, "sends no whole request")
 
     def _drop(self, why: str) -> None:
-        logger.info("dropped a client that {}", why)
+        logger.debug("dropped a client that {}", why)
         if self._wire is not None:
             self._wire.abort()
 

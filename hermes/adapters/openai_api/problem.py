@@ -126,8 +126,8 @@ def _of_hermes_error(error: HermesError) -> Problem:
     status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
     code = getattr(error, "code", None) or code
     retry_after_s = _STORAGE_FULL_RETRY_S if code == "storage_full" else getattr(error, "retry_after_s", None)
-    if status >= 500:
-        logger.error("answered {} {}: {}", status, code, error)
+    if status == 500:
+        logger.error("a request failed, {}: {}", code, error)
     return Problem(
         status=_OWN_STATUS.get(code, status),
         code=code,
