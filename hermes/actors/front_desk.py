@@ -39,7 +39,7 @@ from hermes.ports import (
     Submission,
     Transaction,
 )
-from hermes.records import LogEntry, TurnFailed, TurnFinished
+from hermes.records import MessageReceived, TurnFailed, TurnFinished
 from hermes.types import DeadLetter, Phase, Seen, Seq, Session, SessionId, SessionKey, TurnId
 
 SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
@@ -225,11 +225,10 @@ def _find_end(
     while end > 0:
         first = max(0, end - _PAGE)
         for entry in reversed(reader.log(session, Seq(first), end - first)):
-            if _ends(entry, turn):
-                return head, cast("TurnFinished | TurnFailed", entry.record)
+            match entry.record:
+                case (TurnFinished() | TurnFailed()) as record if record.turn == turn:
+                    return head, record
+                case MessageReceived() as record if record.turn == turn:
+                    return head, None  # its beginning, and no end after it
         end = first
     return head, None
-
-
-def _ends(entry: LogEntry, turn: TurnId) -> bool:
-    return isinstance(entry.record, TurnFinished | TurnFailed) and entry.record.turn == turn

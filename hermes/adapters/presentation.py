@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
 JsonObject = dict[str, Any]
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
 
 def encode(value: Any) -> bytes:
     """Compact UTF-8. Half a surrogate pair, which a model can produce, becomes `?` instead of an error."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str).encode("utf-8", "replace")
+    return _ENCODER.encode(value).encode("utf-8", "replace")
 
 
 def session(session: Session) -> JsonObject:

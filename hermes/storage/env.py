@@ -81,7 +81,7 @@ def translated(error: lmdb.Error) -> StorageError:
         return StorageFullError(
             "no space left on the disk: nothing was written; free some, or run `hermes storage compact`"
         )
-    return StorageFailedError(f"the store cannot be written any more: {error}")
+    return StorageFailedError(f"the store cannot be used any more: {error}")
 
 
 def require_bundled(version: tuple[int, ...]) -> None:

@@ -24,7 +24,7 @@ from hermes.storage.filesystem import Reserve, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
 from hermes.storage.plan import Plan
-from hermes.storage.stage import Changes, Pair
+from hermes.storage.stage import Changed
 from hermes.types import Epoch
 
 MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it hardly ever has to grow
@@ -125,7 +125,7 @@ class LmdbEngine(LmdbReader):
             for lsn, found in damaged.items():
                 plan.set_aside(lsn, *found)
             outcomes = [plan.add(transaction) for transaction in batch]
-        if plan.changes:
+        if any(plan.changes.values()):
             self._store(plan.changes)
         self._last_lsn, self._forget_from = lsn_key(plan.next_lsn - 1), plan.forget_from
         for lsn in damaged:
@@ -143,7 +143,7 @@ class LmdbEngine(LmdbReader):
             outcomes[n] = outcome
         return outcomes
 
-    def _store(self, changes: Changes) -> None:
+    def _store(self, changes: dict[str, Changed]) -> None:
         try:
             while not self._written(changes):
                 if not self._grow(self._grow_timeout_s):
@@ -152,25 +152,25 @@ class LmdbEngine(LmdbReader):
         except lmdb.Error as error:
             raise translated(error) from error
 
-    def _written(self, changes: Changes) -> bool:
+    def _written(self, changes: dict[str, Changed]) -> bool:
         try:
             self._write(changes)
         except lmdb.MapFullError:
             return False
         return True
 
-    def _write(self, changes: Changes) -> None:
-        """Few calls for many values: each call lets go of the interpreter and may wait to get it back."""
-        puts: dict[tuple[str, bool], list[Pair]] = {}
+    def _write(self, changes: dict[str, Changed]) -> None:
+        """Few calls for many values: each of them lets go of the interpreter and may wait to get it back."""
         with self._env.begin(write=True) as txn:
-            for (table, key), value in changes.items():
-                if value is None:
-                    txn.delete(key, db=self._tables[table])
-                else:
-                    at_end = table == LOG and key > self._last_lsn
-                    puts.setdefault((table, at_end), []).append((key, value))
-            for (table, at_end), pairs in puts.items():
-                txn.cursor(self._tables[table]).putmulti(pairs, append=at_end)
+            for table, changed in changes.items():
+                puts = [(key, value) for key, value in changed.items() if value is not None]
+                if len(puts) < len(changed):
+                    for key, value in changed.items():
+                        if value is None:
+                            txn.delete(key, db=self._tables[table])
+                fresh = table == LOG and all(key > self._last_lsn for key, _ in puts)  # else some were set aside
+                if puts:
+                    txn.cursor(self._tables[table]).putmulti(puts, append=fresh)
 
     def _tend(self) -> None:
         """A quiet point: the batch is stored and nobody waits for what follows."""

@@ -48,7 +48,7 @@ from hermes.storage.keys import (
 )
 from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_lsns, read_row
-from hermes.storage.stage import Source, Stage
+from hermes.storage.stage import Changed, Source, Stage
 from hermes.types import Seen, Seq, Session, SessionId, SessionKey
 
 _CHUNK_SIZE = CHUNK * LSN_SIZE
@@ -62,8 +62,9 @@ class Plan:
         self._pack = codec.packer()
 
     @property
-    def changes(self) -> dict[tuple[str, bytes], bytes | None]:
-        return self._stage.kept
+    def changes(self) -> dict[str, Changed]:
+        """By table."""
+        return self._stage.changes
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """None, or why nothing of it will be done."""
@@ -108,7 +109,7 @@ class Plan:
             case DropDeadLetter(id=name):
                 if self._stage.get(DEAD, text_key(name)) is None:
                     raise StorageError(f"there is no dead letter {name} (any more)")
-                self._stage.delete(DEAD, text_key(name))
+                self._stage.put(DEAD, text_key(name), None)
             case ForgetSeen():
                 self._forget(operation)
             case _:
@@ -162,7 +163,7 @@ class Plan:
     def _bind(self, session: bytes, name: SessionId, meant: SessionKey) -> None:
         key = text_key(meant)
         for other in bound_sessions(self._stage, key):
-            self._stage.delete(BOUND, bound_key(other, key))
+            self._stage.put(BOUND, bound_key(other, key), None)
         self._stage.put(KEYS, key, codec.seal(key, self._pack(name)))
         self._stage.put(BOUND, bound_key(session, key), b"")
 
@@ -172,12 +173,12 @@ class Plan:
     def _put_row(self, session: bytes, old: Row | None, new: Row) -> None:
         if old is None or old.active != new.active:
             if old is not None:
-                self._stage.delete(RECENT, recent_key(session, old.active))
+                self._stage.put(RECENT, recent_key(session, old.active), None)
             self._stage.put(RECENT, recent_key(session, new.active), b"")
         if new.pending and (old is None or not old.pending):
             self._stage.put(PENDING, session, b"")
         elif old is not None and old.pending and not new.pending:
-            self._stage.delete(PENDING, session)
+            self._stage.put(PENDING, session, None)
         self._stage.put(SESSIONS, session, new.sealed(session))
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
@@ -217,24 +218,24 @@ class Plan:
         except BadRowError:
             lsns = [lsn for _, lsn in self._find(name)]
         for lsn in lsns:
-            self._stage.delete(LOG, lsn)
-            self._stage.delete(BAD, lsn)
+            self._stage.put(LOG, lsn, None)
+            self._stage.put(BAD, lsn, None)
         for key, _ in self._stage.scan(BOUND, prefix_of(session)):
-            self._stage.delete(KEYS, key.partition(b"\0")[2])
-            self._stage.delete(BOUND, key)
+            self._stage.put(KEYS, key.partition(b"\0")[2], None)
+            self._stage.put(BOUND, key, None)
         self._remove_from_indexes(session, row)
-        self._stage.delete(SESSIONS, session)
+        self._stage.put(SESSIONS, session, None)
 
     def _remove_from_indexes(self, session: bytes, row: Row | None) -> None:
         if row is not None:
-            self._stage.delete(RECENT, recent_key(session, row.active))
+            self._stage.put(RECENT, recent_key(session, row.active), None)
         else:
             for key, _ in self._stage.scan(RECENT):
                 if session_of_recent(key) == session:
-                    self._stage.delete(RECENT, key)
+                    self._stage.put(RECENT, key, None)
         for key, _ in self._stage.scan(INDEX, prefix_of(session)):
-            self._stage.delete(INDEX, key)
-        self._stage.delete(PENDING, session)
+            self._stage.put(INDEX, key, None)
+        self._stage.put(PENDING, session, None)
 
     def _find(self, session: SessionId) -> Iterator[tuple[Seq, bytes]]:
         for lsn, entry in find_records(self._stage.scan(LOG), session):
@@ -246,7 +247,7 @@ class Plan:
                 self.forget_from = key
                 return
             if _seen_at(key, value) < forget.before:
-                self._stage.delete(INBOX, key)
+                self._stage.put(INBOX, key, None)
         self.forget_from = b""  # that was the last: next time from the first
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
+
+from hermes.storage.keys import TABLES
 
 Pair = tuple[bytes, bytes]
-Changes = dict[tuple[str, bytes], bytes | None]  # by table and key; None: the value goes
+Changed = dict[bytes, bytes | None]  # None: the value goes
+_UNCHANGED: Final = b"unchanged"  # known by its identity
 
 
 class Source(Protocol):
@@ -16,37 +19,36 @@ class Source(Protocol):
 
 class Stage:
     def __init__(self, source: Source) -> None:
-        self.kept: Changes = {}
+        self.changes: dict[str, Changed] = {table: {} for table in TABLES}
         self._source = source
-        self._fresh: Changes = {}
+        self._undo: list[tuple[Changed, bytes, bytes | None]] = []
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        place = (table, key)
-        if place in self._fresh:
-            return self._fresh[place]
-        if place in self.kept:
-            return self.kept[place]
-        return self._source.get(table, key)
+        value = self.changes[table].get(key, _UNCHANGED)
+        return self._source.get(table, key) if value is _UNCHANGED else value
 
-    def put(self, table: str, key: bytes, value: bytes) -> None:
-        self._fresh[table, key] = value
-
-    def delete(self, table: str, key: bytes) -> None:
-        self._fresh[table, key] = None
+    def put(self, table: str, key: bytes, value: bytes | None) -> None:
+        """None takes the value away."""
+        changed = self.changes[table]
+        self._undo.append((changed, key, changed.get(key, _UNCHANGED)))
+        changed[key] = value
 
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]:
-        """In key order, but what has changed comes last. What changes meanwhile is not seen."""
+        """In key order, but what has changed comes last. What changes from here on is not seen."""
         changed = {
-            key: value
-            for (place, key), value in (self.kept | self._fresh).items()
-            if place == table and key.startswith(prefix) and key >= start
+            key: value for key, value in self.changes[table].items() if key.startswith(prefix) and key >= start
         }
         yield from ((key, value) for key, value in self._source.scan(table, prefix, start) if key not in changed)
         yield from ((key, value) for key, value in changed.items() if value is not None)
 
     def keep(self) -> None:
-        self.kept |= self._fresh
-        self._fresh.clear()
+        self._undo.clear()
 
     def drop(self) -> None:
-        self._fresh.clear()
+        """Take back everything since the last keep."""
+        while self._undo:
+            changed, key, before = self._undo.pop()
+            if before is _UNCHANGED:
+                del changed[key]
+            else:
+                changed[key] = before

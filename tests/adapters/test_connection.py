@@ -59,7 +59,7 @@ async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: Wo
 async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause_before_it_is_not(
     world: World,
 ) -> None:
-    api = await world.api(header_timeout_s=0.05)
+    api = await world.api(header_timeout_s=0.3)
     reader, writer = await connect(api)
     writer.write(GET)
     assert (await answer(reader)).startswith(b"HTTP/1.1 200")
@@ -74,7 +74,7 @@ async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause
 
 
 async def test_an_answer_may_take_longer_than_a_head(world: World) -> None:
-    client = await world.client(await world.api(header_timeout_s=0.02, ping_s=0.02))
+    client = await world.client(await world.api(header_timeout_s=0.2, ping_s=0.1))
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)

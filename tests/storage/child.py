@@ -107,8 +107,8 @@ def meet_a_failing_disk(directory: Path) -> None:
             assert engine.commit([(append("a", stored, epoch=engine.epoch),)]) == [None]
             stored += 1
     except StorageFailedError as error:
-        say({"stored": stored, "readable": len(engine.log(A)), "error": str(error)})
-    os._exit(0)
+        say({"stored": stored, "error": str(error)})
+    os._exit(0)  # as the daemon would, without another touch
 
 
 def say(report: dict[str, object]) -> None:

@@ -95,6 +95,8 @@ def _brackets_beyond_depth(body: bytes) -> bytes:
     if outside.count(b",") + len(brackets) > MAX_VALUES:
         _refuse(f"The body holds more than {MAX_VALUES:,} values.")
     for _ in range(MAX_DEPTH):
+        if not brackets:
+            break
         brackets = brackets.replace(b"[]", b"")
     return brackets
 

@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aiohttp import web
@@ -95,6 +96,7 @@ def _bare(name: str) -> str:
     return name.strip("[]").rstrip(".").lower()
 
 
+@lru_cache(maxsize=64)
 def _is_loopback(name: str) -> bool:
     try:
         return ipaddress.ip_address(name).is_loopback

@@ -26,47 +26,51 @@ class TurnWatch:
         self._quiet_s = quiet_s
         self._in_step = True
         self._spoke = False
-        self._ask_journal = False
+        self._ask_journal = receipt.duplicate
         if receipt.duplicate:  # the feed is of a turn that does not exist
             self._follow_from_here()
 
     async def outcome(self) -> TurnOutcome:
+        self._in_step = False
         while True:
             step = await self.step()
             if isinstance(step, TurnAnswered | TurnGaveUp):
                 return step
 
     async def step(self) -> Step:
-        """The next piece of text, or the outcome; None when nothing happened for a while."""
-        while True:
-            if self._ask_journal:
-                self._ask_journal = False
-                if stored := await self._stored():
-                    return stored
-            try:
-                async with asyncio.timeout(self._quiet_s):
-                    event = await anext(self._feed, None)
-            except TimeoutError:
-                return await self._stored()
+        """The next piece of text, or the outcome; None when neither came for a while."""
+        if self._ask_journal:
+            self._ask_journal = False
+            if stored := await self._stored():
+                return stored
+        try:
+            async with asyncio.timeout(self._quiet_s):
+                return await self._next()
+        except TimeoutError:
+            return await self._stored()
+
+    def close(self) -> None:
+        self._feed.close()
+
+    async def _next(self) -> Step:
+        async for event in self._feed:
             match event:
                 case TurnAnswered() | TurnGaveUp():
                     return event
-                case _ if event is None or self._feed.lagged:
-                    self._follow_from_here()
+                case _ if self._feed.lagged:
+                    break
                 case TurnBegan() if self._spoke:
                     self._in_step = False
                 case TextDelta() if self._in_step:
                     self._spoke = True
                     return event
-
-    def close(self) -> None:
-        self._feed.close()
+        self._follow_from_here()
+        return await self._stored()
 
     def _follow_from_here(self) -> None:
         self._feed.close()
         self._feed = self._hub.subscribe(turn=self._receipt.turn)
         self._in_step = False
-        self._ask_journal = True
 
     async def _stored(self) -> TurnOutcome | None:
         return await self._sessions.outcome(self._receipt.session, self._receipt.turn)
