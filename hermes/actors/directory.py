@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from types import TracebackType
 from typing import cast
@@ -18,12 +18,22 @@ from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.casualties import Casualties, dead_letter
-from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings, Peek, Release
+from hermes.actors.directory_protocol import (
+    AnnounceStopToAll,
+    BringBack,
+    Configure,
+    DirectorySettings,
+    FoundPending,
+    Peek,
+    Release,
+    Routed,
+    Sweep,
+)
 from hermes.actors.future import LoopFuture
 from hermes.actors.inbox import Inbox
 from hermes.actors.loop import ActorDied, LoopActor
 from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
-from hermes.actors.session import Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy
+from hermes.actors.session import Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy, fail
 from hermes.actors.session_protocol import AnnounceStop, Deliver, Resume
 from hermes.actors.session_state import is_pending
 from hermes.actors.succession import open_session
@@ -49,28 +59,6 @@ LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
 SEEN_PER_SWEEP = 1000
 CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Routed:
-    address: Address
-    route: Route
-    error: HermesError | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _FoundPending:
-    heads: tuple[Session, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _BringBack:
-    session: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Sweep:
-    pass
 
 
 class _Entry:
@@ -124,13 +112,13 @@ class SessionDirectory(LoopActor):
             lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()],
             lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
         )
-        self.tell_later(SWEEP_EVERY_S, _Sweep())
+        self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def on_receive(self, message: object) -> object:
         match message:
             case Post():
                 self._dispatch(replace(message, reply=self.defer_reply()))
-            case _Routed():
+            case Routed():
                 self._on_routed(message)
             case ActorDied():
                 self._on_died(message)
@@ -138,11 +126,11 @@ class SessionDirectory(LoopActor):
                 self._on_returned(message)
             case StayedBusy():
                 self._on_busy(message.session)
-            case _BringBack():
+            case BringBack():
                 self._bring_back(message.session)
-            case _FoundPending():
+            case FoundPending():
                 self._recover(message.heads)
-            case _Sweep():
+            case Sweep():
                 self._sweep()
             case HermesError():
                 raise message
@@ -190,10 +178,10 @@ class SessionDirectory(LoopActor):
     def _find(self, address: Address) -> None:
         self._journal.read(
             lambda reader: find_route(reader, address),
-            lambda route, error: self._tell_self(_Routed(address=address, route=route or Route(), error=error)),
+            lambda route, error: self._tell_self(Routed(address=address, route=route or Route(), error=error)),
         )
 
-    def _on_routed(self, routed: _Routed) -> None:
+    def _on_routed(self, routed: Routed) -> None:
         if routed.route.damaged and routed.error is None:
             self._repair(routed)
             return
@@ -206,7 +194,7 @@ class SessionDirectory(LoopActor):
         for post in (first, *others):
             fail(post, routed.error)
 
-    def _repair(self, routed: _Routed) -> None:
+    def _repair(self, routed: Routed) -> None:
         """Store the rows that were rebuilt from the log, then go on."""
         for session in routed.route.damaged:
             logger.error("session {}: its row was damaged and is rebuilt from its log", session.id)
@@ -260,7 +248,7 @@ class SessionDirectory(LoopActor):
             if head.id not in self._live and head.id not in self._away:
                 self._activate(head, CRASHED)
         if len(heads) > RECOVER_AT_ONCE:
-            self.tell_later(0.0, _FoundPending(heads=heads[RECOVER_AT_ONCE:]))
+            self.tell_later(0.0, FoundPending(heads=heads[RECOVER_AT_ONCE:]))
 
     def _activate(self, head: Session, recover_reason: str) -> None:
         self._live[head.id] = _Entry(
@@ -325,10 +313,10 @@ class SessionDirectory(LoopActor):
         self._away[session] = mail
         if isinstance(judgement.verdict, Park):
             said = f"parked: {judgement.verdict.reason}"
-            self.tell_later(0.0, _BringBack(session=session))
+            self.tell_later(0.0, BringBack(session=session))
         else:
             said = f"restart in {judgement.verdict.after_s:.2f} s"
-            self.tell_later(judgement.verdict.after_s, _BringBack(session=session))
+            self.tell_later(judgement.verdict.after_s, BringBack(session=session))
         log = logger.error if isinstance(judgement.verdict, Park) else logger.warning
         log("session {} crashed ({!r}), {}", session, died.cause, said)
         self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
@@ -378,7 +366,7 @@ class SessionDirectory(LoopActor):
         self._casualties.forget_old(now)
         forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
         self._journal.commit((forget,), _log_error)
-        self.tell_later(SWEEP_EVERY_S, _Sweep())
+        self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def _may_leave(self, now: float) -> list[SessionId]:
         """The least recently used: those idle for long enough, or more of them when memory is short."""
@@ -432,14 +420,9 @@ class SessionDirectory(LoopActor):
         self.on_stop()
 
 
-def fail(post: Post, error: HermesError) -> None:
-    if post.reply is not None:
-        post.reply.settle(None, error)
-
-
-def _found_pending(routes: list[Route]) -> _FoundPending:
+def _found_pending(routes: list[Route]) -> FoundPending:
     heads = (route.head for route in routes)
-    return _FoundPending(heads=tuple(head for head in heads if head is not None and is_pending(head)))
+    return FoundPending(heads=tuple(head for head in heads if head is not None and is_pending(head)))
 
 
 def _log_error(error: HermesError | None) -> None:

@@ -1,10 +1,12 @@
-"""What can be asked of the session directory, besides taking mail for a session."""
+"""What can be asked of the session directory besides taking mail for a session, and what it tells itself."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hermes.types import SessionId
+from hermes.actors.routing import Address, Route
+from hermes.errors import HermesError
+from hermes.types import Session, SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,3 +42,31 @@ class Peek:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configure:
     settings: DirectorySettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Routed:
+    """To itself: the store has said which session an address means."""
+
+    address: Address
+    route: Route
+    error: HermesError | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundPending:
+    """To itself: these have open work and nobody who does it."""
+
+    heads: tuple[Session, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BringBack:
+    """To itself: the pause after a crash is over."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """To itself, now and then: see who may leave memory."""

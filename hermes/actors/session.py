@@ -221,19 +221,23 @@ class SessionActor(LoopActor):
         self._unstash()
 
     def _refused(self, post: Post, error: HermesError) -> None:
-        if self._unwritten and isinstance(error, SequenceConflictError):
-            # Somebody else was first to continue the same conversation: the message belongs there.
-            self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
-            return
-        if post.reply is not None:
-            post.reply.settle(None, error)
-        elif isinstance(error, StorageFullError):
-            # Nobody can be told, and what came out must not be lost: offer it again until there is space.
-            self.tell_later(RETRY_WRITE_S, post)
-        if isinstance(error, AlreadySeenError) and self._unwritten:
-            self.stop()
-        elif not isinstance(error, AlreadySeenError | StorageFullError):
-            raise error
+        match error:
+            case SequenceConflictError():
+                # Somebody else wrote to this session, or was first to continue the same conversation. The message
+                # is not to blame: it goes back, and finds whoever is right about the session.
+                self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
+                if not self._unwritten:
+                    raise error
+            case AlreadySeenError() if self._unwritten:
+                fail(post, error)
+                self.stop()
+            case StorageFullError() if post.reply is None:
+                # Nobody can be told, and what came out must not be lost: offer it again until there is space.
+                self.tell_later(RETRY_WRITE_S, post)
+            case _ if post.reply is None:
+                raise error
+            case _:
+                fail(post, error)
 
     def _unstash(self) -> None:
         while self._stash and self._writing is None:
@@ -256,7 +260,8 @@ class SessionActor(LoopActor):
                 self._accept(effect, post)
                 return True
             case Refuse():
-                return self._answer_with(effect, post)
+                fail(post, effect.error)
+                return True
             case Reroute():
                 self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
                 return True
@@ -276,12 +281,6 @@ class SessionActor(LoopActor):
             receipt = Receipt(session=session, turn=accept.turn, position=accept.position, notice=post.notice)
             post.reply.settle(receipt)
         self._services.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))
-
-    def _answer_with(self, refuse: Refuse, post: Post) -> bool:
-        if post.reply is None:
-            return False
-        post.reply.settle(None, refuse.error)
-        return True
 
     def _publish(self, effect: Publish) -> None:
         event = effect.event
@@ -353,8 +352,8 @@ class SessionActor(LoopActor):
         self._cancel()
         error = StoppingError("the daemon is stopping; try again when it is back")
         for mail in self._stash or ():
-            if isinstance(mail, Post) and mail.reply is not None:
-                mail.reply.settle(None, error)
+            if isinstance(mail, Post):
+                fail(mail, error)
         self._leave_write_unanswered()
 
     def on_failure(
@@ -370,12 +369,18 @@ class SessionActor(LoopActor):
         self._leave_write_unanswered()
 
     def _leave_write_unanswered(self) -> None:
-        if self._writing is not None and self._writing.post.reply is not None:
+        if self._writing is not None:
             error = OutcomeUnknownError(
                 f"session {self._session.id} ended while the message was on its way to disk; "
                 "send it again with the same Idempotency-Key, or look at the session's messages first"
             )
-            self._writing.post.reply.settle(None, error)
+            fail(self._writing.post, error)
+
+
+def fail(post: Post, error: HermesError) -> None:
+    """Tell whoever waits for it, if anybody does."""
+    if post.reply is not None:
+        post.reply.settle(None, error)
 
 
 def _event_of(report: TurnReport) -> Event:

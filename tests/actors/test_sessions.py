@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.actors.directory import _Sweep
-from hermes.actors.directory_protocol import AnnounceStopToAll, Configure
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Sweep
+from hermes.actors.session_machine import step
+from hermes.actors.session_protocol import Resume, Suspend
 from hermes.actors.session_state import replay
 from hermes.errors import (
     BadInputError,
@@ -21,7 +22,8 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.records import TurnFinished
+from hermes.ports import Append
+from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId
 from tests.actors.world import SETTINGS, World, until, world
@@ -426,5 +428,29 @@ def journal_has_answer(journal: LoopJournal) -> bool:
 
 async def sweep(here: World) -> None:
     """Now, instead of when its timer rings."""
-    here.directory.tell(_Sweep())
+    here.directory.tell(Sweep())
     await here.settle()
+
+
+async def test_a_session_whose_memory_is_behind_the_disk_reloads_and_loses_no_message() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next("A")
+        head = here.journal.engine.head(S)
+        assert head is not None
+        elsewhere = step(head, Suspend(reason="somebody else"), 1.0)
+        elsewhere = step(elsewhere.session, Resume(reason="somebody else"), 2.0)
+        behind = Append(
+            session=S,
+            expected_seq=head.next_seq,
+            epoch=here.journal.epoch,
+            records=(Suspended(at=1.0, reason="somebody else"), *elsewhere.records),
+            head=elsewhere.session,
+            pending=False,
+        )
+        assert here.journal.engine.commit([(behind,)]) == [None]
+
+        receipt = await here.say("b", "s")
+        assert receipt.session == "s"
+        await here.started(1)
+        assert len(here.turns.prompt()) == 3
