@@ -6,6 +6,8 @@ import asyncio
 import gc
 import json
 import tracemalloc
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from time import perf_counter, sleep
 from typing import Any
 
@@ -90,18 +92,15 @@ def _thread_actors() -> dict[str, float]:
     while len(handled) < ACTORS:
         sleep(0.001)
     told = perf_counter()
-    pykka.get_all(pykka.ActorRegistry.stop_all(block=False))
-    return {
-        "threading_start_10k_s": started - began,
-        "threading_tells_per_s": ACTORS / (told - started),
-        "threading_stop_10k_s": perf_counter() - told,
-    }
+    return {"threading_start_10k_s": started - began, "threading_tells_per_s": ACTORS / (told - started)}
 
 
 def run() -> dict[str, float]:
     figures = {"bytes_per_actor": asyncio.run(_bytes_each())}
     figures |= asyncio.run(_loop_actors())
-    figures |= _thread_actors()
+    # In a process of its own, whose end is theirs: stopping ten thousand threads can take minutes.
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as process:
+        figures |= process.submit(_thread_actors).result()
     figures["tell_ratio"] = figures["tells_per_s"] / figures["threading_tells_per_s"]
     return figures
 

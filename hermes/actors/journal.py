@@ -23,17 +23,12 @@ from hermes.types import Epoch
 
 T = TypeVar("T")
 Then = Callable[[HermesError | None], None]
+Waiting = tuple[Transaction, Then, int]  # the last: about how many bytes
 Answers = deque[tuple[Then, HermesError | None]]
 
 BATCH_TRANSACTIONS: Final = 1024
 BATCH_BYTES: Final = 8 * 2**20
 READERS: Final = 2
-
-
-class _Waiting(NamedTuple):
-    transaction: Transaction
-    then: Then
-    size_bytes: int
 
 
 class Flush(NamedTuple):
@@ -44,24 +39,24 @@ class Backlog:
     """What waits for the writer: the loop adds, the writer takes."""
 
     def __init__(self, *, batch_transactions: int = BATCH_TRANSACTIONS, batch_bytes: int = BATCH_BYTES) -> None:
-        self._items: deque[_Waiting] = deque()
+        self._items: deque[Waiting] = deque()
         self._announced = False
         self._batch_transactions = batch_transactions
         self._batch_bytes = batch_bytes
 
-    def add(self, item: _Waiting) -> bool:
+    def add(self, item: Waiting) -> bool:
         """Whether the writer must be told."""
         self._items.append(item)
         told, self._announced = self._announced, True
         return not told
 
-    def take(self) -> list[_Waiting]:
+    def take(self) -> list[Waiting]:
         self._announced = False  # before the look: what comes after it is announced again
-        batch: list[_Waiting] = []
+        batch: list[Waiting] = []
         room = self._batch_bytes
         while self._items and room > 0 and len(batch) < self._batch_transactions:
             batch.append(self._items.popleft())
-            room -= batch[-1].size_bytes
+            room -= batch[-1][2]
         return batch
 
 
@@ -85,8 +80,8 @@ class JournalWriter(pykka.ThreadingActor):
     def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - it says no more than that it is there
         while batch := self._backlog.take():
             failed_before = self._failure
-            outcomes = self._commit([item.transaction for item in batch])
-            self._answer(deque(zip([item.then for item in batch], outcomes, strict=True)))
+            outcomes = self._commit([transaction for transaction, _, _ in batch])
+            self._answer(deque(zip([then for _, then, _ in batch], outcomes, strict=True)))
             if self._failure and not failed_before:
                 self._on_fatal(self._failure)
 
@@ -137,9 +132,9 @@ class ActorJournal:
         if self._closing:
             self._loop.call_soon(then, _stopping())
             return
-        item = _Waiting(transaction, then, _size_bytes(transaction))
+        size_bytes = _size_bytes(transaction)
         self._waiting += 1
-        if self._backlog.add(item):
+        if self._backlog.add((transaction, then, size_bytes)):
             self._writer.tell(Flush())
 
     def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
@@ -170,7 +165,7 @@ class ActorJournal:
         self._closing = True
         await asyncio.wrap_future(self._pool.submit(self._writer.stop))
         await asyncio.gather(*(asyncio.wrap_future(read) for read in tuple(self._reads)))
-        self._pool.shutdown()  # nobody is inside any more, so this does not wait
+        self._pool.shutdown(wait=False)  # nobody is inside any more
 
     def _answer(self, answers: Answers) -> None:
         try:

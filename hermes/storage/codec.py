@@ -42,7 +42,7 @@ class UnreadableError(StorageError):
 
 
 def seal(key: bytes, payload: bytes) -> bytes:
-    return _FRAME.pack(FORMAT, crc32(payload, crc32(key))) + payload
+    return _FRAME.pack(FORMAT, crc32(key + payload)) + payload
 
 
 def unseal(key: bytes, value: bytes) -> bytes:
@@ -52,7 +52,7 @@ def unseal(key: bytes, value: bytes) -> bytes:
     if number != FORMAT:
         raise UnreadableError(f"format {number} is not known here")
     payload = value[_FRAME.size :]
-    if checksum != crc32(payload, crc32(key)):
+    if checksum != crc32(key + payload):
         raise DamagedError("checksum mismatch")
     return payload
 

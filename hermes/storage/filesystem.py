@@ -7,57 +7,28 @@ is nobody else's business: directories are 0700 and files 0600, whatever the uma
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 from hermes.errors import StorageError
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
-_REMOTE: Final = frozenset(
-    (
-        "9p",
-        "afs",
-        "beegfs",
-        "ceph",
-        "cifs",
-        "coda",
-        "davfs",
-        "glusterfs",
-        "gpfs",
-        "lustre",
-        "ncpfs",
-        "nfs",
-        "nfs4",
-        "orangefs",
-        "pvfs2",
-        "smb3",
-        "smbfs",
-        "fuse.afp",
-        "fuse.ceph-fuse",
-        "fuse.curlftpfs",
-        "fuse.davfs2",
-        "fuse.gcsfuse",
-        "fuse.glusterfs",
-        "fuse.goofys",
-        "fuse.juicefs",
-        "fuse.moosefs",
-        "fuse.rclone",
-        "fuse.s3fs",
-        "fuse.sshfs",
-    )
+_REMOTE: Final = re.compile(
+    r"9p|afs|beegfs|ceph|cifs|coda|davfs|glusterfs|gpfs|lustre|ncpfs|nfs4?|orangefs|pvfs2|smb3|smbfs"
+    r"|fuse\.(afp|ceph-fuse|curlftpfs|davfs2|gcsfuse|glusterfs|goofys|juicefs|moosefs|rclone|s3fs|sshfs)"
 )
 
 
 def remote_kind(path: Path, mounts: str) -> str | None:
     """The type of the network file system that holds this absolute path, by a table like /proc/self/mountinfo."""
-    found = ""
-    kind = ""
+    found = kind = ""
     for line in mounts.splitlines():
         before, _, after = line.partition(" - ")
-        point = before.split()[4].encode().decode("unicode_escape")  # a space is written as \040
+        point = re.sub(r"\\(\d{3})", lambda octal: chr(int(octal[1], 8)), before.split()[4])  # a space is \040
         if path.is_relative_to(point) and len(point) >= len(found):  # of equal ones the last mounted is seen
             found, kind = point, after.split()[0]
-    return kind if kind in _REMOTE else None
+    return kind if _REMOTE.fullmatch(kind) else None
 
 
 def prepare(directory: Path) -> None:

@@ -47,9 +47,9 @@ def lsn_of(key: bytes) -> int:
 
 def session_key(session: SessionId) -> bytes:
     raw = _encoded(session)
-    if not 0 < len(raw) <= LONGEST or b"\0" in raw:
-        raise StorageError(f"a session id has 1 to {LONGEST} bytes, none of them NUL; this one has {len(raw)}")
-    return raw
+    if 0 < len(raw) <= LONGEST and 0 not in raw:
+        return raw
+    raise StorageError(f"a session id has 1 to {LONGEST} bytes, none of them NUL; this one has {len(raw)}")
 
 
 def session_of(key: bytes) -> SessionId:

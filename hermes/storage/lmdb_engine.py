@@ -23,7 +23,7 @@ from hermes.storage.env import DATA_FILE, claim, open_env, translated
 from hermes.storage.filesystem import Reserve, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
-from hermes.storage.plan import Plan
+from hermes.storage.plan import Plan, Written
 from hermes.storage.stage import Changed
 from hermes.types import Epoch
 
@@ -49,6 +49,7 @@ class LmdbEngine(LmdbReader):
         self._reserve = Reserve(directory)
         self._reserve.fill()
         self._forget_from = b""
+        self._written_rows: dict[bytes, Written] = {}
         self._commits = self._transactions = 0
         self._last_commit_s = 0.0
         with self._look() as view:
@@ -96,6 +97,7 @@ class LmdbEngine(LmdbReader):
 
     def stats(self) -> StoreStats:
         with self._look() as view:
+            self._env.reader_check()  # one that was killed would keep pages from being used again
             page_size = self._env.stat()["psize"]
             counts = {table: view.count(table) for table in TABLES}
             used = sum(view.pages(table) for table in TABLES) * page_size
@@ -121,7 +123,8 @@ class LmdbEngine(LmdbReader):
     def _attempt(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
         damaged = dict(self._damaged)
         with self._look() as view:
-            plan = Plan(view, next_lsn=lsn_of(self._last_lsn) + 1, forget_from=self._forget_from)
+            next_lsn = lsn_of(self._last_lsn) + 1
+            plan = Plan(view, next_lsn=next_lsn, forget_from=self._forget_from, written=self._written_rows)
             for lsn, found in damaged.items():
                 plan.set_aside(lsn, *found)
             outcomes = [plan.add(transaction) for transaction in batch]

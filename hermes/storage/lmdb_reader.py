@@ -34,7 +34,7 @@ from hermes.storage.keys import (
 )
 from hermes.storage.log import find_records, read_entry, without_gaps
 from hermes.storage.plan import bound_sessions
-from hermes.storage.row import read_lsns, read_row
+from hermes.storage.row import read_head, read_lsns, read_row
 from hermes.types import DeadLetter, InboundKey, Seen, Seq, Session, SessionId, SessionKey
 
 _SALVAGE_STEP: Final = 4096  # records in one look
@@ -51,7 +51,7 @@ class LmdbReader:
         key = session_key(session)
         with self._look() as view:
             row = read_row(view.get, key)
-        return row.head(key) if row else None
+        return read_head(row, key) if row else None
 
     def bound(self, key: SessionKey) -> SessionId | None:
         with self._look() as view:
@@ -131,7 +131,7 @@ def _place_after(view: View, session: SessionId) -> bytes:
 def _readable_head(view: View, session: bytes) -> Session | None:
     try:
         row = read_row(view.get, session)
-        return row.head(session) if row else None
+        return read_head(row, session) if row else None
     except BadRowError as error:
         logger.warning("{}; it is left out of the list", error)
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import assert_never
+from typing import Final, assert_never
 
 from hermes.errors import (
     AlreadySeenError,
@@ -47,17 +47,19 @@ from hermes.storage.keys import (
     text_key,
 )
 from hermes.storage.log import find_records
-from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_lsns, read_row
+from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, open_row, read_lsns, read_row, seal_row
 from hermes.storage.stage import Changed, Source, Stage
 from hermes.types import Seen, Seq, Session, SessionId, SessionKey
 
-_CHUNK_SIZE = CHUNK * LSN_SIZE
+Written = tuple[bytes, Row]  # a row as it went to the store, and what it says
+_MOST_WRITTEN: Final = 4096
 
 
 class Plan:
-    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes = b"") -> None:
+    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes, written: dict[bytes, Written]) -> None:
         self.next_lsn = next_lsn
         self.forget_from = forget_from  # where the next ForgetSeen starts to look
+        self._written = written
         self._stage = Stage(source)
         self._pack = codec.packer()
 
@@ -119,7 +121,7 @@ class Plan:
 
     def _append(self, append: Append) -> None:
         session = session_key(append.session)
-        row = read_row(self._stage.get, session)
+        row = self._read_row(session)
         self._require_order(append, row)
         if append.seen is not None:
             self._see(append.seen)
@@ -134,10 +136,18 @@ class Plan:
             self.next_lsn += 1
             seq += 1
             lsns += lsn
-            if len(lsns) == _CHUNK_SIZE:
+            if len(lsns) == CHUNK_SIZE:
                 self._put_chunk(session, seq // CHUNK - 1, lsns)
                 lsns = b""
         self._put_row(session, row, self._row(append.head, append.epoch, append.pending, lsns))
+
+    def _read_row(self, session: bytes) -> Row | None:
+        """Most rows are found as they were last written, and need not be taken apart again."""
+        value = self._stage.get(SESSIONS, session)
+        if value is None:
+            return None
+        written = self._written.get(session)
+        return written[1] if written is not None and written[0] == value else open_row(session, value)
 
     @staticmethod
     def _require_order(append: Append, row: Row | None) -> None:
@@ -179,7 +189,11 @@ class Plan:
             self._stage.put(PENDING, session, b"")
         elif old is not None and old.pending and not new.pending:
             self._stage.put(PENDING, session, None)
-        self._stage.put(SESSIONS, session, new.sealed(session))
+        value = seal_row(session, new)
+        self._stage.put(SESSIONS, session, value)
+        if len(self._written) >= _MOST_WRITTEN:
+            self._written.clear()
+        self._written[session] = (value, new)
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
         key = index_key(session, number)
@@ -202,8 +216,8 @@ class Plan:
         self._remove_from_indexes(session, None)
         lsns = b"".join(found.get(Seq(seq), NO_LSN) for seq in range(head.next_seq))
         for number in range(head.next_seq // CHUNK):
-            self._put_chunk(session, number, lsns[:_CHUNK_SIZE])
-            lsns = lsns[_CHUNK_SIZE:]
+            self._put_chunk(session, number, lsns[:CHUNK_SIZE])
+            lsns = lsns[CHUNK_SIZE:]
         self._put_row(session, None, self._row(head, restore.epoch, restore.pending, lsns))
 
     def _erase(self, name: SessionId) -> None:

@@ -22,33 +22,31 @@ Get = Callable[[str, bytes], bytes | None]
 
 CHUNK: Final = 32
 LSN_SIZE: Final = 8
+CHUNK_SIZE: Final = CHUNK * LSN_SIZE
 _HEADER = struct.Struct(">QQ8s?B")  # next sequence, epoch, last activity, pending, LSNs in the open chunk
 
 
-@dataclass(slots=True)  # not frozen: that costs half a microsecond on every append
+@dataclass(slots=True)  # not frozen: that would cost half a microsecond with every append
 class Row:
     next_seq: int
     epoch: int
     active: bytes  # as in `recent`
     pending: bool
     open_lsns: bytes
-    packed: bytes
+    packed: bytes  # the session
 
-    def sealed(self, session: bytes) -> bytes:
-        header = _HEADER.pack(self.next_seq, self.epoch, self.active, self.pending, self.next_seq % CHUNK)
-        return codec.seal(session, header + self.open_lsns + self.packed)
 
-    def head(self, session: bytes) -> Session:
-        try:
-            return codec.build(Session, codec.unpack(self.packed))
-        except (UnreadableError, TypeError) as error:
-            raise BadRowError(session_of(session), str(error)) from error
+def seal_row(session: bytes, row: Row) -> bytes:
+    header = _HEADER.pack(row.next_seq, row.epoch, row.active, row.pending, row.next_seq % CHUNK)
+    return codec.seal(session, header + row.open_lsns + row.packed)
 
 
 def read_row(get: Get, session: bytes) -> Row | None:
     value = get(SESSIONS, session)
-    if value is None:
-        return None
+    return None if value is None else open_row(session, value)
+
+
+def open_row(session: bytes, value: bytes) -> Row:
     try:
         payload = codec.unseal(session, value)
         next_seq, epoch, active, pending, count = _HEADER.unpack_from(payload)
@@ -56,6 +54,13 @@ def read_row(get: Get, session: bytes) -> Row | None:
         raise BadRowError(session_of(session), str(error)) from error
     end = _HEADER.size + count * LSN_SIZE
     return Row(next_seq, epoch, active, pending, payload[_HEADER.size : end], payload[end:])
+
+
+def read_head(row: Row, session: bytes) -> Session:
+    try:
+        return codec.build(Session, codec.unpack(row.packed))
+    except UnreadableError as error:
+        raise BadRowError(session_of(session), str(error)) from error
 
 
 def read_lsns(get: Get, session: bytes, row: Row, first: int, stop: int) -> Iterator[bytes]:

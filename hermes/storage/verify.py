@@ -39,7 +39,7 @@ from hermes.storage.keys import (
     session_of,
 )
 from hermes.storage.log import read_entry
-from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_lsns, read_row
+from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_row
 from hermes.types import DeadLetter, Seen
 
 
@@ -90,7 +90,7 @@ def _problems(view: View) -> Iterator[str]:
 
 def _row_problems(view: View, session: bytes, row: Row, lsns: list[bytes]) -> Iterator[str]:
     name = session_of(session)
-    head = row.head(session)
+    head = read_head(row, session)
     if (head.id, head.next_seq, activity(head.active_at)) != (name, row.next_seq, row.active):
         yield f"session {name}: its row contradicts itself"
     known = [lsn for lsn in lsns if lsn != NO_LSN]

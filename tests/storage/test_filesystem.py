@@ -13,6 +13,7 @@ MOUNTS = """\
 31 30 254:1 / /home/local rw shared:6 master:2 - xfs /dev/vdb rw
 32 27 0:41 / /mnt/with\\040space rw - fuse.sshfs me@host: rw
 33 27 0:42 / /mnt/share rw - cifs //server/share rw
+38 27 0:47 / /mnt/säule rw - lustre somewhere rw
 34 27 0:43 / /mnt/disk rw - fuseblk /dev/sdb1 rw
 35 27 0:44 / /mnt/twice rw - ext4 /dev/sdc rw
 36 35 0:45 / /mnt/twice rw - 9p host rw
@@ -30,6 +31,7 @@ MOUNTS = """\
         ("/home/local/ada", None),
         ("/mnt/with space/x", "fuse.sshfs"),
         ("/mnt/share/x", "cifs"),
+        ("/mnt/säule/x", "lustre"),
         ("/mnt/disk/x", None),
         ("/mnt/twice/x", "9p"),
         ("/mnt/ntfs/x", None),
