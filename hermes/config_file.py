@@ -8,10 +8,10 @@ are never repeated in a message: they may be secrets.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.settings import SECTIONS, SETTINGS, Setting, Value
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,6 +9,7 @@ import asyncio
 import os
 import secrets
 import shlex
+import shutil
 import threading
 import time
 from collections.abc import AsyncIterator, Mapping
@@ -147,6 +148,10 @@ async def running(
             facts["address"] = api.address
 
         operations.set_ready()
+        logger.info(
+            "Hermes {} is ready: pid {}, home {}, model {}, API {}",
+            __version__, os.getpid(), home.data_dir, model.name, facts.get("address", "off"),
+        )  # fmt: skip
         pulse = asyncio.create_task(operations.pulse(desk.round_trip), name="pulse")
         stack.push_async_callback(_end, pulse)
         yield Daemon(
@@ -354,11 +359,12 @@ def _greeting(daemon: Daemon) -> str:
     path = str(api_key_path(daemon.home, daemon.config))
     from_environ = "HERMES_API_KEY" in daemon.environ
     key = "$HERMES_API_KEY" if from_environ else f"$(cat {shlex.quote(path)})"
+    hermes = "hermes" if shutil.which("hermes") else ".venv/bin/hermes"
     prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
     return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]})
   API key  {"in the variable HERMES_API_KEY" if from_environ else path}
   Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer {key}" \\
              -H 'Content-Type: application/json' \\
              -d '{{"model": "hermes", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
-  Look in  {prefix}hermes ps
-  Stop     Ctrl-C, or {prefix}hermes stop"""
+  Look in  {prefix}{hermes} ps
+  Stop     Ctrl-C, or {prefix}{hermes} stop"""

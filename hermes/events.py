@@ -5,8 +5,9 @@ Live events are not the truth, the journal is: a slow reader may miss some, a re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.types import Failure, Phase, SessionId, TurnId, Usage

@@ -10,11 +10,11 @@ import errno
 import fcntl
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from hermes.errors import AlreadyRunningError, HomeError
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -122,7 +122,8 @@ def _check_ours(home: Home) -> None:
     try:
         text = home.marker.read_text("ascii").strip()
     except FileNotFoundError:
-        strangers = sorted({entry.name for entry in home.data_dir.iterdir()} - _BROUGHT)
+        restored = {home.store_dir.name} if (home.store_dir / "data.mdb").is_file() else set()  # from a backup
+        strangers = sorted({entry.name for entry in home.data_dir.iterdir()} - _BROUGHT - restored)
         if strangers:
             raise HomeError(
                 f"the directory {home.data_dir} was made by something else (it holds {_some(strangers)}); "

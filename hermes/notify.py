@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
+
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from hermes.errors import BadInputError, HermesError, StorageFailedError
 from hermes.notify import Notifier
 from hermes.ports import ActorView, Clock, Engine, StoreStats
 from hermes.supervision.root import Children
+from hermes.values import dataclass
 
 EXIT_STORAGE = 74
 PULSE_S = 2.0

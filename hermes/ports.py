@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
@@ -25,6 +24,7 @@ from hermes.types import (
     TurnId,
     Usage,
 )
+from hermes.values import dataclass
 
 T = TypeVar("T")
 
@@ -278,7 +278,7 @@ class StoredMessage:
 class ActorView:
     kind: str
     name: str
-    state: str  # "running", "stopping", "parked", "restarting"
+    state: str  # "running", "stopping", "parked"; of a session its phase
     mailbox: int
     oldest_s: float  # age of the oldest waiting message
     handled: int

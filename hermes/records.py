@@ -5,10 +5,10 @@ A record is never changed once written. New fields get defaults; a field never c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 from hermes.types import EncodedMessage, Failure, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.types import Seq

@@ -7,12 +7,13 @@ the file and the environment to know it; `config/hermes.yaml` has to document it
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from hermes.errors import ConfigError
 from hermes.secret import Secret, read_secret_file, usable
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

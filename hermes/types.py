@@ -5,9 +5,10 @@ Everything here is immutable. Times are seconds since the epoch, UTC; durations 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NewType
+
+from hermes.values import dataclass
 
 SessionId = NewType("SessionId", str)
 SessionKey = NewType("SessionKey", str)

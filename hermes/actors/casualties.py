@@ -4,11 +4,10 @@ decisions only; whoever asks acts on them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes.actors.session_protocol import Deliver
 from hermes.ports import Park, Restart, RestartPolicy
 from hermes.types import DeadLetter, SessionId, TurnId
+from hermes.values import dataclass
 
 _KILLS_TO_SET_ASIDE = 2
 _REMEMBER_S = 600.0  # how long deaths and kills count

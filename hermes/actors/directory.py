@@ -244,6 +244,8 @@ class SessionDirectory(LoopActor):
 
     def _recover(self, heads: tuple[Session, ...]) -> None:
         """Take up work that was open when the daemon stopped, a slice at a time."""
+        if heads:
+            logger.info("{} sessions have open work to take up", len(heads))
         for head in heads[:RECOVER_AT_ONCE]:
             if head.id not in self._live and head.id not in self._away:
                 self._activate(head, CRASHED)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes.actors.routing import Address, Route
 from hermes.errors import HermesError
 from hermes.types import Session, SessionId
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from asyncio import _get_running_loop as running_loop  # says None where get_running_loop() raises
 from collections import deque
-from dataclasses import dataclass
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -16,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from pykka import ActorDeadError, ActorRef
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop
+
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.actors.dispatcher import Dispatcher, Drain

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes.actors.session_state import replay
 from hermes.errors import BadRowError
 from hermes.ports import Reader
 from hermes.types import Phase, Session, SessionId, SessionKey
+from hermes.values import dataclass
 
 CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
 

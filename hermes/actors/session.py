@@ -8,7 +8,7 @@ leaves nothing to undo. It reads no clock and no file, and waits for nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias, assert_never
 
@@ -44,9 +44,10 @@ from hermes.errors import (
     StorageFullError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports import Append, Clock, Hub, Journal, Receipt, TurnHandle, TurnJob, TurnReport, Turns
+from hermes.ports import ActorView, Append, Clock, Hub, Journal, Receipt, TurnHandle, TurnJob, TurnReport, Turns
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import Phase, Seq, Session, SessionId, Turn
+from hermes.values import dataclass
 
 RETRY_WRITE_S = 1.0  # how soon a result that found no space on disk is offered again
 
@@ -150,6 +151,11 @@ class SessionActor(LoopActor):
         self._transcript: Transcript | None = None
         self._missed: list[tuple[Seq, Record]] | None = None  # committed while the transcript is being loaded
         self._work: TurnHandle | None = None
+
+    def statistics(self) -> ActorView:
+        """With the session's phase for a state: that is what an operator looks for."""
+        view = super().statistics()
+        return replace(view, state=self._session.phase) if view.state == "running" else view
 
     # ------------------------------------------------------------ mail
 

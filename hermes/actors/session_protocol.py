@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from hermes.errors import RefusedError
 from hermes.events import Event as LiveEvent
 from hermes.records import Record
 from hermes.types import EncodedMessage, Failure, InboundKey, Seen, Session, Source, Turn, TurnId, Usage
+from hermes.values import dataclass
 
 # ---------------------------------------------------------------- what can happen to a session
 

@@ -68,7 +68,8 @@ def _changed(session: Session, record: Record) -> Session:
                 last_failure=None,
             )
         case TurnFailed():
-            return replace(_without(session, record.turn), last_failure=record.failure)
+            ended = replace(_without(session, record.turn), last_failure=record.failure)
+            return replace(ended, reason="the last turn failed") if ended.phase == Phase.IDLE else ended
         case TurnInterrupted():
             return replace(
                 session, phase=Phase.RESUME_PENDING, reason=record.reason, interruptions=session.interruptions + 1

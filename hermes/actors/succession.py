@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from hermes.actors.routing import Address
 from hermes.actors.session_state import begin, evolve, is_pending
 from hermes.ports import Append
 from hermes.records import Continued, SessionStarted
 from hermes.types import Epoch, Phase, Session, SessionId, SessionKey, Source
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

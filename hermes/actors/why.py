@@ -11,7 +11,7 @@ def explain(session: Session, now: float) -> str:
     lines = [_phase(session, now)]
     if session.parent is not None:
         lines.append(f"It continues {session.parent}.")
-    if session.successor is not None:
+    if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
         lines.append(f"The conversation went on in {session.successor}.")
     if session.queue:
         lines.append(f"{_count(len(session.queue), 'message')} waiting for a turn.")

@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.filesystem import sync_directory
 from hermes.storage.keys import META, TABLES
 from hermes.types import Epoch
+from hermes.values import dataclass
 
 DATA_FILE: Final = "data.mdb"
 STORE_FORMAT: Final = 1

@@ -23,7 +23,8 @@ from hermes.storage.env import DATA_FILE, claim, open_env, translated
 from hermes.storage.filesystem import Reserve, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
-from hermes.storage.plan import Plan, Written
+from hermes.storage.plan import Plan
+from hermes.storage.rows import Known
 from hermes.storage.stage import Changed
 from hermes.types import Epoch
 
@@ -48,8 +49,9 @@ class LmdbEngine(LmdbReader):
         self._grow_timeout_s = grow_timeout_s
         self._reserve = Reserve(directory)
         self._reserve.fill()
+        self._page_size = env.stat()["psize"]
         self._forget_from = b""
-        self._written_rows: dict[bytes, Written] = {}
+        self._known: Known = {}
         self._commits = self._transactions = 0
         self._last_commit_s = 0.0
         with self._look() as view:
@@ -98,9 +100,8 @@ class LmdbEngine(LmdbReader):
     def stats(self) -> StoreStats:
         with self._look() as view:
             self._env.reader_check()  # one that was killed would keep pages from being used again
-            page_size = self._env.stat()["psize"]
             counts = {table: view.count(table) for table in TABLES}
-            used = sum(view.pages(table) for table in TABLES) * page_size
+            used = sum(view.pages(table) for table in TABLES) * self._page_size
         disk = os.statvfs(self._directory)
         return StoreStats(
             engine="lmdb",
@@ -124,12 +125,14 @@ class LmdbEngine(LmdbReader):
         damaged = dict(self._damaged)
         with self._look() as view:
             next_lsn = lsn_of(self._last_lsn) + 1
-            plan = Plan(view, next_lsn=next_lsn, forget_from=self._forget_from, written=self._written_rows)
+            plan = Plan(view, next_lsn=next_lsn, forget_from=self._forget_from, known=self._known)
             for lsn, found in damaged.items():
                 plan.set_aside(lsn, *found)
             outcomes = [plan.add(transaction) for transaction in batch]
-        if any(plan.changes.values()):
-            self._store(plan.changes)
+        changes = plan.changes()
+        if any(changes.values()):
+            self._store(changes)
+        plan.done()
         self._last_lsn, self._forget_from = lsn_key(plan.next_lsn - 1), plan.forget_from
         for lsn in damaged:
             del self._damaged[lsn]
@@ -178,7 +181,7 @@ class LmdbEngine(LmdbReader):
     def _tend(self) -> None:
         """A quiet point: the batch is stored and nobody waits for what follows."""
         info = self._env.info()
-        if info["last_pgno"] * self._env.stat()["psize"] > _GROW_BEYOND * info["map_size"]:
+        if info["last_pgno"] * self._page_size > _GROW_BEYOND * info["map_size"]:
             self._grow(timeout_s=0.0)
         self._reserve.fill()
 

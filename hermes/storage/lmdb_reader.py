@@ -51,7 +51,7 @@ class LmdbReader:
         key = session_key(session)
         with self._look() as view:
             row = read_row(view.get, key)
-        return read_head(row, key) if row else None
+        return read_head(row) if row else None
 
     def bound(self, key: SessionKey) -> SessionId | None:
         with self._look() as view:
@@ -65,7 +65,7 @@ class LmdbReader:
             if row is None:
                 return []
             stop = row.next_seq if limit is None else min(row.next_seq, first + limit)
-            found = [(lsn, view.get(LOG, lsn)) for lsn in read_lsns(view.get, key, row, first, stop)]
+            found = [(lsn, view.get(LOG, lsn)) for lsn in read_lsns(view.get, row, first, stop)]
         return [self._entry(session, Seq(seq), lsn, value) for seq, (lsn, value) in enumerate(found, first)]
 
     def salvage(self, session: SessionId) -> list[LogEntry]:
@@ -131,7 +131,7 @@ def _place_after(view: View, session: SessionId) -> bytes:
 def _readable_head(view: View, session: bytes) -> Session | None:
     try:
         row = read_row(view.get, session)
-        return read_head(row, session) if row else None
+        return read_head(row) if row else None
     except BadRowError as error:
         logger.warning("{}; it is left out of the list", error)
         return None

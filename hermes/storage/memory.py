@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -35,6 +34,7 @@ from hermes.records import LogEntry, Record
 from hermes.storage.codec import UNSTORABLE, pack
 from hermes.storage.keys import activity, recent_key, session_key, text_key
 from hermes.types import DeadLetter, Epoch, InboundKey, Seen, Seq, Session, SessionId, SessionKey
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Final, assert_never
+from typing import assert_never
 
 from hermes.errors import (
     AlreadySeenError,
@@ -33,7 +33,6 @@ from hermes.storage.keys import (
     KEYS,
     LOG,
     NO_LSN,
-    PENDING,
     RECENT,
     SESSIONS,
     activity,
@@ -41,42 +40,41 @@ from hermes.storage.keys import (
     index_key,
     lsn_key,
     prefix_of,
-    recent_key,
     session_key,
     session_of_recent,
     text_key,
 )
 from hermes.storage.log import find_records
-from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, open_row, read_lsns, read_row, seal_row
-from hermes.storage.stage import Changed, Source, Stage
+from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, read_lsns
+from hermes.storage.rows import Change, Known, Rows
+from hermes.storage.stage import Changed, Source, Stage, Undo, take_back
 from hermes.types import Seen, Seq, Session, SessionId, SessionKey
-
-Written = tuple[bytes, Row]  # a row as it went to the store, and what it says
-_MOST_WRITTEN: Final = 4096
 
 
 class Plan:
-    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes, written: dict[bytes, Written]) -> None:
+    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
         self.next_lsn = next_lsn
         self.forget_from = forget_from  # where the next ForgetSeen starts to look
-        self._written = written
-        self._stage = Stage(source)
+        self._undo: Undo = []
+        self._stage = Stage(source, self._undo)
+        self._rows = Rows(source, self._undo, known)
         self._pack = codec.packer()
-
-    @property
-    def changes(self) -> dict[str, Changed]:
-        """By table."""
-        return self._stage.changes
 
     def add(self, transaction: Transaction) -> HermesError | None:
         """None, or why nothing of it will be done."""
         before = self.next_lsn, self.forget_from
-        refusal = self._attempt(transaction)
-        if refusal is None:
-            self._stage.keep()
+        try:
+            for operation in transaction:
+                self._perform(operation)
+        except HermesError as error:
+            refusal = error
+        except codec.UNSTORABLE as error:
+            refusal = StorageError(f"the transaction holds something that cannot be stored ({type(error).__name__})")
         else:
-            self._stage.drop()
-            self.next_lsn, self.forget_from = before
+            self._undo.clear()
+            return None
+        take_back(self._undo)
+        self.next_lsn, self.forget_from = before
         return refusal
 
     def set_aside(self, lsn: bytes, session: SessionId, seq: Seq, raw: bytes, problem: str) -> None:
@@ -85,17 +83,16 @@ class Plan:
             note = (session, seq, BadRecord.__name__, BadRecord(problem=problem))
             self._stage.put(LOG, lsn, codec.seal(lsn, self._pack(note)))
             self._stage.put(BAD, lsn, codec.seal(lsn, self._pack((session, seq, problem, raw))))
-            self._stage.keep()
+            self._undo.clear()
 
-    def _attempt(self, transaction: Transaction) -> HermesError | None:
-        try:
-            for operation in transaction:
-                self._perform(operation)
-        except HermesError as error:
-            return error
-        except codec.UNSTORABLE as error:
-            return StorageError(f"the transaction holds something that cannot be stored ({type(error).__name__})")
-        return None
+    def changes(self) -> dict[str, Changed]:
+        """What is to be written, by table."""
+        self._rows.write_to(self._stage.changes)
+        return self._stage.changes
+
+    def done(self) -> None:
+        """It was written."""
+        self._rows.remember()
 
     def _perform(self, operation: Operation) -> None:
         match operation:
@@ -120,34 +117,27 @@ class Plan:
     # ------------------------------------------------------------ append: the one that must be fast
 
     def _append(self, append: Append) -> None:
-        session = session_key(append.session)
-        row = self._read_row(session)
+        name, head = append.session, append.head
+        stored, row = self._rows.look(name)
         self._require_order(append, row)
-        if append.seen is not None:
-            self._see(append.seen)
-        if append.bind is not None:
-            self._bind(session, append.session, append.bind)
+        key = row.key if row else session_key(name)
         seq: int = append.expected_seq
         lsns = row.open_lsns if row else b""
         for record in append.records:
             lsn = lsn_key(self.next_lsn)
-            payload = self._pack((append.session, seq, type(record).__name__, record))
+            payload = self._pack((name, seq, type(record).__name__, record))
             self._stage.put(LOG, lsn, codec.seal(lsn, payload))
             self.next_lsn += 1
             seq += 1
             lsns += lsn
             if len(lsns) == CHUNK_SIZE:
-                self._put_chunk(session, seq // CHUNK - 1, lsns)
+                self._put_chunk(key, seq // CHUNK - 1, lsns)
                 lsns = b""
-        self._put_row(session, row, self._row(append.head, append.epoch, append.pending, lsns))
-
-    def _read_row(self, session: bytes) -> Row | None:
-        """Most rows are found as they were last written, and need not be taken apart again."""
-        value = self._stage.get(SESSIONS, session)
-        if value is None:
-            return None
-        written = self._written.get(session)
-        return written[1] if written is not None and written[0] == value else open_row(session, value)
+        if append.seen is not None:
+            self._see(append.seen)
+        if append.bind is not None:
+            self._bind(key, name, append.bind)
+        self._rows.put(name, stored, self._row(key, head, append.epoch, append.pending, lsns))
 
     @staticmethod
     def _require_order(append: Append, row: Row | None) -> None:
@@ -177,23 +167,8 @@ class Plan:
         self._stage.put(KEYS, key, codec.seal(key, self._pack(name)))
         self._stage.put(BOUND, bound_key(session, key), b"")
 
-    def _row(self, head: Session, epoch: int, pending: bool, open_lsns: bytes) -> Row:
-        return Row(head.next_seq, epoch, activity(head.active_at), pending, open_lsns, self._pack(head))
-
-    def _put_row(self, session: bytes, old: Row | None, new: Row) -> None:
-        if old is None or old.active != new.active:
-            if old is not None:
-                self._stage.put(RECENT, recent_key(session, old.active), None)
-            self._stage.put(RECENT, recent_key(session, new.active), b"")
-        if new.pending and (old is None or not old.pending):
-            self._stage.put(PENDING, session, b"")
-        elif old is not None and old.pending and not new.pending:
-            self._stage.put(PENDING, session, None)
-        value = seal_row(session, new)
-        self._stage.put(SESSIONS, session, value)
-        if len(self._written) >= _MOST_WRITTEN:
-            self._written.clear()
-        self._written[session] = (value, new)
+    def _row(self, key: bytes, head: Session, epoch: int, pending: bool, open_lsns: bytes) -> Row:
+        return Row(key, head.next_seq, epoch, activity(head.active_at), pending, open_lsns, self._pack(head))
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
         key = index_key(session, number)
@@ -203,53 +178,56 @@ class Plan:
 
     def _restore(self, restore: Restore) -> None:
         head = restore.head
-        session = session_key(head.id)
-        with suppress(BadRowError):
-            row = read_row(self._stage.get, session)
-            if row is not None and restore.epoch < row.epoch:
-                raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
+        key = session_key(head.id)
+        stored, row = self._look_anyway(head.id)
+        if row is not None and restore.epoch < row.epoch:
+            raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
         found = dict(self._find(head.id))
         if not found:
             raise UnknownSessionError(f"there is no record of a session {head.id}")
         if head.next_seq != max(found) + 1:
             raise SequenceConflictError(f"session {head.id} is at {max(found) + 1}, not {head.next_seq}")
-        self._remove_from_indexes(session, None)
+        self._clear_indexes(key, stored)
         lsns = b"".join(found.get(Seq(seq), NO_LSN) for seq in range(head.next_seq))
         for number in range(head.next_seq // CHUNK):
-            self._put_chunk(session, number, lsns[:CHUNK_SIZE])
+            self._put_chunk(key, number, lsns[:CHUNK_SIZE])
             lsns = lsns[CHUNK_SIZE:]
-        self._put_row(session, None, self._row(head, restore.epoch, restore.pending, lsns))
+        self._rows.put(head.id, stored, self._row(key, head, restore.epoch, restore.pending, lsns))
 
     def _erase(self, name: SessionId) -> None:
-        session = session_key(name)
-        if self._stage.get(SESSIONS, session) is None:
+        key = session_key(name)
+        stored, row = self._look_anyway(name)
+        if row is None and (stored is not None or self._stage.get(SESSIONS, key) is None):
             raise UnknownSessionError(f"there is no session {name} (any more)")
-        row = None
-        try:
-            row = read_row(self._stage.get, session)
-            assert row is not None
-            lsns = list(read_lsns(self._stage.get, session, row, 0, row.next_seq))
-        except BadRowError:
-            lsns = [lsn for _, lsn in self._find(name)]
-        for lsn in lsns:
+        for lsn in self._lsns(name, row):
             self._stage.put(LOG, lsn, None)
             self._stage.put(BAD, lsn, None)
-        for key, _ in self._stage.scan(BOUND, prefix_of(session)):
-            self._stage.put(KEYS, key.partition(b"\0")[2], None)
-            self._stage.put(BOUND, key, None)
-        self._remove_from_indexes(session, row)
-        self._stage.put(SESSIONS, session, None)
+        for place, _ in self._stage.scan(BOUND, prefix_of(key)):
+            self._stage.put(KEYS, place.partition(b"\0")[2], None)
+            self._stage.put(BOUND, place, None)
+        self._clear_indexes(key, stored)
+        self._rows.put(name, stored, None)
 
-    def _remove_from_indexes(self, session: bytes, row: Row | None) -> None:
+    def _look_anyway(self, session: SessionId) -> Change:
+        """As if there were none, where the row is damaged."""
+        try:
+            return self._rows.look(session)
+        except BadRowError:
+            return None, None
+
+    def _lsns(self, session: SessionId, row: Row | None) -> list[bytes]:
         if row is not None:
-            self._stage.put(RECENT, recent_key(session, row.active), None)
-        else:
-            for key, _ in self._stage.scan(RECENT):
-                if session_of_recent(key) == session:
-                    self._stage.put(RECENT, key, None)
-        for key, _ in self._stage.scan(INDEX, prefix_of(session)):
-            self._stage.put(INDEX, key, None)
-        self._stage.put(PENDING, session, None)
+            with suppress(BadRowError):
+                return list(read_lsns(self._stage.get, row, 0, row.next_seq))
+        return [lsn for _, lsn in self._find(session)]
+
+    def _clear_indexes(self, key: bytes, stored: Row | None) -> None:
+        for place, _ in self._stage.scan(INDEX, prefix_of(key)):
+            self._stage.put(INDEX, place, None)
+        if stored is None:  # its place is not known: it has to be searched
+            for place, _ in self._stage.scan(RECENT):
+                if session_of_recent(place) == key:
+                    self._stage.put(RECENT, place, None)
 
     def _find(self, session: SessionId) -> Iterator[tuple[Seq, bytes]]:
         for lsn, entry in find_records(self._stage.scan(LOG), session):

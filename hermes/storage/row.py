@@ -28,6 +28,7 @@ _HEADER = struct.Struct(">QQ8s?B")  # next sequence, epoch, last activity, pendi
 
 @dataclass(slots=True)  # not frozen: that would cost half a microsecond with every append
 class Row:
+    key: bytes
     next_seq: int
     epoch: int
     active: bytes  # as in `recent`
@@ -36,37 +37,35 @@ class Row:
     packed: bytes  # the session
 
 
-def seal_row(session: bytes, row: Row) -> bytes:
+def seal_row(row: Row) -> bytes:
     header = _HEADER.pack(row.next_seq, row.epoch, row.active, row.pending, row.next_seq % CHUNK)
-    return codec.seal(session, header + row.open_lsns + row.packed)
+    return codec.seal(row.key, header + row.open_lsns + row.packed)
 
 
 def read_row(get: Get, session: bytes) -> Row | None:
     value = get(SESSIONS, session)
-    return None if value is None else open_row(session, value)
-
-
-def open_row(session: bytes, value: bytes) -> Row:
+    if value is None:
+        return None
     try:
         payload = codec.unseal(session, value)
         next_seq, epoch, active, pending, count = _HEADER.unpack_from(payload)
     except (DamagedError, UnreadableError, struct.error) as error:
         raise BadRowError(session_of(session), str(error)) from error
     end = _HEADER.size + count * LSN_SIZE
-    return Row(next_seq, epoch, active, pending, payload[_HEADER.size : end], payload[end:])
+    return Row(session, next_seq, epoch, active, pending, payload[_HEADER.size : end], payload[end:])
 
 
-def read_head(row: Row, session: bytes) -> Session:
+def read_head(row: Row) -> Session:
     try:
         return codec.build(Session, codec.unpack(row.packed))
     except UnreadableError as error:
-        raise BadRowError(session_of(session), str(error)) from error
+        raise BadRowError(session_of(row.key), str(error)) from error
 
 
-def read_lsns(get: Get, session: bytes, row: Row, first: int, stop: int) -> Iterator[bytes]:
+def read_lsns(get: Get, row: Row, first: int, stop: int) -> Iterator[bytes]:
     """The positions of a session's records from `first` up to, not including, `stop`."""
     for number in range(first // CHUNK, -(-stop // CHUNK)):
-        chunk = row.open_lsns if number == row.next_seq // CHUNK else _read_chunk(get, session, number)
+        chunk = row.open_lsns if number == row.next_seq // CHUNK else _read_chunk(get, row.key, number)
         start = number * CHUNK
         for offset in range(max(first - start, 0), min(stop - start, CHUNK)):
             yield chunk[offset * LSN_SIZE : (offset + 1) * LSN_SIZE]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from hermes.storage.keys import TABLES
 
 Pair = tuple[bytes, bytes]
 Changed = dict[bytes, bytes | None]  # None: the value goes
-_UNCHANGED: Final = b"unchanged"  # known by its identity
+NOTHING: Final = b"nothing"  # known by its identity
 
 
 class Source(Protocol):
@@ -17,20 +17,32 @@ class Source(Protocol):
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]: ...
 
 
+Undo = list[tuple[dict[Any, Any], Any, Any]]  # a mapping, a key, what was there before
+
+
+def take_back(undo: Undo) -> None:
+    while undo:
+        changed, key, before = undo.pop()
+        if before is NOTHING:
+            del changed[key]
+        else:
+            changed[key] = before
+
+
 class Stage:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, undo: Undo) -> None:
         self.changes: dict[str, Changed] = {table: {} for table in TABLES}
         self._source = source
-        self._undo: list[tuple[Changed, bytes, bytes | None]] = []
+        self._undo = undo
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        value = self.changes[table].get(key, _UNCHANGED)
-        return self._source.get(table, key) if value is _UNCHANGED else value
+        value = self.changes[table].get(key, NOTHING)
+        return self._source.get(table, key) if value is NOTHING else value
 
     def put(self, table: str, key: bytes, value: bytes | None) -> None:
         """None takes the value away."""
         changed = self.changes[table]
-        self._undo.append((changed, key, changed.get(key, _UNCHANGED)))
+        self._undo.append((changed, key, changed.get(key, NOTHING)))
         changed[key] = value
 
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]:
@@ -40,15 +52,3 @@ class Stage:
         }
         yield from ((key, value) for key, value in self._source.scan(table, prefix, start) if key not in changed)
         yield from ((key, value) for key, value in changed.items() if value is not None)
-
-    def keep(self) -> None:
-        self._undo.clear()
-
-    def drop(self) -> None:
-        """Take back everything since the last keep."""
-        while self._undo:
-            changed, key, before = self._undo.pop()
-            if before is _UNCHANGED:
-                del changed[key]
-            else:
-                changed[key] = before

@@ -72,8 +72,8 @@ def _problems(view: View) -> Iterator[str]:
         try:
             row = read_row(view.get, session)
             assert row is not None
-            lsns = list(read_lsns(view.get, session, row, 0, row.next_seq))
-            yield from _row_problems(view, session, row, lsns)
+            lsns = list(read_lsns(view.get, row, 0, row.next_seq))
+            yield from _row_problems(view, row, lsns)
         except BadRowError as error:
             yield str(error)
             continue
@@ -88,17 +88,17 @@ def _problems(view: View) -> Iterator[str]:
     yield from _value_problems(view)
 
 
-def _row_problems(view: View, session: bytes, row: Row, lsns: list[bytes]) -> Iterator[str]:
-    name = session_of(session)
-    head = read_head(row, session)
+def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
+    name = session_of(row.key)
+    head = read_head(row)
     if (head.id, head.next_seq, activity(head.active_at)) != (name, row.next_seq, row.active):
         yield f"session {name}: its row contradicts itself"
     known = [lsn for lsn in lsns if lsn != NO_LSN]
     if len(row.open_lsns) != row.next_seq % CHUNK * LSN_SIZE or known != sorted(set(known)):
         yield f"session {name}: the positions of its records are out of order"
-    if view.get(RECENT, recent_key(session, row.active)) is None:
+    if view.get(RECENT, recent_key(row.key, row.active)) is None:
         yield f"session {name}: not in the list of recent sessions"
-    if row.pending != (view.get(PENDING, session) is not None):
+    if row.pending != (view.get(PENDING, row.key) is not None):
         yield f"session {name}: its row and the list of pending sessions disagree"
 
 
@@ -121,7 +121,7 @@ def _orphans(view: View) -> Iterator[str]:
             name, seq, _ = codec.open_record(codec.unseal(lsn, value))
             session = name.encode()
             row = read_row(view.get, session)
-            if row is None or [lsn] != list(read_lsns(view.get, session, row, seq, seq + 1)):
+            if row is None or [lsn] != list(read_lsns(view.get, row, seq, seq + 1)):
                 yield f"the record at {lsn_of(lsn)} says it is number {seq} of session {name}, which does not know it"
         except (DamagedError, UnreadableError, BadRowError) as error:
             yield f"the record at {lsn_of(lsn)} may be nobody's ({error})"

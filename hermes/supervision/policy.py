@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from hermes.ports import Park, Restart
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

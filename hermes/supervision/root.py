@@ -5,7 +5,6 @@ stops them in reverse. It knows nothing of chats, and no child's death takes the
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -14,6 +13,7 @@ from pykka import ActorDeadError, ActorRef
 from hermes.actors.future import LoopFuture
 from hermes.actors.loop import ActorDied, LoopActor
 from hermes.ports import Clock, Park, RestartPolicy
+from hermes.values import dataclass
 
 StartChild: TypeAlias = Callable[[ActorRef[Any]], ActorRef[Any]]  # takes the owner
 

@@ -12,7 +12,7 @@ DEADLINE_S = 10.0
 
 async def until(condition: Callable[[], object]) -> None:
     async with asyncio.timeout(DEADLINE_S):
-        while not condition():
+        while not condition():  # noqa: ASYNC110 - the conditions are of many kinds
             await asyncio.sleep(0.001)
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from hermes.errors import BadInputError
 from hermes.types import EncodedMessage
+from hermes.values import dataclass
 
 MAX_MESSAGES = 2_000
 ROLES = ("system", "developer", "user", "assistant", "tool")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from hermes.adapters.presentation import JsonObject
 from hermes.events import TurnAnswered
 from hermes.ports import Receipt
 from hermes.types import Usage
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

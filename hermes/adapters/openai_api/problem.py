@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from http import HTTPStatus
 
 from aiohttp import web
@@ -29,6 +29,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.types import Failure, FailureKind
+from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from aiohttp import web
 
@@ -21,6 +21,7 @@ from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.errors import AlreadyRunningError, ConfigError
 from hermes.ports import Clock, Hub, Operations, Sessions
 from hermes.types import TurnId
+from hermes.values import dataclass
 
 _BACKLOG = 512
 

@@ -6,7 +6,6 @@ The API and the admin socket mount the same handlers; who may reach them is deci
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
@@ -19,6 +18,7 @@ from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
 from hermes.ports import Clock, Hub, Operations, Receipt, Sessions
 from hermes.types import SessionId, TurnId
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler, Middleware

@@ -1,0 +1,64 @@
+"""The rows that a batch changes: each as it is stored and as it will be.
+
+A session's places in `recent` and `pending` follow from the difference. Rows written lately stay known, so that an
+append need not read; should one get damaged on disk meanwhile, the next append mends it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hermes.storage.keys import PENDING, RECENT, SESSIONS, recent_key, session_key
+from hermes.storage.row import Row, read_row, seal_row
+from hermes.storage.stage import NOTHING, Changed, Source, Undo
+from hermes.types import SessionId
+
+Known = dict[SessionId, Row]
+Change = tuple[Row | None, Row | None]  # before the batch, after it
+
+_MOST_KNOWN: Final = 4096
+
+
+class Rows:
+    def __init__(self, source: Source, undo: Undo, known: Known) -> None:
+        self._source = source
+        self._undo = undo
+        self._known = known
+        self._changed: dict[SessionId, Change] = {}
+
+    def look(self, session: SessionId) -> Change:
+        """The row as it is stored and as it is now. Raises BadRowError."""
+        change = self._changed.get(session)
+        if change is None:
+            row = self._known.get(session) or read_row(self._source.get, session_key(session))
+            change = (row, row)
+        return change
+
+    def put(self, session: SessionId, stored: Row | None, row: Row | None) -> None:
+        """None erases it."""
+        self._undo.append((self._changed, session, self._changed.get(session, NOTHING)))
+        self._changed[session] = (stored, row)
+
+    def write_to(self, changes: dict[str, Changed]) -> None:
+        sessions, recent, pending = changes[SESSIONS], changes[RECENT], changes[PENDING]
+        for name, (stored, row) in self._changed.items():
+            if stored is not None and (row is None or row.active != stored.active):
+                recent[recent_key(stored.key, stored.active)] = None
+            if row is None:
+                sessions[session_key(name)] = pending[session_key(name)] = None
+                continue
+            sessions[row.key] = seal_row(row)
+            if stored is None or row.active != stored.active:
+                recent[recent_key(row.key, row.active)] = b""
+            if stored is None or row.pending != stored.pending:
+                pending[row.key] = b"" if row.pending else None
+
+    def remember(self) -> None:
+        """They are stored now."""
+        if len(self._known) > _MOST_KNOWN:
+            self._known.clear()
+        for session, (_, row) in self._changed.items():
+            if row is None:
+                self._known.pop(session, None)
+            else:
+                self._known[session] = row
