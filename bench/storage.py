@@ -56,7 +56,7 @@ def _appends(engine: LmdbEngine) -> dict[str, float]:
     return {
         "appends_per_s_grouped": median(grouped),
         "appends_per_s_one_commit_each": median(alone),
-        "group_commit_ratio": median(a / b for a, b in zip(grouped, alone, strict=True)),
+        "ratio": median(a / b for a, b in zip(grouped, alone, strict=True)),
         "transactions_per_commit": median(batches),
         "cpu_us_per_append": median(cpu_us),
     }

@@ -12,7 +12,7 @@ import shlex
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,7 +33,7 @@ from hermes.actors.loop import live_actors
 from hermes.agent.models import make_model
 from hermes.agent.turn import TurnRunner
 from hermes.config import load_config
-from hermes.errors import ConfigError
+from hermes.errors import ConfigError, HermesError
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, prepare
 from hermes.log import configure_logging, redact
@@ -58,38 +58,55 @@ _GRACE_S = 1.0
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     """The daemon in the foreground, until a signal or an operator ends it. Returns the exit code."""
-    return asyncio.run(_serve(home, config, environ))
+    try:
+        return asyncio.run(_serve(home, config, environ))
+    finally:
+        logger.remove()  # writes what its sinks still hold
 
 
 async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
-    async with running(home, config, environ) as daemon:
-        with handle_signals(daemon.stop.request, daemon.reload):
-            print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
-            request = await daemon.stop.requested()
+    stop = StopSwitch()
+    reload = Reload()
+    with handle_signals(stop.request, reload):  # before anything is there to stop, and until nothing is left
+        async with running(home, config, environ, stop) as daemon:
+            reload.target = daemon.reload
+            with suppress(OSError):  # nobody reads: that is no reason not to serve
+                print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
+            request = await stop.requested()
             _leave_by_force_after(daemon.config.shutdown.timeout_s)
             await daemon.drain(request)
-    logger.info("stopped")
+        logger.info("stopped")
     return request.exit_code
+
+
+class Reload:
+    """What SIGHUP does: nothing until there is something to reload."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.target is not None:
+            self.target()
 
 
 @asynccontextmanager
 async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
     """A daemon inside another program: no signals, no API port; ready on entry."""
-    async with running(home, config, environ, embedded=True) as daemon:
+    async with running(home, config, environ, StopSwitch(embedded=True), api=False) as daemon:
         yield
         await daemon.drain(StopRequest(reason="the program around it ends"))
 
 
 @asynccontextmanager
 async def running(
-    home: Home, config: Config, environ: Mapping[str, str], *, embedded: bool = False
+    home: Home, config: Config, environ: Mapping[str, str], stop: StopSwitch, *, api: bool = True
 ) -> AsyncIterator[Daemon]:
     """Start in order; on the way out stop in reverse, then complain about anything left."""
     prepare(home)
     async with AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         configure_logging(config.log, home)
-        stop = StopSwitch(embedded=embedded)
         key = ensure_api_key(home, config, environ)
         redact(key)
         model = _model_for(config, environ)
@@ -118,6 +135,7 @@ async def running(
             notifier=Notifier.from_environ(environ),
             stop=stop,
             facts=facts,
+            turns=turns.counts,
             clock=time.time,
         )
         root = _start_root(config, children=children, journal=journal, turns=turns, hub=hub, operations=operations)
@@ -140,12 +158,12 @@ async def running(
         admin = servers.AdminServer(home.socket, **ports)
         await admin.start()
         stack.push_async_callback(admin.stop, _GRACE_S)
-        api = None
-        if config.api.enabled and not embedded:
-            api = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
-            await api.start()
-            stack.push_async_callback(api.stop, _GRACE_S)
-            facts["address"] = api.address
+        api_server = None
+        if config.api.enabled and api:
+            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            await api_server.start()
+            stack.push_async_callback(api_server.stop, _GRACE_S)
+            facts["address"] = api_server.address
 
         operations.set_ready()
         logger.info(
@@ -162,8 +180,7 @@ async def running(
             desk=desk,
             turns=turns,
             children=children,
-            api=api,
-            stop=stop,
+            api=api_server,
             facts=facts,
         )
     left = [str(actor) for actor in live_actors()]
@@ -214,7 +231,6 @@ class Daemon:
     turns: TurnRunner
     children: Children
     api: ApiServer | None
-    stop: StopSwitch
     facts: dict[str, Any]
 
     async def drain(self, request: StopRequest) -> None:
@@ -226,7 +242,7 @@ class Daemon:
         if request.exit_code == EXIT_STORAGE:
             return
         deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
-        with suppress(ActorDeadError, TimeoutError):  # recovery finds the same work without the marks
+        with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
                 marks = await self.children["directory"].ask(AnnounceStopToAll(reason=request.reason), block=False)
                 for mark in marks:
@@ -336,15 +352,20 @@ async def _stop_actors(root: ActorRef[RootActor]) -> None:
 
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
-    with suppress(asyncio.CancelledError):
-        await task
+    await asyncio.wait([task])
+    if not task.cancelled() and (error := task.exception()):
+        logger.opt(exception=error).error("{} had ended before its time", task.get_name())
 
 
 def _leave_by_force_after(timeout_s: float) -> None:
     """A stop that hangs ends all the same: everything acknowledged is on disk, and the next start takes it up."""
 
     def leave() -> None:
-        logger.error("the stop took longer than {} s; leaving by force", timeout_s)
+        said = threading.Thread(
+            target=logger.error, args=("the stop took longer than {} s; leaving by force", timeout_s), daemon=True
+        )
+        said.start()
+        said.join(0.2)  # and no longer: the log may be what hangs
         os._exit(EXIT_TRY_AGAIN)
 
     timer = threading.Timer(timeout_s, leave)

@@ -180,22 +180,20 @@ class HomeLock:
 
 
 def lock(home: Home) -> HomeLock:
-    """Take the home. The lock file stays for ever: removing it would let two daemons lock two different files."""
+    """Take the home. The directory itself is locked; the file only says by whom, and may be removed without harm."""
     try:
-        descriptor = os.open(home.lock_file, os.O_RDWR | os.O_CREAT, 0o600)
+        descriptor = os.open(home.data_dir, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
-        raise HomeError(f"the lock {home.lock_file} cannot be opened: {error.strerror}") from error
+        raise HomeError(f"the home {home.data_dir} cannot be opened: {error.strerror}") from error
     try:
         _flock(descriptor, home)
-        pid = f"{os.getpid()}\n".encode("ascii")
-        os.pwrite(descriptor, pid, 0)
-        os.ftruncate(descriptor, len(pid))
+        _write_private(home.lock_file, f"{os.getpid()}\n")
     except AlreadyRunningError:
         os.close(descriptor)
         raise
     except OSError as error:
         os.close(descriptor)
-        raise HomeError(f"the lock {home.lock_file} cannot be taken: {error.strerror}") from error
+        raise HomeError(f"the home {home.data_dir} cannot be locked: {error.strerror}") from error
     return HomeLock(descriptor)
 
 
@@ -205,20 +203,23 @@ def _flock(descriptor: int, home: Home) -> None:
     except OSError as error:
         if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
             raise
-        pid = _holder(descriptor)
-        who = f"pid {pid}" if pid else "its pid is not known yet"
+        pid = _holder(home)
+        who = f"pid {pid}" if pid else "its pid is not known"
         raise AlreadyRunningError(f"another Hermes runs on {home.data_dir} ({who})", pid=pid) from None
 
 
-def _holder(descriptor: int) -> int | None:
-    text = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip()
+def _holder(home: Home) -> int | None:
+    try:
+        text = home.lock_file.read_text("ascii", errors="replace").strip()
+    except OSError:
+        return None
     return int(text) if text.isdecimal() else None
 
 
 def is_free(home: Home) -> bool:
     """Whether no Hermes holds the home at this moment."""
     try:
-        descriptor = os.open(home.lock_file, os.O_RDONLY)
+        descriptor = os.open(home.data_dir, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
         return True
     try:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import json
 import logging
 import os
+import queue
 import re
 import sys
+import threading
 import traceback
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from loguru import logger
 
@@ -35,6 +37,8 @@ _TOKEN_SHAPES = (
     r"(?<!\d)\d{5,20}:[A-Za-z0-9_-]{35}",  # Telegram; also within a URL, after "bot"
     r"(?i:bearer)\s+[^\s\"',;]+",
 )
+_TERMINAL_LINES = 1000
+_TERMINAL_PATIENCE_S = 0.5
 _LEAST_REDACTED = 6  # characters; a shorter secret would make holes into every other line
 
 
@@ -70,7 +74,7 @@ def configure_logging(config: LogConfig, home: Home) -> None:
     logger.configure(patcher=_clean)
     form = _as_json if config.json else _as_text
     logger.add(
-        sys.stderr,
+        Terminal(sys.stderr),
         level=config.level,
         format=form,
         backtrace=False,
@@ -89,6 +93,42 @@ def configure_logging(config: LogConfig, home: Home) -> None:
             colorize=False,
         )
     _route_standard_logging()
+
+
+class Terminal:
+    """A stream with a thread that writes to it: a pipe or terminal that nobody reads holds up nobody else.
+
+    What does not fit any more is dropped, and counted.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._lines: queue.Queue[str | None] = queue.Queue(_TERMINAL_LINES)
+        self._dropped = 0
+        self._thread = threading.Thread(target=self._run, name="stderr", daemon=True)
+        self._thread.start()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+    def write(self, message: str) -> None:
+        try:
+            self._lines.put_nowait(message)
+        except queue.Full:
+            self._dropped += 1
+
+    def stop(self) -> None:
+        with suppress(queue.Full):
+            self._lines.put_nowait(None)
+        self._thread.join(_TERMINAL_PATIENCE_S)
+
+    def _run(self) -> None:
+        while (line := self._lines.get()) is not None:
+            dropped, self._dropped = self._dropped, 0
+            note = f"({dropped} lines were dropped: nobody read them)\n" if dropped else ""
+            with suppress(OSError, ValueError):  # gone or closed: the log file has the line, too
+                self._stream.write(note + line)
+                self._stream.flush()
 
 
 class LogFile:

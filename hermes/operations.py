@@ -13,7 +13,7 @@ from loguru import logger
 from hermes import __version__
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
-from hermes.errors import BadInputError, HermesError, StorageFailedError
+from hermes.errors import BadInputError, StorageFailedError
 from hermes.notify import Notifier
 from hermes.ports import ActorView, Clock, Engine, StoreStats
 from hermes.supervision.root import Children
@@ -69,6 +69,7 @@ class DaemonOperations:
         notifier: Notifier,
         stop: StopSwitch,
         facts: Mapping[str, Any],
+        turns: Callable[[], Mapping[str, int]],
         clock: Clock,
     ) -> None:
         self._engine = engine
@@ -78,6 +79,7 @@ class DaemonOperations:
         self._notifier = notifier
         self._stop = stop
         self._facts = facts
+        self._turns = turns
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -106,6 +108,9 @@ class DaemonOperations:
         return await self._journal.fetch(lambda reader: reader.stats())
 
     async def backup(self, target: Path) -> None:
+        store = Path(self._facts["home"]) / "store"
+        if not target.name or target.is_relative_to(store):
+            raise BadInputError(f"a backup cannot be written to {target}; name a new directory", param="path")
         await asyncio.to_thread(self._engine.backup, target)
         logger.info("the store was backed up")
 
@@ -123,6 +128,7 @@ class DaemonOperations:
             "ready": not self._not_ready,
             "reason": self._not_ready,
             "waiting_writes": self._journal.waiting,
+            "turns": self._turns(),
             "memory_bytes": self.memory_bytes,
             **self._facts,
         }
@@ -152,7 +158,8 @@ class DaemonOperations:
                     problem = await round_trip()
                 self._set_health(problem)
                 self._notifier.watchdog()
-            except (HermesError, TimeoutError) as error:
+            # The outermost edge of a task that must not end: whatever goes wrong is what it is there to report.
+            except Exception as error:  # noqa: BLE001
                 self._set_health(f"the store or the directory does not answer: {error!r}")
             await asyncio.sleep(max(0.0, interval_s - (loop.time() - began)))
 

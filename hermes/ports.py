@@ -220,6 +220,9 @@ class Subscription(Protocol):
 
     def __aiter__(self) -> Self: ...
     async def __anext__(self) -> Event: ...
+    def waiting(self) -> list[Event]:
+        """Take what has already arrived, without waiting."""
+
     def close(self) -> None: ...
 
 

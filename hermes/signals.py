@@ -47,6 +47,7 @@ def handle_signals(request_stop: Callable[[str], None], reload: Callable[[], Non
     finally:
         for number in handlers:
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)  # for the last steps of the process: it is leaving already
 
 
 def log_everything() -> None:

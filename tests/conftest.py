@@ -10,7 +10,6 @@ import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
 from loguru import logger
 
-
 for variable in [name for name in os.environ if name.startswith("HERMES_") and not name.startswith("HERMES_TEST_")]:
     del os.environ[variable]  # a home or port of the person who runs the tests is none of theirs
 

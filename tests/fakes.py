@@ -65,6 +65,14 @@ class FakeFeed:
             raise StopAsyncIteration
         return event
 
+    def waiting(self) -> list[Event]:
+        taken: list[Event] = []
+        while not self._events.empty() and (event := self._events.get_nowait()) is not None:
+            taken.append(event)
+        if self.lagged:
+            self._events.put_nowait(None)  # the end is there to stay
+        return taken
+
     def close(self) -> None:
         if self in self._hub.feeds:
             self._hub.feeds.remove(self)
@@ -296,6 +304,8 @@ class FakeOperations:
         )
 
     async def backup(self, target: Path) -> None:
+        if self.trouble:
+            raise self.trouble
         self.backups.append(target)
 
     async def verify(self) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import re
 import stat
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from loguru import logger
 
 from hermes.config import LogConfig
 from hermes.home import Home, prepare
-from hermes.log import configure_logging, redact
+from hermes.log import Terminal, configure_logging, redact
 from hermes.secret import Secret
 
 
@@ -43,11 +44,16 @@ def raised(error: Exception) -> Exception:
         return caught
 
 
+def on_stderr(capsys: pytest.CaptureFixture[str]) -> str:
+    logger.remove()  # waits for the thread that writes there
+    return capsys.readouterr().err
+
+
 def test_lines_go_to_stderr_and_to_a_private_file(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(LogConfig(), home)
     logger.bind(session="s1", count=3).info("it is {}", "so")
     logger.debug("too quiet")
-    for text in (capsys.readouterr().err, log_file(home).read_text()):
+    for text in (on_stderr(capsys), log_file(home).read_text()):
         assert text.endswith(f"INFO    {__name__}: it is so session=s1 count=3\n")
         assert "too quiet" not in text
     assert stat.S_IMODE(log_file(home).stat().st_mode) == 0o600
@@ -56,7 +62,7 @@ def test_lines_go_to_stderr_and_to_a_private_file(home: Home, capsys: pytest.Cap
 def test_a_file_is_only_written_when_wanted(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(LogConfig(file=False), home)
     logger.error("here")
-    assert "here" in capsys.readouterr().err
+    assert "here" in on_stderr(capsys)
     assert not log_file(home).exists()
 
 
@@ -101,7 +107,7 @@ def test_secrets_are_masked_wherever_they_turn_up(
     error = raised(RuntimeError(f"refused: {secret}"))
     logger.opt(exception=error).error("failed")
     logging.getLogger("library").error("failed, too", exc_info=error)
-    written = log_file(home).read_text() + capsys.readouterr().err
+    written = log_file(home).read_text() + on_stderr(capsys)
     assert local.removeprefix("Bearer ").removeprefix("bearer ") not in written
     assert written.count("***") >= 6
     assert "refused: ***" in written
@@ -141,7 +147,7 @@ def test_a_full_disk_costs_lines_and_not_the_daemon(home: Home, capsys: pytest.C
         logger.info("line {}", number)
     configure_logging(LogConfig(), home)  # as a reload does
     logger.info("line 50")
-    told = capsys.readouterr().err
+    told = on_stderr(capsys)
     assert "line 50" in told
     assert told.count("cannot be written: No space left on device") == 2
 
@@ -178,3 +184,15 @@ def test_a_restart_goes_on_in_the_same_file(home: Home) -> None:
         configure_logging(LogConfig(), home)
         logger.info("again")
     assert log_file(home).read_text().count("again") == 2
+
+
+def test_a_terminal_that_nobody_reads_holds_up_nobody_and_says_what_it_dropped() -> None:
+    reads, writes = os.pipe()
+    with os.fdopen(writes, "w", encoding="utf-8") as stream, os.fdopen(reads, encoding="utf-8") as reader:
+        terminal = Terminal(stream)
+        line = "x" * 1000 + "\n"
+        for _ in range(5000):
+            terminal.write(line)  # a pipe takes 64 KiB
+        seen = iter(reader.readline, "")
+        while "lines were dropped" not in next(seen):
+            terminal.write(line)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from hermes.actors.session_protocol import Deliver
 from hermes.ports import Park, Restart, RestartPolicy
-from hermes.types import DeadLetter, SessionId, TurnId
+from hermes.types import DeadLetter, Failure, FailureKind, SessionId, TurnId
 from hermes.values import dataclass
 
 _KILLS_TO_SET_ASIDE = 2
@@ -48,6 +48,12 @@ class Casualties:
     def forget_old(self, now: float) -> None:
         self._deaths = {key: times for key, times in self._deaths.items() if now - times[-1] < _REMEMBER_S}
         self._kills = {key: times for key, times in self._kills.items() if now - times[-1] < _REMEMBER_S}
+
+
+def parking(session: SessionId, reason: str) -> Failure:
+    """What whoever waits for a parked session's turn is told."""
+    message = f"{reason}; the message is kept, and `hermes resume {session}` goes on with it"
+    return Failure(kind=FailureKind.SUSPENDED, message=message)
 
 
 def dead_letter(session: SessionId, event: Deliver, cause: BaseException, now: float) -> DeadLetter:

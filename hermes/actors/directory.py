@@ -17,13 +17,14 @@ from typing import cast
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.casualties import Casualties, dead_letter
+from hermes.actors.casualties import Casualties, dead_letter, parking
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
     BringBack,
     Configure,
     DirectorySettings,
     FoundPending,
+    Glimpse,
     Peek,
     Release,
     Routed,
@@ -33,7 +34,8 @@ from hermes.actors.future import LoopFuture
 from hermes.actors.inbox import Inbox
 from hermes.actors.loop import ActorDied, LoopActor
 from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
-from hermes.actors.session import Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy, fail
+from hermes.actors.session import MayLeave, Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy, fail
+from hermes.actors.session_machine import given_up
 from hermes.actors.session_protocol import AnnounceStop, Deliver, Resume
 from hermes.actors.session_state import is_pending
 from hermes.actors.succession import open_session
@@ -57,6 +59,8 @@ SWEEP_EVERY_S = 5.0
 RECOVER_AT_ONCE = 64  # sessions started per slice of the recovery, so that new mail gets its turn in between
 LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
 SEEN_PER_SWEEP = 1000
+CLOCK_JUMP_S = 300.0
+STEADY_FOR_S = 3600.0
 CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
 
@@ -92,6 +96,7 @@ class SessionDirectory(LoopActor):
         self._identity = identity
         self._memory_bytes = memory_bytes
         self._casualties = Casualties(restart_policy)
+        self._swept_at = self._steady_since = clock()
         self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
         self._away: dict[SessionId, list[Post]] = {}  # mail for sessions that are leaving, or between two lives
         self._leaving: dict[SessionId, _Entry] = {}
@@ -126,6 +131,8 @@ class SessionDirectory(LoopActor):
                 self._on_returned(message)
             case StayedBusy():
                 self._on_busy(message.session)
+            case MayLeave():
+                self._ask_to_leave(message.session)
             case BringBack():
                 self._bring_back(message.session)
             case FoundPending():
@@ -145,13 +152,17 @@ class SessionDirectory(LoopActor):
             case Release():
                 self._release(message.session, self.defer_reply())
             case Peek():
-                entry = self._live.get(message.session)
-                return None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
+                return self._peek(message.session)
             case Configure():
                 self._settings = message.settings
             case _:
                 super().on_receive(message)
         return None
+
+    def _peek(self, session: SessionId) -> Glimpse:
+        entry = self._live.get(session)
+        mailbox = None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
+        return Glimpse(mailbox=mailbox, parked=self._casualties.parked.get(session, ""))
 
     def _tell_self(self, message: object) -> None:
         try:
@@ -316,12 +327,23 @@ class SessionDirectory(LoopActor):
         if isinstance(judgement.verdict, Park):
             said = f"parked: {judgement.verdict.reason}"
             self.tell_later(0.0, BringBack(session=session))
+            self._tell_who_waits(session)
         else:
             said = f"restart in {judgement.verdict.after_s:.2f} s"
             self.tell_later(judgement.verdict.after_s, BringBack(session=session))
         log = logger.error if isinstance(judgement.verdict, Park) else logger.warning
         log("session {} crashed ({!r}), {}", session, died.cause, said)
         self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
+
+    def _tell_who_waits(self, session: SessionId) -> None:
+        """A parked session's open turns do not go on by themselves: whoever waits for them is told."""
+        reason = self._casualties.parked[session]
+
+        def tell(head: Session | None, _: HermesError | None) -> None:
+            for event in given_up(head, parking(session, reason)) if head is not None else ():
+                self._hub.publish(event)
+
+        self._journal.read(lambda reader: reader.head(session), tell)
 
     def _bring_back(self, session: SessionId) -> None:
         """The pause after a crash is over: bring the session back from disk, and its mail with it."""
@@ -362,13 +384,26 @@ class SessionDirectory(LoopActor):
     def _sweep(self) -> None:
         now = self._clock()
         for session in self._may_leave(now):
-            entry = self._leaving[session] = self._live.pop(session)
+            self._ask_to_leave(session)
+        self._casualties.forget_old(now)
+        if self._is_steady(now):
+            forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
+            self._journal.commit((forget,), _log_error)
+        self.tell_later(SWEEP_EVERY_S, Sweep())
+
+    def _is_steady(self, now: float) -> bool:
+        """Whether the clock has not jumped for a while: one that is wrong for a moment must not forget for good."""
+        if not 0 <= now - self._swept_at < CLOCK_JUMP_S:
+            self._steady_since = now
+        self._swept_at = now
+        return now - self._steady_since >= STEADY_FOR_S
+
+    def _ask_to_leave(self, session: SessionId) -> None:
+        entry = self._live.pop(session, None)
+        if entry is not None:
+            self._leaving[session] = entry
             self._away[session] = []
             entry.ref.tell(Passivate())
-        self._casualties.forget_old(now)
-        forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
-        self._journal.commit((forget,), _log_error)
-        self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def _may_leave(self, now: float) -> list[SessionId]:
         """The least recently used: those idle for long enough, or more of them when memory is short."""

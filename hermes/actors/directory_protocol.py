@@ -33,9 +33,15 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peek:
-    """Asked: how much mail waits for the session; None if it is not in memory."""
+    """Asked: what the directory knows of the session, answered by a Glimpse."""
 
     session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Glimpse:
+    mailbox: int | None  # how much mail waits for it; None: it is not in memory
+    parked: str  # why, if it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

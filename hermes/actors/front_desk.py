@@ -9,12 +9,13 @@ from typing import Any, cast
 
 from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.directory_protocol import Peek, Release
+from hermes.actors.casualties import parking
+from hermes.actors.directory_protocol import Glimpse, Peek, Release
 from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
-from hermes.actors.routing import Address, find_lineage, find_route
+from hermes.actors.routing import Address, find_family, find_lineage, find_route
 from hermes.actors.session import Post
-from hermes.actors.session_machine import suspension
+from hermes.actors.session_machine import open_turns, suspension
 from hermes.actors.session_protocol import Deliver, End, Event, Resume, StopTurn, Suspend
 from hermes.actors.transcript import stored_messages
 from hermes.actors.why import explain
@@ -40,7 +41,7 @@ from hermes.ports import (
     Transaction,
 )
 from hermes.records import MessageReceived, TurnFailed, TurnFinished
-from hermes.types import DeadLetter, Phase, Seen, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.types import DeadLetter, Failure, FailureKind, Phase, Seen, Seq, Session, SessionId, SessionKey, TurnId
 
 SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
 _PAGE = 64
@@ -77,11 +78,20 @@ class FrontDesk:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
             return _receipt_of_duplicate(error.seen, submission)
+        except BusyError:
+            seen = await self._seen(submission)  # a retry of what waits already is not turned away
+            if seen is None:
+                raise
+            return _receipt_of_duplicate(seen, submission)
         except StorageFullError as error:
             self._full = str(error)
             raise
         finally:
             self.waiting -= 1
+
+    async def _seen(self, submission: Submission) -> Seen | None:
+        key = submission.inbound
+        return None if key is None else await self._journal.fetch(lambda reader: reader.seen(key))
 
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         head, record = await self._journal.fetch(lambda reader: _find_end(reader, session, turn))
@@ -97,20 +107,30 @@ class FrontDesk:
                 )
             case TurnFailed():
                 return TurnGaveUp(session=session, turn=turn, failure=record.failure)
-            case None if head is not None and head.phase == Phase.SUSPENDED:
-                return TurnGaveUp(session=session, turn=turn, failure=suspension(head))
             case None:
-                return None
+                failure = await self._why_never(head, turn)
+                return None if failure is None else TurnGaveUp(session=session, turn=turn, failure=failure)
+
+    async def _why_never(self, head: Session | None, turn: TurnId) -> Failure | None:
+        """Why a turn that has no end will not get one by itself; None: it will."""
+        if head is None:
+            return Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+        if all(turn != open_turn.id for open_turn in open_turns(head)):
+            return Failure(kind=FailureKind.INTERNAL, message="the record of how this turn ended is damaged")
+        if head.phase == Phase.SUSPENDED:
+            return suspension(head)
+        glimpse: Glimpse = await self._ask(Peek(session=head.id))
+        return parking(head.id, glimpse.parked) if glimpse.parked else None
 
     async def view(self, session: SessionId) -> SessionView:
         head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session))
-        mailbox: int | None = await self._ask(Peek(session=head.id))
+        glimpse: Glimpse = await self._ask(Peek(session=head.id))
         return SessionView(
             session=head,
-            why=explain(head, self._clock()),
+            why="\n".join(filter(None, (explain(head, self._clock()), glimpse.parked))),
             lineage=lineage,
-            live=mailbox is not None,
-            mailbox=mailbox or 0,
+            live=glimpse.mailbox is not None,
+            mailbox=glimpse.mailbox or 0,
         )
 
     async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
@@ -135,12 +155,21 @@ class FrontDesk:
 
     async def erase(self, session: SessionId) -> None:
         """Forget the whole conversation: this session and everything it grew from or into."""
-        _, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session))
-        with suppress(RefusedError):  # ended already
-            await self.end(session, "it is being deleted")
-        for member in lineage:
-            await self._ask(Release(session=member))
-        await self._store(tuple(Erase(session=member) for member in lineage))
+        family = await self._journal.fetch(lambda reader: find_family(reader, session))
+        if not family:
+            raise UnknownSessionError(f"there is no session {session}")
+        while family:
+            for member in family:
+                await self._erase(member)
+            # A message that came meanwhile may have continued the conversation.
+            family = await self._journal.fetch(lambda reader: find_family(reader, session))
+
+    async def _erase(self, session: SessionId) -> None:
+        with suppress(RefusedError, UnknownSessionError):  # ended already, or gone
+            await self._command(session, End(reason="it is being deleted"), exact=True)
+        await self._ask(Release(session=session))
+        with suppress(UnknownSessionError):
+            await self._store((Erase(session=session),))
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._journal.fetch(lambda reader: reader.dead_letters())

@@ -46,6 +46,11 @@ class EventFeed:
             await self._arrived.wait()
         return self._events.popleft()
 
+    def waiting(self) -> list[Event]:
+        taken = list(self._events)
+        self._events.clear()
+        return taken
+
     def close(self) -> None:
         if not self._closed:
             self._closed = True

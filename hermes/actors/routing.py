@@ -41,14 +41,29 @@ def find_route(reader: Reader, address: Address) -> Route:
 
 
 def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
-    """From the oldest ancestor to this session."""
+    """From the oldest ancestor that is still there to this session."""
     lineage = [session.id]
     parent = session.parent
     while parent is not None and parent not in lineage:
-        lineage.append(parent)
         head = _head(reader, parent, [])
-        parent = head.parent if head is not None else None
+        if head is None:
+            break
+        lineage.append(parent)
+        parent = head.parent
     return tuple(reversed(lineage))
+
+
+def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
+    """This session and everything it grew from or into, as far as it is still there."""
+    family: list[SessionId] = []
+    unseen = [session]
+    while unseen:
+        head = _head(reader, unseen.pop(), [])
+        if head is None or head.id in family:
+            continue
+        family.append(head.id)
+        unseen.extend(relative for relative in (head.parent, head.successor) if relative is not None)
+    return tuple(family)
 
 
 def _head(reader: Reader, session: SessionId, damaged: list[Session]) -> Session | None:

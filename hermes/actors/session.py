@@ -40,8 +40,8 @@ from hermes.errors import (
     HermesError,
     OutcomeUnknownError,
     SequenceConflictError,
-    StoppingError,
     StorageFullError,
+    UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
 from hermes.ports import ActorView, Append, Clock, Hub, Journal, Receipt, TurnHandle, TurnJob, TurnReport, Turns
@@ -65,6 +65,13 @@ class Post:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passivate:
     """Leave memory if nothing is in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MayLeave:
+    """To the directory: nobody has any use for this session."""
+
+    session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,15 +235,15 @@ class SessionActor(LoopActor):
 
     def _refused(self, post: Post, error: HermesError) -> None:
         match error:
-            case SequenceConflictError():
-                # Somebody else wrote to this session, or was first to continue the same conversation. The message
-                # is not to blame: it goes back, and finds whoever is right about the session.
+            case SequenceConflictError() | UnknownSessionError():
+                # Somebody else wrote to this session or deleted it, or was first to continue the same conversation.
+                # The message is not to blame: it goes back, and finds whoever is right about the session.
                 self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
                 if not self._unwritten:
                     raise error
             case AlreadySeenError() if self._unwritten:
                 fail(post, error)
-                self.stop()
+                self._services.tell_directory(MayLeave(session=self._session.id))
             case StorageFullError() if post.reply is None:
                 # Nobody can be told, and what came out must not be lost: offer it again until there is space.
                 self.tell_later(RETRY_WRITE_S, post)
@@ -355,12 +362,7 @@ class SessionActor(LoopActor):
             self._services.tell_directory(StayedBusy(session=self._session.id))
 
     def on_stop(self) -> None:
-        self._cancel()
-        error = StoppingError("the daemon is stopping; try again when it is back")
-        for mail in self._stash or ():
-            if isinstance(mail, Post):
-                fail(mail, error)
-        self._leave_write_unanswered()
+        self._leave()
 
     def on_failure(
         self,
@@ -368,13 +370,14 @@ class SessionActor(LoopActor):
         exception_value: BaseException | None,  # noqa: ARG002
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        """End the work, and give back what was not begun."""
         self._cancel()
         for mail in self._stash or ():
             if isinstance(mail, Post):
                 self._services.tell_directory(Returned(session=self._session.id, post=mail, moved=False))
-        self._leave_write_unanswered()
-
-    def _leave_write_unanswered(self) -> None:
         if self._writing is not None:
             error = OutcomeUnknownError(
                 f"session {self._session.id} ended while the message was on its way to disk; "

@@ -172,9 +172,8 @@ def _end(session: Session, event: End, now: float) -> Step:
     if session.phase == Phase.ENDED:
         return _refuse(session, f"session {session.id} has ended already")
     failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
-    current = (session.turn,) if session.turn is not None else ()
-    result = Step(session=session, effects=(CancelTurn(),) if current else ())
-    for turn in (*current, *session.queue):
+    result = Step(session=session, effects=(CancelTurn(),) if session.turn is not None else ())
+    for turn in open_turns(session):
         result = _given_up(result, turn.id, failure, now)
     return _change_phase(result, Ended(at=now, reason=event.reason))
 
@@ -202,10 +201,17 @@ def _change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
 def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
     """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
     after = _change_phase(before, suspended)
-    failure = suspension(after.session)
-    open_turns = (*((after.session.turn,) if after.session.turn is not None else ()), *after.session.queue)
-    told = (Publish(event=TurnGaveUp(session=after.session.id, turn=turn.id, failure=failure)) for turn in open_turns)
+    told = (Publish(event=event) for event in given_up(after.session, suspension(after.session)))
     return replace(after, effects=(*after.effects, *told))
+
+
+def open_turns(session: Session) -> tuple[Turn, ...]:
+    return session.queue if session.turn is None else (session.turn, *session.queue)
+
+
+def given_up(session: Session, failure: Failure) -> list[TurnGaveUp]:
+    """What whoever waits for one of its open turns is told."""
+    return [TurnGaveUp(session=session.id, turn=turn.id, failure=failure) for turn in open_turns(session)]
 
 
 def suspension(session: Session) -> Failure:

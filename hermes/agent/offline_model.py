@@ -81,7 +81,7 @@ class OfflineModel:
             case "!long":
                 return " ".join(map(str, range(1, _whole(argument) + 1)))
             case "!count":
-                return f"I was shown {len(messages)} messages."
+                return f"I was shown {_count(messages)}."
             case "!history":
                 return await self._history(messages)
             case "!fail":
@@ -89,7 +89,7 @@ class OfflineModel:
             case _ if directive.startswith("!"):
                 return f"I do not know {_quoted(directive)}. Directives:\n\n{HELP}"
         return (
-            f"You said {_quoted(said)}. This conversation has {len(messages)} messages and began with "
+            f"You said {_quoted(said)}. This conversation has {_count(messages)} and began with "
             f"{_quoted(_first_said(messages))}. I am not an AI but the built-in offline model; try !help. "
             "For a real one set `model.provider: openai` in config.yaml."
         )
@@ -124,6 +124,10 @@ def _last_said(messages: Sequence[EncodedMessage]) -> str:
 
 def _first_said(messages: Sequence[EncodedMessage]) -> str:
     return _said(messages).strip()
+
+
+def _count(messages: Sequence[EncodedMessage]) -> str:
+    return "1 message" if len(messages) == 1 else f"{len(messages)} messages"
 
 
 def _quoted(text: str) -> str:

@@ -8,6 +8,7 @@ stored short. The runner owns its model: one that was replaced is closed when th
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from loguru import logger
@@ -37,6 +38,42 @@ class _RunningTurn:
         self.task.cancel()
 
 
+class Slots:
+    """So many at a time; how many can change while some are taken."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.taken = 0
+
+    async def __aenter__(self) -> None:
+        while self.taken >= self._most:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._wake()  # it may have been its turn: then it is the next one's
+                raise
+        self.taken += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.taken -= 1
+        self._wake()
+
+    def resize(self, most: int) -> None:
+        self._most = most
+        self._wake()
+
+    def _wake(self) -> None:
+        free = self._most - self.taken
+        while free > 0 and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1
+
+
 class TurnRunner:
     def __init__(
         self,
@@ -49,7 +86,7 @@ class TurnRunner:
     ) -> None:
         self._model = model
         self._hub = hub
-        self._slots = asyncio.Semaphore(max_concurrent)
+        self._slots = Slots(max_concurrent)
         self._random = random
         self._sleep = sleep
         self._turns: set[_RunningTurn] = set()
@@ -78,8 +115,11 @@ class TurnRunner:
         self._release(old)
 
     def set_max_concurrent(self, most: int) -> None:
-        """For model calls from now on; those under way keep the slot they have."""
-        self._slots = asyncio.Semaphore(most)
+        self._slots.resize(most)
+
+    def counts(self) -> dict[str, int]:
+        """How many turns are in flight, and how many of them have a model call under way."""
+        return {"in_flight": len(self._turns), "calling": self._slots.taken}
 
     async def until_idle(self) -> None:
         """Until no turn is in flight."""

@@ -5,15 +5,15 @@ It speaks to the running daemon over the admin socket, or to one it starts insid
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 import sys
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_json, printable
+from hermes.cli.parser import session_id
 from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes.cli.client import AdminClient
+    from hermes.cli.conversation import Conversation
     from hermes.cli.parser import Commands
+
+_LEAVE = ("/quit", "/exit", "/q")
+_HELP = """\
+/help               this list
+/quit, /exit, /q    leave, like Ctrl-D, or Ctrl-C at the prompt; the session stays
+Ctrl-C              stops an answer
+Anything else is a message."""
+_LOOK_BACK = 4  # messages
 
 
 def add_commands(commands: Commands) -> None:
@@ -38,7 +47,7 @@ def add_commands(commands: Commands) -> None:
         ),
         json=True,
     )
-    parser.add_argument("-r", "--resume", metavar="SESSION", help="go on with this session")
+    parser.add_argument("-r", "--resume", type=session_id, metavar="SESSION", help="go on with this session")
     parser.add_argument(
         "-z",
         "--oneshot",
@@ -52,9 +61,10 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         args.usage_error("--json goes with -z")
     question = None if args.oneshot is None else _question(args.oneshot)
     with _daemon(environ) as client:
-        conversation = Conversation(client, _session(client, args.resume))
+        conversation, greeting = _conversation(client, args.resume)
         if question is not None:
             return _answer_one(conversation, question, as_json=args.json)
+        print(greeting, "/quit leaves.")
         return _converse(conversation, resumed=args.resume is not None)
 
 
@@ -76,67 +86,20 @@ def _daemon(environ: Mapping[str, str]) -> Iterator[AdminClient]:
         yield client
 
 
-def _session(client: AdminClient, resumed: str | None) -> str:
-    """The live end of a session's line, or an id of our own that nobody has used yet."""
+def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversation, str]:
+    """With the live end of a session's line, or under an id of our own that nobody has used yet; and how it opens."""
+    from hermes.cli.conversation import Conversation, describe
+
     if resumed is not None:
         from hermes.cli.client import session_path
 
-        return str(client.get(session_path(resumed), tail=0)["session"]["id"])
+        view = client.get(session_path(resumed), tail=_LOOK_BACK)
+        return Conversation(client, view["session"]["id"]), "\n".join(describe(view, resumed))
     import secrets
     import time
 
-    return f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
-
-
-class Conversation:
-    """One session, seen from the terminal."""
-
-    def __init__(self, client: AdminClient, session: str) -> None:
-        self.session = session  # follows the session when it goes on under another id
-        self.last: dict[str, Any] = {}  # what the last answer said about itself
-        self.notice = ""  # and what its person should know: why this is a fresh session, say
-        self._client = client
-
-    def ask(self, text: str) -> Iterator[str]:
-        """The answer, piece by piece."""
-        body = {
-            "model": "hermes",
-            "messages": [{"role": "user", "content": text}],
-            "stream": True,
-            "stream_options": {"include_usage": True},
-        }
-        headers = {"X-Hermes-Session-Id": self.session}
-        self.last, self.notice = {"model": None, "finish_reason": None, "usage": None}, ""
-        done = False
-        for event, data in self._client.stream_sse("POST", "/v1/chat/completions", body, headers):
-            if data == "[DONE]":
-                done = True
-            elif event == "hermes.session":
-                self._move(json.loads(data))
-            else:
-                yield self._piece(json.loads(data))
-        if not done:
-            raise HermesError("the answer was cut off")
-
-    def _move(self, event: Mapping[str, Any]) -> None:
-        self.session = event["session_id"]
-        self.notice = event.get("hermes", {}).get("notice", "")
-
-    def _piece(self, chunk: Mapping[str, Any]) -> str:
-        if "error" in chunk:
-            raise HermesError(chunk["error"]["message"])
-        self.last["model"] = chunk.get("model") or self.last["model"]
-        self.last["usage"] = chunk.get("usage") or self.last["usage"]
-        for choice in chunk.get("choices", []):
-            self.last["finish_reason"] = choice.get("finish_reason") or self.last["finish_reason"]
-            return choice.get("delta", {}).get("content") or ""
-        return ""
-
-    def stop(self) -> None:
-        from hermes.cli.client import AdminError, session_path
-
-        with suppress(AdminError):  # it was not running yet, or not any more
-            self._client.post(f"{session_path(self.session)}/stop", {"reason": "stopped by Ctrl-C"})
+    session = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
+    return Conversation(client, session), f"Session {session}."
 
 
 # ---------------------------------------------------------------- one question
@@ -172,6 +135,8 @@ def _answer_one(conversation: Conversation, question: str, *, as_json: bool) -> 
     if as_json:
         print_json({"session_id": conversation.session, "text": text, **conversation.last})
     else:
+        if notice := conversation.last["notice"]:
+            print(f"hermes: {one_line(notice)}", file=sys.stderr)
         print(printable(text) if sys.stdout.isatty() else text)
     return 0
 
@@ -180,15 +145,17 @@ def _answer_one(conversation: Conversation, question: str, *, as_json: bool) -> 
 
 
 def _converse(conversation: Conversation, *, resumed: bool) -> int:
-    print(f"Session {conversation.session}{' resumed' if resumed else ''}. /quit leaves.")
     failed, said = False, resumed
     interactive = sys.stdin.isatty()
     for line in _lines(interactive=interactive):
         text = line.strip()
-        if text == "/quit":
+        command = text.partition(" ")[0].lower()
+        if command in _LEAVE:
             break
-        if re.match(r"/[a-z-]+(\s|$)", text):
-            print(f"{text.split()[0]} is not there yet; /quit leaves.")
+        if command == "/help":
+            print(_HELP)
+        elif re.match(r"/[a-z-]+(\s|$)", text):
+            print(f"There is no {command}; /help lists what there is.")
         elif text:
             said = True
             failed |= not _answer(conversation, text)
@@ -219,11 +186,13 @@ def _answer(conversation: Conversation, text: str) -> bool:
     except KeyboardInterrupt:
         conversation.stop()
         print("\n(stopped)")
-    except NotRunningError:
-        raise  # nobody is left to talk to
+    except NotRunningError:  # nobody is left to talk to
+        print()
+        raise
     except HermesError as error:
         print(f"\nhermes: {error}", file=sys.stderr)
         return False
     else:
-        print(f"\n({one_line(conversation.notice)})" if conversation.notice else "")
+        notice = conversation.last["notice"]
+        print(f"\n({one_line(notice)})" if notice else "")
     return True

@@ -29,6 +29,10 @@ class AdminError(HermesError):
         self.status = status
 
 
+class LostError(NotRunningError):
+    """The daemon went away in the middle of an answer."""
+
+
 class _UnixConnection(http.client.HTTPConnection):
     def __init__(self, path: Path, timeout_s: float | None) -> None:
         super().__init__("localhost", timeout=timeout_s)
@@ -62,7 +66,7 @@ class AdminClient:
         try:
             yield from _events(self._send(connection, method, path, body, headers))
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from error
+            raise self._lost() from error
         finally:
             connection.close()
 
@@ -73,7 +77,7 @@ class AdminClient:
         except TimeoutError:
             raise HermesError(f"the daemon did not answer within {timeout_s:g} s") from None
         except (OSError, http.client.HTTPException) as error:
-            raise self._lost(error) from error
+            raise self._lost() from error
         finally:
             connection.close()
         return _decoded(raw) if raw else {}
@@ -107,8 +111,8 @@ class AdminClient:
             raise AdminError(_complaint(response), status=response.status)
         return response
 
-    def _lost(self, error: Exception) -> HermesError:
-        return NotRunningError(f"the daemon on {self._path.parent} went away in the middle of an answer ({error})")
+    def _lost(self) -> LostError:
+        return LostError(f"the daemon on {self._path.parent} went away in the middle of an answer")
 
 
 def connect(environ: Mapping[str, str]) -> AdminClient:

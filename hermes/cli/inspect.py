@@ -6,7 +6,9 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import duration, moment, one_line, print_json, print_table, printable
+from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, printable, shortened
+from hermes.cli.parser import positive, session_id
+from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
     import argparse
@@ -16,18 +18,21 @@ if TYPE_CHECKING:
     from hermes.cli.parser import Commands
 
 _PAGE = 100
+_SESSIONS = 50
 
 
 def add_commands(commands: Commands) -> None:
     ps = commands.add(
         "ps",
         _ps,
-        "List the live actors of the daemon, or the stored sessions.",
+        "List the live actors of the daemon, or the stored sessions. `hermes ps --sessions` finds a session's id.",
         examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --json | jq '.actors[].name'",
         json=True,
     )
-    ps.add_argument("--sessions", action="store_true", help="list sessions, the last active first")
-    ps.add_argument("--limit", type=int, default=50, metavar="N", help="how many sessions (default: 50)")
+    ps.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
+    ps.add_argument(
+        "--limit", type=positive, metavar="N", help=f"how many (default: {_SESSIONS} sessions, all actors)"
+    )
     show = commands.add(
         "show",
         _show,
@@ -35,16 +40,16 @@ def add_commands(commands: Commands) -> None:
         examples="  hermes show 20260102_030405_1a2b3c4d\n  hermes show 20260102_030405_1a2b3c4d --tail 50",
         json=True,
     )
-    show.add_argument("session", metavar="SESSION", help="any id that the session ever had")
+    show.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
     show.add_argument("--tail", type=int, default=10, metavar="N", help="how many messages (default: 10)")
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has the pieces of answers, too.",
+        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has whole answers and their pieces.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
-    tail.add_argument("session", metavar="SESSION", nargs="?", help="only what happens in this one")
+    tail.add_argument("session", type=session_id, metavar="SESSION", nargs="?", help="only what happens in this one")
     why = commands.add(
         "why",
         _why,
@@ -52,7 +57,7 @@ def add_commands(commands: Commands) -> None:
         examples="  hermes why 20260102_030405_1a2b3c4d",
         json=True,
     )
-    why.add_argument("session", metavar="SESSION", help="any id that the session ever had")
+    why.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
 
 
 def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -60,17 +65,17 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     client = connect(environ)
     if args.sessions:
-        sessions = _sessions(client, args.limit)
+        sessions = _sessions(client, args.limit or _SESSIONS)
         if args.json:
             print_json({"sessions": sessions})
         else:
             _print_sessions(sessions)
         return 0
-    actors = client.get("/actors")
+    actors = client.get("/actors")["actors"][: args.limit]
     if args.json:
-        print_json(actors)
+        print_json({"actors": actors})
     else:
-        _print_actors(actors["actors"])
+        _print_actors(actors)
     return 0
 
 
@@ -130,6 +135,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return 0
     for name, value in _facts(view):
         print(f"{name + ':':<11} {one_line(value)}")
+    print("why:", *printable(view["why"]).splitlines(), sep="\n  ")
     for message in view["transcript"]:
         print(f"\n{moment(message['at'])}  {one_line(str(message['role']))}")
         print(printable(str(message["content"] or "")))
@@ -143,12 +149,12 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("session", session["id"]),
         ("key", session["key"]),
         ("phase", f"{session['phase']} since {moment(session['since'])}"),
-        ("why", view["why"]),
         ("in memory", f"yes, {view['mailbox']} in its mailbox" if view["live"] else "no"),
         ("platform", session["platform"]),
         ("created", moment(session["created_at"])),
         ("active", moment(session["active_at"])),
-        ("counted", f"{session['messages']} messages, {session['turns']} turns, {session['queued']} queued"),
+        ("counted", f"{count(session['messages'], 'message')}, {count(session['turns'], 'turn')}"),
+        ("waiting", count(session["queued"], "message") if session["queued"] else ""),
         ("tokens", f"{usage['prompt_tokens']} in, {usage['completion_tokens']} out"),
         ("turn", session["running_turn"] or ""),
         ("lineage", " -> ".join(view["lineage"]) if len(view["lineage"]) > 1 else ""),
@@ -160,26 +166,41 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
 def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from urllib.parse import urlencode
 
-    from hermes.cli.client import connect
+    from hermes.cli.client import LostError, connect
 
     path = f"/events?{urlencode({'session': args.session})}" if args.session else "/events"
-    for event, data in connect(environ).stream_sse("GET", path):
-        fields = json.loads(data)
-        if args.json:
-            print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
-        elif event != "text_delta":  # the whole answer follows
-            print(f"{time.strftime('%H:%M:%S')}  {event:<14} {_detail(fields)}", flush=True)
-    return 0
+    try:
+        for event, data in connect(environ).stream_sse("GET", path):
+            fields = json.loads(data)
+            if args.json:
+                print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
+            elif event not in ("text_delta", "end"):  # the whole answer follows
+                print(f"{_time_of_day(fields)}  {event:<14} {_detail(fields)}", flush=True)
+            if event == "end":
+                raise HermesError("events came faster than they were read, and some were missed; start it again")
+    except LostError:
+        pass
+    raise NotRunningError("the daemon stopped")
+
+
+def _time_of_day(fields: Mapping[str, Any]) -> str:
+    return time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # without one: now
 
 
 def _detail(fields: Mapping[str, Any]) -> str:
-    session = fields.get("session", "")
-    rest = (
-        f"{name}={value if isinstance(value, str) else json.dumps(value)}"
-        for name, value in fields.items()
-        if name != "session"
-    )
-    return one_line(" ".join([session, *rest]))
+    rest = (_worded(name, value) for name, value in fields.items() if name not in ("session", "at"))
+    return one_line(" ".join([fields.get("session", ""), *rest]))
+
+
+def _worded(name: str, value: Any) -> str:
+    match name, value:
+        case "usage", {"prompt_tokens": read, "completion_tokens": written}:
+            return f"({count(read, 'token')} in, {written} out)"
+        case "failure", {"kind": kind, "message": message}:
+            return f"failed ({kind}): {shortened(message)}"
+        case "text", str():
+            return f'"{shortened(value)}"'
+    return f"{name}={value}"
 
 
 def _why(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

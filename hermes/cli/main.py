@@ -30,7 +30,9 @@ def main(argv: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):  # no text may fail because a terminal cannot show it
             stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
     try:
-        args = _build_parser().parse_args(argv)
+        args, unknown = _build_parser().parse_known_args(argv)
+        if unknown:  # told here, by the command that was meant
+            args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
         code: int = args.run(args, os.environ)
         sys.stdout.flush()
     except SystemExit as request:  # of the argument parser
@@ -68,12 +70,13 @@ def _build_parser() -> Parser:
             "  hermes ps --sessions                see what it holds\n"
             "  hermes why SESSION                  have a session's state explained\n"
             "  hermes storage backup /backups/now  copy everything while it works\n\n"
-            "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory."
+            "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory.\n"
+            "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
-    parser.set_defaults(run=_print_help(parser), json=False)
+    parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
     for group in (daemon, chat, inspect, control, storage, config):
         group.add_commands(commands)

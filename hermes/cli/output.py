@@ -19,6 +19,7 @@ _STYLES = {
     "suspended": "red",
     "ended": "dim",
 }
+_WIDTH = 100  # of other people's text in a line of ours
 
 
 def printable(text: str) -> str:
@@ -28,6 +29,15 @@ def printable(text: str) -> str:
 
 def one_line(text: str) -> str:
     return " ".join(printable(text).split())
+
+
+def shortened(text: str) -> str:
+    line = one_line(text)
+    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_json(value: Any) -> None:
@@ -59,7 +69,7 @@ def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+    return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
 
 
 def duration(seconds: float) -> str:

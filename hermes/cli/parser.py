@@ -18,6 +18,19 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+def session_id(text: str) -> str:
+    """An argument that a script left empty must not mean "none was given": `hermes stop ''` would stop the daemon."""
+    if not text.strip():
+        raise argparse.ArgumentTypeError("the session id is empty; `hermes ps --sessions` lists them")
+    return text
+
+
+def positive(text: str) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text[:40]!r}")
+    return int(text)
+
+
 class Commands:
     """A parser's commands, or a command's own commands."""
 

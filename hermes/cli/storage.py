@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient
     from hermes.home import Home
 
+_OF_A_DAEMON = frozenset({"commits", "transactions", "last_commit_s"})  # counted since it opened the store
+
 
 def add_commands(commands: Commands) -> None:
     storage = commands.add(
@@ -53,11 +55,13 @@ def _stats(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     def directly(home: Home) -> dict[str, Any]:
         from dataclasses import asdict
 
+        from hermes.config import load_config
         from hermes.storage.lmdb_engine import LmdbEngine
 
-        engine = LmdbEngine.open(home.store_dir)
+        map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
+        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes)
         try:
-            return asdict(engine.stats())
+            return {name: value for name, value in asdict(engine.stats()).items() if name not in _OF_A_DAEMON}
         finally:
             engine.close()
 

@@ -128,11 +128,9 @@ def claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch
 
 def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:
     """What the store says of itself; None for a new one. Foreign and newer ones are refused and left as they are."""
-    with env.begin() as txn:
-        names = env.dbs(txn)
-    if not names:
+    if not env.stat()["entries"]:
         return None
-    found = {key: value for key in _META_KEYS if (value := _get_meta(env, names, key)) is not None}
+    found = _meta_values(env)
     metas = [meta for key, value in found.items() for meta in _meta_of(key, value)]
     if not found or any(meta.product != _PRODUCT for meta in metas):
         raise StorageFormatError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
@@ -144,12 +142,13 @@ def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:
     return metas[0]
 
 
-def _get_meta(env: lmdb.Environment, names: list[bytes], key: bytes) -> bytes | None:
-    if META.encode() not in names:
-        return None
-    table = env.open_db(META.encode(), create=False)
+def _meta_values(env: lmdb.Environment) -> dict[bytes, bytes]:
+    try:
+        table = env.open_db(META.encode(), create=False)
+    except (lmdb.NotFoundError, lmdb.IncompatibleError):  # no such table, or a plain value of that name
+        return {}
     with env.begin() as txn:
-        return txn.get(key, db=table)
+        return {key: value for key in _META_KEYS if (value := txn.get(key, db=table)) is not None}
 
 
 def _meta_of(key: bytes, value: bytes) -> Iterator[Meta]:

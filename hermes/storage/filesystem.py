@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -32,18 +33,21 @@ def remote_kind(path: Path, mounts: str) -> str | None:
 
 
 def prepare(directory: Path) -> None:
-    """Make the directory, private, after a look at where it is."""
-    place = directory.resolve()
-    kind = remote_kind(place, _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else None
+    """Make the directory, private, after a look at where it would be."""
+    kind = remote_kind(directory.resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else None
     if kind:
         raise StorageError(f"{directory} is on a network file system ({kind}), where a store gets damaged; move it")
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        directory.chmod(0o700)
-        for file in directory.glob("*.mdb"):
-            file.chmod(0o600)
     except OSError as error:
         raise StorageError(f"{directory} cannot be used: {error.strerror}") from error
+
+
+def make_private(directory: Path) -> None:
+    """Once it is known to be ours."""
+    directory.chmod(0o700)
+    for file in directory.glob("*.mdb"):
+        file.chmod(0o600)
 
 
 def sync_directory(directory: Path) -> None:
@@ -82,3 +86,27 @@ class Reserve:
         held, self._held = self._held, False
         self._file.unlink(missing_ok=True)
         return held
+
+
+class Headroom:
+    """Zeros at the end of the data file, written ahead of use.
+
+    A commit that makes the file longer has to wait for the file system's own journal too; one into blocks that are
+    there does not. Only for the writer, between two commits.
+    """
+
+    STEP: Final = 2**20
+
+    def __init__(self, file: Path) -> None:
+        self._descriptor = os.open(file, os.O_WRONLY)
+        self._size = os.fstat(self._descriptor).st_size
+
+    def keep(self, used_bytes: int) -> None:
+        self._size = max(self._size, used_bytes)
+        if self._size - used_bytes > self.STEP // 8:
+            return
+        with suppress(OSError):  # a full disk: then there is none
+            self._size += os.pwrite(self._descriptor, bytes(self.STEP), self._size)
+
+    def close(self) -> None:
+        os.close(self._descriptor)

@@ -20,7 +20,7 @@ from hermes.errors import HermesError, StorageFullError
 from hermes.ports import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
 from hermes.storage.env import DATA_FILE, claim, open_env, translated
-from hermes.storage.filesystem import Reserve, prepare
+from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
 from hermes.storage.plan import Plan
@@ -49,6 +49,7 @@ class LmdbEngine(LmdbReader):
         self._grow_timeout_s = grow_timeout_s
         self._reserve = Reserve(directory)
         self._reserve.fill()
+        self._headroom = Headroom(directory / DATA_FILE)
         self._page_size = env.stat()["psize"]
         self._forget_from = b""
         self._known: Known = {}
@@ -68,8 +69,9 @@ class LmdbEngine(LmdbReader):
         try:
             env.reader_check()
             tables, epoch = _claim(env, directory)
+            make_private(directory)
             return cls(env, tables, epoch, directory, grow_timeout_s=grow_timeout_s)
-        except HermesError:
+        except BaseException:
             env.close()
             raise
 
@@ -96,6 +98,7 @@ class LmdbEngine(LmdbReader):
     def close(self) -> None:
         with self._gate.closed(self._grow_timeout_s):
             self._env.close()
+        self._headroom.close()
 
     def stats(self) -> StoreStats:
         with self._look() as view:
@@ -153,7 +156,7 @@ class LmdbEngine(LmdbReader):
         try:
             while not self._written(changes):
                 if not self._grow(self._grow_timeout_s):
-                    reason = "the store's map is full and cannot grow while a long read (a backup?) is under way"
+                    reason = "the store's map is full and cannot grow now (a backup under way?)"
                     raise StorageFullError(f"{reason}: nothing was written; try again")
         except lmdb.Error as error:
             raise translated(error) from error
@@ -169,29 +172,38 @@ class LmdbEngine(LmdbReader):
         """Few calls for many values: each of them lets go of the interpreter and may wait to get it back."""
         with self._env.begin(write=True) as txn:
             for table, changed in changes.items():
-                puts = [(key, value) for key, value in changed.items() if value is not None]
-                if len(puts) < len(changed):
-                    for key, value in changed.items():
-                        if value is None:
-                            txn.delete(key, db=self._tables[table])
-                fresh = table == LOG and all(key > self._last_lsn for key, _ in puts)  # else some were set aside
-                if puts:
-                    txn.cursor(self._tables[table]).putmulti(puts, append=fresh)
+                if changed:
+                    self._write_table(txn, table, changed)
+
+    def _write_table(self, txn: lmdb.Transaction[bytes], table: str, changed: Changed) -> None:
+        gone = [key for key, value in changed.items() if value is None]
+        for key in gone:
+            txn.delete(key, db=self._tables[table])
+        puts = ((key, value) for key, value in changed.items() if value is not None)
+        at_end = table == LOG and not gone and min(changed) > self._last_lsn
+        txn.cursor(self._tables[table]).putmulti(puts, append=at_end)
 
     def _tend(self) -> None:
         """A quiet point: the batch is stored and nobody waits for what follows."""
         info = self._env.info()
-        if info["last_pgno"] * self._page_size > _GROW_BEYOND * info["map_size"]:
+        used_bytes = (info["last_pgno"] + 1) * self._page_size
+        if used_bytes > _GROW_BEYOND * info["map_size"]:
             self._grow(timeout_s=0.0)
+        self._headroom.keep(used_bytes)
         self._reserve.fill()
 
     def _grow(self, timeout_s: float) -> bool:
+        size = 2 * self._env.info()["map_size"]
         with self._gate.closed(timeout_s) as empty:
-            if empty:
-                size = 2 * self._env.info()["map_size"]
+            if not empty:
+                return False
+            try:
                 self._env.set_mapsize(size)
-                logger.info("the store's map has grown to {} MiB", size // 2**20)
-            return empty
+            except lmdb.Error as error:  # no such address space, say: what is stored is none the worse
+                logger.warning("the store's map cannot grow to {} MiB: {}", size // 2**20, error)
+                return False
+        logger.info("the store's map has grown to {} MiB", size // 2**20)
+        return True
 
 
 def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:

@@ -117,7 +117,7 @@ class Plan:
     # ------------------------------------------------------------ append: the one that must be fast
 
     def _append(self, append: Append) -> None:
-        name, head = append.session, append.head
+        name = append.session
         stored, row = self._rows.look(name)
         self._require_order(append, row)
         key = row.key if row else session_key(name)
@@ -137,7 +137,7 @@ class Plan:
             self._see(append.seen)
         if append.bind is not None:
             self._bind(key, name, append.bind)
-        self._rows.put(name, stored, self._row(key, head, append.epoch, append.pending, lsns))
+        self._rows.put(name, stored, self._row(key, append.head, append.epoch, append.pending, lsns))
 
     @staticmethod
     def _require_order(append: Append, row: Row | None) -> None:

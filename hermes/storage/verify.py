@@ -27,6 +27,7 @@ from hermes.storage.keys import (
     INBOX,
     KEYS,
     LOG,
+    META,
     NO_LSN,
     PENDING,
     RECENT,
@@ -144,12 +145,12 @@ def _value_problems(view: View) -> Iterator[str]:
     for session, _ in view.scan(PENDING):
         if view.get(SESSIONS, session) is None:
             yield f"session {session_of(session)} is pending and does not exist"
-    for table, kind in ((INBOX, Seen), (DEAD, DeadLetter)):
+    for table, kind in ((INBOX, Seen), (DEAD, DeadLetter), (BAD, None), (META, None)):
         for key, value in view.scan(table):
             try:
-                codec.open_as(kind, key, value)
+                codec.open_as(kind, key, value) if kind else codec.unseal(key, value)
             except (DamagedError, UnreadableError) as error:
-                yield str(error)
+                yield f"table {table}: {error}"
 
 
 if __name__ == "__main__":

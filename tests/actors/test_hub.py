@@ -35,6 +35,22 @@ async def test_a_watcher_that_falls_behind_is_cut_off_and_told_so() -> None:
     assert hub.watchers == 0
 
 
+async def test_what_has_arrived_can_be_taken_at_once() -> None:
+    hub = EventHub(bound=3)
+    feed = hub.subscribe()
+    assert feed.waiting() == []
+    for text in "12":
+        hub.publish(delta(text))
+    assert [event.text for event in feed.waiting()] == ["1", "2"]  # type: ignore[union-attr]
+    assert feed.waiting() == []
+    for text in "3456":  # what was taken makes room
+        hub.publish(delta(text))
+    assert feed.lagged
+    assert [event.text for event in feed.waiting()] == ["3", "4", "5"]  # type: ignore[union-attr]
+    with pytest.raises(StopAsyncIteration):
+        await anext(feed)
+
+
 async def test_closing_wakes_whoever_waits() -> None:
     feed = EventHub().subscribe()
     waiting = asyncio.create_task(anext(feed))

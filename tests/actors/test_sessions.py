@@ -454,3 +454,80 @@ async def test_a_session_whose_memory_is_behind_the_disk_reloads_and_loses_no_me
         assert receipt.session == "s"
         await here.started(1)
         assert len(here.turns.prompt()) == 3
+
+
+async def test_a_refused_duplicate_does_not_harm_others_who_open_the_same_session() -> None:
+    async with world() as here:
+        await here.say("first", "base", inbound="api:1")
+        for round_ in range(20):
+            session = f"s{round_}"
+            results = await asyncio.gather(
+                here.say("first", session, inbound="api:1"),
+                *(here.say(f"{session} m{n}", session) for n in range(3)),
+            )
+            assert results[0].duplicate
+            assert [receipt.session for receipt in results[1:]] == [session] * 3
+
+
+async def test_a_retry_that_meets_a_full_queue_is_still_a_duplicate() -> None:
+    async with world() as here:
+        await here.say("a", "s", inbound="api:1")
+        for n in range(SETTINGS.max_queue):
+            await here.say(f"m{n}", "s")
+        assert (await here.say("a", "s", inbound="api:1")).duplicate
+
+
+async def test_a_retry_after_its_session_was_deleted_is_told_so() -> None:
+    async with world() as here:
+        first = await here.say("a", "s", inbound="api:1")
+        await here.answer_next()
+        await here.desk.erase(S)
+        again = await here.say("a", "s", inbound="api:1")
+        assert again.duplicate
+        outcome = await here.desk.outcome(again.session, first.turn)
+        assert isinstance(outcome, TurnGaveUp)
+        assert "deleted" in outcome.failure.message
+
+
+async def test_erasing_takes_every_branch_and_tells_whoever_waits() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.desk.suspend(S, "operator")
+        child = (await here.say("b", "s")).session
+        await here.desk.resume(S, "operator")
+        await here.say("c", "s")
+        feed = here.hub.subscribe(turn=TurnId("c"))
+        await here.desk.erase(child)
+        assert [type(await anext(feed)) for _ in range(1)] == [TurnGaveUp]
+        feed.close()
+        assert await here.desk.recent(10) == []
+        with pytest.raises(UnknownSessionError):
+            await here.desk.erase(child)
+
+
+async def test_a_parked_sessions_open_turn_is_told_to_whoever_waits() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.started(1)
+        feed = here.hub.subscribe(turn=TurnId("a"))
+        here.journal.poison = "s"
+        for text in ("b", "c"):
+            with pytest.raises((SetAsideError, SessionParkedError)):
+                await here.say(text, "s")
+        told = await anext(feed)
+        feed.close()
+        assert isinstance(told, TurnGaveUp)
+        assert "parked" in told.failure.message
+        outcome = await here.desk.outcome(S, TurnId("a"))
+        assert isinstance(outcome, TurnGaveUp)
+        assert "parked" in (await here.desk.view(S)).why
+
+
+async def test_a_clock_that_jumps_for_a_moment_makes_nobody_forget_what_was_seen() -> None:
+    async with world() as here:
+        await here.say("a", "s", inbound="api:1")
+        for jump in (8 * 86400.0, -8 * 86400.0, 5.0):
+            here.now += jump
+            await sweep(here)
+        assert (await here.say("a", "s", inbound="api:1")).duplicate

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
@@ -121,12 +122,36 @@ async def iterate(response: aiohttp.ClientResponse) -> AsyncIterator[Sse]:
         block = []
 
 
+async def read_text(incoming: AsyncIterator[Sse], text: str) -> list[Sse]:
+    """The events up to the one that completes this text, however many chunks it comes in."""
+    received: list[Sse] = []
+    while text_of(received) != text:
+        received.append(await anext(incoming))
+    return received
+
+
+def text_of(received: Sequence[Sse]) -> str:
+    chunks = [event.data for event in received if isinstance(event.data, dict) and event.data.get("choices")]
+    return "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+
+
 def _parse(block: list[str]) -> Sse:
     if block[0].startswith(":"):
         return Sse("comment", block[0][1:].strip())
     fields = dict(line.split(": ", 1) for line in block)
     data = fields["data"]
     return Sse(fields.get("event", ""), data if data == "[DONE]" else json.loads(data))
+
+
+@contextmanager
+def logged() -> Iterator[list[str]]:
+    """The log's lines from here on, with their level and any traceback."""
+    lines: list[str] = []
+    sink = logger.add(lines.append, diagnose=False, format="{level} {message}")
+    try:
+        yield lines
+    finally:
+        logger.remove(sink)
 
 
 async def raw(server: ApiServer, request: bytes, *, until_eof: bool = True) -> bytes:

@@ -17,13 +17,17 @@ import aiohttp
 import pytest
 from loguru import logger
 
+from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.server import AdminServer
-from hermes.errors import AlreadyRunningError, HomeError, StorageFullError
+from hermes.adapters.openai_api.listener import Lifetime
+from hermes.adapters.openai_api.server import api_routes
+from hermes.adapters.openai_api.service import Service
+from hermes.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.events import ActorFailed, PhaseChanged
 from hermes.ports import ActorView
 from hermes.types import Phase, SessionId
-from tests.adapters.conftest import World, ask, chat, events, eventually, iterate
-from tests.fakes import a_dead_letter, a_session
+from tests.adapters.conftest import World, ask, chat, events, eventually, iterate, logged
+from tests.fakes import NOW, a_dead_letter, a_session
 
 
 @pytest.fixture
@@ -228,6 +232,17 @@ async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.Clien
     assert len(world.operations.backups) == 1
 
 
+async def test_a_backup_to_a_wrong_place_is_the_operators_mistake_and_not_an_error_of_ours(
+    world: World, admin: aiohttp.ClientSession
+) -> None:
+    world.operations.trouble = StorageError("/backups/today is there already")
+    with logged() as lines:
+        status, answer = await post(admin, "/store/backup", {"path": "/backups/today"})
+    assert (status, answer["error"]["code"]) == (409, "backup_refused")
+    assert answer["error"]["message"] == "/backups/today is there already"
+    assert lines == ["WARNING no backup was made: /backups/today is there already\n"]
+
+
 async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:
     assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, {"stopping": True, "reason": "upgrade"})
     assert world.operations.stop_reasons == ["upgrade"]
@@ -257,6 +272,39 @@ async def test_the_whole_api_is_there_without_a_key(admin: aiohttp.ClientSession
     assert (await get(admin, "/health"))["status"] == "ok"
 
 
+async def test_what_begins_here_is_said_to_come_from_the_command_line(
+    world: World, admin: aiohttp.ClientSession
+) -> None:
+    await chat(admin, ask(user="ann"), **{"Idempotency-Key": "k"})
+    (submission,) = world.desk.submitted
+    assert (submission.source.platform, submission.source.user) == ("cli", "ann")
+    client = await world.client(await world.api())
+    _, _, headers = await chat(client, ask(user="ann"), **{"Idempotency-Key": "k"})
+    assert headers["X-Hermes-Idempotent-Replay"] == "true", "both doors know each other's keys"
+
+
+async def test_the_socket_lists_its_addresses_one_a_line(world: World, admin: aiohttp.ClientSession) -> None:
+    listed = await get(admin, "/")
+    async with admin.get("/") as response:
+        assert len((await response.text()).splitlines()) == len(listed)
+    service = Service(
+        sessions=world.desk,
+        hub=world.hub,
+        operations=world.operations,
+        new_turn_id=lambda: pytest.fail("no turn"),
+        clock=lambda: NOW,
+        lifetime=Lifetime(),
+    )
+    routes = [*OperatorApi(service).routes(), *api_routes(service)]
+    assert [(entry["method"], entry["path"]) for entry in listed] == [
+        (route.method, route.path.replace("{id:.+}", "{id}")) for route in routes
+    ]
+    assert all(entry["what"] for entry in listed)
+    async with admin.get("/nowhere") as response:
+        assert response.status == 404
+        assert "GET / lists" in (await response.json())["error"]["message"]
+
+
 # ---------------------------------------------------------------- live events
 
 
@@ -271,6 +319,7 @@ async def test_events_are_told_as_they_happen(world: World, admin: aiohttp.Clien
         failed = await anext(incoming)
     assert names == ["turn_accepted", "turn_began", "text_delta", "text_delta", "text_delta"]
     assert event.data["text"] == "Hello, world"
+    assert event.data["at"] == NOW
     assert event.data["usage"] == {"prompt_tokens": 7, "completion_tokens": 3}
     assert (failed.event, failed.data["verdict"]) == ("actor_failed", "restart")
     await eventually(lambda: not world.hub.feeds, "the watcher is gone")
@@ -284,14 +333,17 @@ async def test_events_of_one_session_follow_its_lineage(world: World, admin: aio
         for session in ("other", "new"):
             world.hub.publish(PhaseChanged(session=SessionId(session), phase=Phase.IDLE, reason="r"))
         event = await anext(iterate(response))
-    assert (event.event, event.data) == ("phase_changed", {"session": "new", "phase": "idle", "reason": "r"})
+    assert (event.event, event.data) == (
+        "phase_changed",
+        {"session": "new", "phase": "idle", "reason": "r", "at": NOW},
+    )
 
 
 async def test_a_watcher_that_fell_behind_is_told_so(world: World, admin: aiohttp.ClientSession) -> None:
     async with admin.get("/events") as response:
         world.hub.feeds[0].fall_behind()
         (end,) = await events(response)
-    assert (end.event, end.data) == ("end", {"lagged": True})
+    assert (end.event, end.data) == ("end", {"lagged": True, "at": NOW})
 
 
 async def test_watchers_go_home_at_once_when_the_server_stops(

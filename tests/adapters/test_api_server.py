@@ -95,15 +95,17 @@ async def test_at_the_end_of_the_grace_whoever_still_waits_is_told(
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as stream:
         await anext(iterate(stream))
-        plain = asyncio.create_task(chat(client))
+        plain = asyncio.create_task(chat(client, **{"Idempotency-Key": "k"}))
         await eventually(lambda: len(world.desk.submitted) == 2)
         await api.stop(0.05)
         last = (await events(stream))[-1].data
         assert (last["error"]["code"], last["error"]["type"]) == ("stopping", "server_error")
         assert "turn-1 is stored" in last["error"]["message"]
+        assert last["error"]["message"].endswith("GET /api/sessions/20270115_080000_00000000/messages")
         status, body, headers = await plain
         assert (status, body["error"]["code"], headers["X-Should-Retry"]) == (503, "stopping", "false")
         assert "turn-2 is stored" in body["error"]["message"]
+        assert body["error"]["message"].endswith("send it again under the same Idempotency-Key")
 
 
 # ---------------------------------------------------------------- health
@@ -206,6 +208,25 @@ async def test_every_route_is_described_and_every_description_has_its_route(worl
     routes = {(route.method.lower(), route.path.replace("{id:.+}", "{id}")) for route in api_routes(service)}
     described = {(method, path) for path, methods in document("1")["paths"].items() for method in methods}
     assert routes == described
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    operations = [operation for methods in document("1")["paths"].values() for operation in methods.values()]
+    names = [operation["operationId"] for operation in operations]
+    assert len(set(names)) == len(names) == 10
+
+
+def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -> None:
+    described = document("1")
+    answer = described["paths"]["/v1/chat/completions"]["post"]["responses"]["200"]
+    told = answer["content"]["text/event-stream"]["schema"]["description"]
+    places = [
+        told.index(part)
+        for part in ("role chunk", "deltas", "finish chunk", "hermes.session", "usage chunk", "[DONE]", '{"error"')
+    ]
+    assert places == sorted(places)
+    assert "text only" in described["info"]["description"]
+    assert "Tools run on the server" in described["info"]["description"]
 
 
 async def test_the_description_is_served_whole(client: aiohttp.ClientSession) -> None:

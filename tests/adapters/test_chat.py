@@ -10,7 +10,6 @@ from typing import Any
 import aiohttp
 import pytest
 from blockbuster import BlockBuster
-from loguru import logger
 
 from hermes.errors import (
     BadInputError,
@@ -27,19 +26,15 @@ from hermes.errors import (
 from hermes.events import TextDelta, TurnBegan
 from hermes.ports import Sessions
 from hermes.types import Failure, FailureKind, SessionId, TurnId
-from tests.adapters.conftest import World, ask, chat, events, eventually, iterate
+from tests.adapters.conftest import Sse, World, ask, chat, events, eventually, iterate, logged, read_text, text_of
 from tests.fakes import FakeSessions, a_session
 
 
-async def stream(client: aiohttp.ClientSession, **headers: str) -> list[tuple[str, object]]:
-    async with client.post("/v1/chat/completions", json=ask(stream=True), headers=headers) as response:
+async def stream(client: aiohttp.ClientSession, body: Any = None, **headers: str) -> list[Sse]:
+    body = ask(**(body or {}), stream=True)
+    async with client.post("/v1/chat/completions", json=body, headers=headers) as response:
         assert response.status == 200
-        return [(event.event, event.data) for event in await events(response)]
-
-
-def text_of(received: list[tuple[str, object]]) -> str:
-    chunks = [data for event, data in received if isinstance(data, dict) and data.get("choices")]
-    return "".join(chunk["choices"][0]["delta"].get("content", "") for chunk in chunks)
+        return await events(response)
 
 
 # ---------------------------------------------------------------- the plain answer
@@ -74,6 +69,43 @@ async def test_what_the_front_desk_wants_its_user_to_know_is_in_the_answer(
     world.desk.notice = "a fresh session: the old one was suspended"
     _, body, _ = await chat(client)
     assert body["hermes"]["notice"] == "a fresh session: the old one was suspended"
+
+
+OTHERS = "not taken: the stored session is the history."
+TOOLS = "The request's tools were not taken: tools run on the server."
+
+
+@pytest.mark.parametrize(
+    ("fields", "session", "notice"),
+    [
+        ({"earlier": 3}, True, f"3 other messages of this request were {OTHERS}"),
+        ({"earlier": 1}, True, f"1 other message of this request was {OTHERS}"),
+        ({"earlier": 3}, False, None),
+        ({"tools": [{}]}, False, TOOLS),
+        ({"functions": [{}]}, True, TOOLS),
+        ({"tools": []}, True, None),
+        ({"earlier": 1, "tools": [{}]}, True, f"1 other message of this request was {OTHERS} {TOOLS}"),
+    ],
+)
+async def test_what_was_not_taken_is_said(
+    world: World, client: aiohttp.ClientSession, fields: dict[str, Any], session: bool, notice: str | None
+) -> None:
+    messages = [{"role": "user", "content": "Hi"}] * (fields.pop("earlier", 0) + 1)
+    headers = {"X-Hermes-Session-Id": "s"} if session else {}
+    fields = {**fields, "messages": messages}
+    _, body, _ = await chat(client, ask(**fields), **headers)
+    assert body["hermes"].get("notice") == notice
+    finish = (await stream(client, fields, **headers))[-3]
+    assert finish.data["hermes"].get("notice") == notice
+    world.desk.notice = "This is a fresh one."
+    _, body, _ = await chat(client, ask(**fields), **headers)
+    assert body["hermes"]["notice"] == " ".join(filter(None, ["This is a fresh one.", notice]))
+
+
+async def test_the_answer_names_the_model_as_the_request_did(client: aiohttp.ClientSession) -> None:
+    _, body, _ = await chat(client, ask(model="toy-1"))
+    assert body["model"] == "toy-1"
+    assert {event.data["model"] for event in (await stream(client, {"model": "toy-1"}))[:-1]} == {"toy-1"}
 
 
 async def test_without_a_session_the_requests_messages_are_the_history(
@@ -169,31 +201,34 @@ async def test_a_stream_begins_with_the_role_and_ends_with_the_session_and_done(
         assert response.headers["X-Hermes-Session-Id"] == "20270115_080000_00000000"
         assert response.headers["X-Hermes-Turn-Id"] == "turn-1"
         received = await events(response)
-    deltas = [event.data["choices"][0]["delta"] for event in received[:-1]]
-    assert deltas == [
-        {"role": "assistant", "content": ""},
-        {"content": "Hello"},
-        {"content": ", "},
-        {"content": "world"},
-        {},
-        {},
-    ]
+    assert received[0].data["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert text_of(received) == "Hello, world"
     finish, session, done = received[-3:]
-    assert finish.data["choices"][0]["finish_reason"] == "stop"
+    assert finish.data["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}
     assert finish.data["hermes"] == {"session_id": "20270115_080000_00000000", "turn_id": "turn-1"}
     assert session.event == "hermes.session"
-    assert (session.data["session_id"], session.data["turn_id"]) == ("20270115_080000_00000000", "turn-1")
+    assert session.data == {
+        "id": "chatcmpl-turn-1",
+        "object": "chat.completion.chunk",
+        "created": 1_800_000_000,
+        "model": "hermes",
+        "choices": [{"index": 0, "delta": {}, "logprobs": None, "finish_reason": None}],
+        "hermes": finish.data["hermes"],
+        "session_id": "20270115_080000_00000000",
+        "turn_id": "turn-1",
+    }
     assert done.data == "[DONE]"
     assert {event.data["id"] for event in received[:-1]} == {"chatcmpl-turn-1"}
 
 
-async def test_usage_comes_in_a_chunk_without_choices_when_asked_for(client: aiohttp.ClientSession) -> None:
-    body = ask(stream=True, stream_options={"include_usage": True})
-    async with client.post("/v1/chat/completions", json=body) as response:
-        received = await events(response)
-    usage = received[-3].data
-    assert usage["choices"] == []
-    assert usage["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+async def test_usage_comes_in_a_last_chunk_without_choices_when_asked_for(client: aiohttp.ClientSession) -> None:
+    received = await stream(client, {"stream_options": {"include_usage": True}})
+    finish, session, usage, done = received[-4:]
+    assert (session.event, done.data) == ("hermes.session", "[DONE]")
+    assert usage.data["choices"] == []
+    assert usage.data["usage"] == {"prompt_tokens": 7, "completion_tokens": 3, "total_tokens": 10}
+    assert usage.data["hermes"] == finish.data["hermes"]
+    assert [event for event in received[:-1] if "usage" in event.data] == [usage]
 
 
 async def test_the_first_byte_follows_the_durable_submit_and_not_the_answer(
@@ -225,18 +260,19 @@ async def test_a_failed_turn_ends_its_stream_with_an_error_and_without_done(
 ) -> None:
     world.desk.failure = Failure(kind=FailureKind.OVERLOADED, message="the model is overloaded")
     received = await stream(client)
-    assert received[-1] == (
+    assert received[-1] == Sse(
         "",
         {
             "error": {
-                "message": "the model is overloaded",
+                "message": "the model is overloaded. The message is stored; "
+                "to try again, send it again, which stores it once more.",
                 "type": "server_error",
                 "param": None,
                 "code": "upstream_overloaded",
             }
         },
     )
-    assert ("", "[DONE]") not in received
+    assert Sse("", "[DONE]") not in received
 
 
 async def test_a_stream_that_lost_events_is_completed_from_the_journal(
@@ -245,14 +281,14 @@ async def test_a_stream_that_lost_events_is_completed_from_the_journal(
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)
-        received = [await anext(incoming) for _ in range(4)]
+        received = await read_text(incoming, "Hello, world")
         (feed,) = world.hub.feeds
         feed.fall_behind()
         world.desk.words = (*world.desk.words, " and", " everybody")
         world.hub.publish(TextDelta(session=SessionId("s"), turn=TurnId("turn-1"), text=" lost"))
         world.desk.unheld.set()
         received += [event async for event in incoming]
-    assert text_of([(event.event, event.data) for event in received]) == "Hello, world and everybody"
+    assert text_of(received) == "Hello, world and everybody"
     assert received[-1].data == "[DONE]"
 
 
@@ -268,13 +304,13 @@ async def test_a_turn_begun_anew_never_mixes_two_answers(world: World, client: a
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)
-        received = [await anext(incoming) for _ in range(4)]
+        received = await read_text(incoming, "Hello, world")
         world.hub.publish(TurnBegan(session=SessionId("s"), turn=TurnId("turn-1"), attempt=2))
         world.hub.publish(TextDelta(session=SessionId("s"), turn=TurnId("turn-1"), text="Something else"))
         world.desk.words = ("Something else",)
         world.desk.unheld.set()
         received += [event async for event in incoming]
-    assert text_of([(event.event, event.data) for event in received]) == "Hello, world"
+    assert text_of(received) == "Hello, world"
     assert received[-1].data["error"]["code"] == "stream_begun_anew"
 
 
@@ -412,7 +448,8 @@ async def test_each_way_a_turn_can_fail_has_its_status(
     world.desk.failure = Failure(kind=kind, message="it failed", retry_after_s=2.5)
     got, body, headers = await chat(client)
     assert (got, body["error"]["code"], headers.get("Retry-After")) == expected
-    assert body["error"]["message"] == "it failed"
+    assert body["error"]["message"].startswith("it failed")
+    assert ("The message is stored" in body["error"]["message"]) == (expected[2] is not None)
     assert headers["X-Hermes-Session-Id"] == "20270115_080000_00000000"
     assert headers["X-Should-Retry"] == "false", "the message is stored: a client library must not send it again"
 
@@ -427,9 +464,7 @@ async def test_an_unforeseen_error_gets_an_id_that_is_also_in_the_log_and_no_tra
         raise ZeroDivisionError("the secret of the message")
 
     setattr(world.desk, "outcome" if streamed else "submit", explode)
-    logged: list[str] = []
-    sink = logger.add(logged.append, diagnose=False, format="{message}")
-    try:
+    with logged() as lines:
         if streamed:
             async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
                 world.hub.feeds[0].fall_behind()
@@ -438,24 +473,33 @@ async def test_an_unforeseen_error_gets_an_id_that_is_also_in_the_log_and_no_tra
             status, body, _ = await chat(client)
             assert status == 500
             error = body["error"]
-    finally:
-        logger.remove(sink)
     assert error["code"] == "internal_error"
     error_id = error["message"].rstrip(".").split()[-1]
-    assert f"error {error_id}" in "".join(logged)
-    assert "ZeroDivisionError" in "".join(logged)
+    assert f"error {error_id}" in "".join(lines)
+    assert "ZeroDivisionError" in "".join(lines)
     assert "Traceback" not in str(error)
     assert "secret" not in str(error)
 
 
 async def test_the_log_has_one_line_per_turn_with_ids_and_without_text(client: aiohttp.ClientSession) -> None:
-    logged: list[str] = []
-    sink = logger.add(logged.append, format="{level} {message}")
-    try:
+    with logged() as lines:
         await chat(client, ask("very private"))
-    finally:
-        logger.remove(sink)
-    assert logged == ["INFO turn turn-1 of session 20270115_080000_00000000 was answered\n"]
+    assert lines == ["INFO turn turn-1 of session 20270115_080000_00000000 was answered\n"]
+
+
+@pytest.mark.parametrize("failure", [None, Failure(kind=FailureKind.RATE_LIMIT, message="slow down.")])
+async def test_a_replayed_turn_is_not_logged_as_a_second_end(
+    world: World, client: aiohttp.ClientSession, failure: Failure | None
+) -> None:
+    world.desk.failure = failure
+    with logged() as lines:
+        answers = [await chat(client, **{"Idempotency-Key": "k"}) for _ in range(2)]
+    ends = [line.removeprefix("INFO turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
+    first = "failed: rate_limit\n" if failure else "was answered\n"
+    assert ends == [first, "was replayed: its Idempotency-Key came again\n"]
+    if failure:
+        told = "to try again, send it under a new Idempotency-Key, which stores it once more."
+        assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored; {told}"}
 
 
 async def test_two_requests_on_one_session_are_two_turns(world: World, client: aiohttp.ClientSession) -> None:

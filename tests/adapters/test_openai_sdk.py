@@ -47,10 +47,22 @@ async def test_a_stream_read_in_the_simplest_way(sdk: openai.AsyncOpenAI, usage:
         if usage and not chunk.choices:
             continue
         text += chunk.choices[0].delta.content or ""
-        finish = chunk.choices[0].finish_reason
+        finish = chunk.choices[0].finish_reason or finish
         if hermes := (chunk.model_extra or {}).get("hermes"):
             sessions.add(hermes["session_id"])
     assert (text, finish, sessions) == ("Hello, world", "stop", {"from-the-sdk"})
+
+
+async def test_what_is_added_up_over_a_streams_chunks_is_there_once(sdk: openai.AsyncOpenAI) -> None:
+    stream = await sdk.chat.completions.create(
+        model="hermes", messages=MESSAGES, stream=True, stream_options={"include_usage": True}
+    )
+    chunks = [chunk async for chunk in stream]
+    assert sum(chunk.usage.total_tokens for chunk in chunks if chunk.usage) == 10
+    reasons = [choice.finish_reason for chunk in chunks for choice in chunk.choices]
+    assert list(filter(None, reasons)) == ["stop"]
+    assert chunks[-1].model_extra is not None
+    assert "session_id" in chunks[-1].model_extra["hermes"]
 
 
 @pytest.mark.parametrize("usage", [False, True])

@@ -74,6 +74,8 @@ async def test_history_shows_every_message_in_order() -> None:
 
 async def test_count_says_how_many_messages_there_are() -> None:
     assert await say("a", "b", "!count") == "I was shown 3 messages."
+    assert await say("!count") == "I was shown 1 message."
+    assert "has 1 message and" in await say("Good morning")
 
 
 async def test_long_is_as_long_as_asked_within_reason() -> None:

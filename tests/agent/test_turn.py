@@ -8,7 +8,7 @@ from loguru import logger
 
 from hermes.agent.openai_model import OpenAIModel
 from hermes.agent.retry import PATIENCE_S
-from hermes.agent.turn import TurnRunner
+from hermes.agent.turn import Slots, TurnRunner
 from hermes.errors import ModelError
 from hermes.events import Event, TextDelta
 from hermes.ports import Model, ModelChunk, ModelDone, ModelRequest, ModelText, Subscription, TurnJob, TurnReport
@@ -299,3 +299,23 @@ async def test_against_a_real_endpoint_faults_are_survived_and_a_cancelled_call_
         async with asyncio.timeout(5):
             await server.until(lambda: server.left == 1)
         await bench.runner.close()
+
+
+async def test_slots_can_be_resized_while_some_are_taken() -> None:
+    slots = Slots(2)
+    done = asyncio.Event()
+
+    async def work() -> None:
+        async with slots:
+            await done.wait()
+
+    tasks = [asyncio.create_task(work()) for _ in range(6)]
+    for most, taken in ((2, 2), (4, 4), (1, 4)):
+        slots.resize(most)
+        for _ in range(5):
+            await asyncio.sleep(0)
+        assert slots.taken == taken
+    tasks[-1].cancel()
+    done.set()
+    await asyncio.wait(tasks)
+    assert slots.taken == 0

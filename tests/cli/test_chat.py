@@ -17,9 +17,13 @@ import pytest
 from hermes.cli.main import main
 from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, chunk, completion, sse
-from tests.cli.test_inspect import VIEW
+from tests.cli.test_inspect import VIEW, session
 
 COMPLETIONS = "POST /v1/chat/completions"
+WENT_AWAY = (
+    "the daemon went away in the middle of the answer. The message is stored and the answer will be finished when a "
+    "daemon runs again; go on with: hermes chat -r s1"
+)
 
 
 # ---------------------------------------------------------------- one question
@@ -67,6 +71,7 @@ def test_a_question_can_be_answered_in_json_within_a_session(admin: FakeAdmin, h
         "model": "offline",
         "finish_reason": "stop",
         "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
+        "notice": None,
     }
     assert admin.asked[-1].headers["X-Hermes-Session-Id"] == "s1"
 
@@ -87,6 +92,45 @@ def test_a_question_without_an_answer_fails(
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
 
 
+def test_a_notice_goes_with_the_answer_but_not_into_it(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=completion("Lima.", notice="The earlier session\nis suspended."))
+    done = hermes("chat", "-z", "?")
+    assert (done.stdout, done.stderr) == ("Lima.\n", "hermes: The earlier session is suspended.\n")
+    done = hermes("chat", "-z", "?", "--json")
+    assert (json.loads(done.stdout)["notice"], done.stderr) == ("The earlier session\nis suspended.", "")
+
+
+def test_a_notice_of_the_last_chunk_counts_as_well(admin: FakeAdmin, hermes: Hermes) -> None:
+    last = {"choices": [{"delta": {}, "finish_reason": "stop"}], "hermes": {"session_id": "s9", "notice": "Fresh."}}
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Lima."), sse(last), sse("[DONE]")])
+    found = json.loads(hermes("chat", "-z", "?", "--json").stdout)
+    assert (found["session_id"], found["notice"]) == ("s9", "Fresh.")
+
+
+@pytest.mark.parametrize("argv", [["-z", "-"], []])
+def test_a_nul_is_refused_in_words_of_the_terminal(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
+    done = hermes("chat", *argv, input="a\0b\n")
+    assert done.returncode == 1
+    assert done.stderr.strip() == "hermes: the text holds a NUL character"
+
+
+@pytest.mark.parametrize("argv", [[], ["--json"]])
+def test_a_question_whose_daemon_goes_away_says_what_becomes_of_it(
+    admin: FakeAdmin, hermes: Hermes, argv: list[str]
+) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Li")], cut=True)
+    done = hermes("chat", "-r", "s0", "-z", "?", *argv)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {WENT_AWAY}\n")
+
+
+def test_a_question_that_was_never_confirmed_is_not_called_stored(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=[], cut=True)
+    done = hermes("chat", "-z", "?")
+    assert done.returncode == 1
+    assert "may not be stored; look with: hermes show " in done.stderr
+
+
 @pytest.mark.parametrize("question", ["", "  ", "-"])
 def test_an_empty_question_is_refused(admin: FakeAdmin, hermes: Hermes, question: str) -> None:
     done = hermes("chat", "-z", question, input="\n")
@@ -95,7 +139,7 @@ def test_an_empty_question_is_refused(admin: FakeAdmin, hermes: Hermes, question
 
 def test_an_unknown_session_cannot_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
     done = hermes("chat", "-r", "gone", "-z", "?")
-    assert (done.returncode, done.stderr) == (1, "hermes: There is nothing at /sessions/gone?tail=0.\n")
+    assert (done.returncode, done.stderr) == (1, "hermes: There is nothing at /sessions/gone?tail=4.\n")
 
 
 # ---------------------------------------------------------------- a conversation
@@ -104,12 +148,12 @@ def test_an_unknown_session_cannot_be_resumed(admin: FakeAdmin, hermes: Hermes) 
 def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None:
     answers = iter([completion("One."), completion("Two.\x1b[2J", session="s9", notice="This is a fresh session.")])
     admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
-    done = hermes("chat", input="first\n\n/help me\n/etc/passwd is gone\n/quit\nnever said\n")
+    done = hermes("chat", input="first\n\n/dance now\n/etc/passwd is gone\n/quit\nnever said\n")
     first, *rest = done.stdout.splitlines()
     assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. /quit leaves\.", first)
     assert rest == [
         "One.",
-        "/help is not there yet; /quit leaves.",
+        "There is no /dance; /help lists what there is.",
         "Two.\N{REPLACEMENT CHARACTER}[2J",
         "(This is a fresh session.)",
         "Go on with: hermes chat -r s9",
@@ -123,7 +167,50 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
 def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
     done = hermes("chat", "-r", "s0", input="")
-    assert done.stdout == "Session s1 resumed. /quit leaves.\nGo on with: hermes chat -r s1\n"
+    assert done.stdout.splitlines() == [
+        "you: hello [b]there[/b]\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
+        "hermes:",
+        "s0 went on as s1.",
+        "Session s1 resumed. /quit leaves.",
+        "Go on with: hermes chat -r s1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("phase", "opening"),
+    [
+        (
+            "suspended",
+            "Session s1 is suspended (lunch {x}): the next message starts a fresh session; `hermes resume s1`",
+        ),
+        ("ended", "Session s1 has ended (lunch {x}): the next message starts a fresh session."),
+        ("running", "Session s1 is still answering: your next message waits for that;"),
+        ("waiting", "Session s1 is waiting (lunch {x}); your next message waits."),
+        ("resume_pending", "Session s1 was interrupted (lunch {x}) and goes on by itself: your next message waits"),
+    ],
+)
+def test_a_session_that_cannot_simply_go_on_is_not_called_resumed(
+    admin: FakeAdmin, hermes: Hermes, phase: str, opening: str
+) -> None:
+    view = {**VIEW, "session": session("s1", phase=phase, reason="lunch {x}"), "transcript": []}
+    admin.routes["GET /sessions/s1"] = Answer(body=view)
+    done = hermes("chat", "-r", "s1", input="")
+    assert done.stdout.startswith(opening)
+
+
+@pytest.mark.parametrize("leave", ["/quit", "/exit", "/q", "/QUIT"])
+def test_there_is_more_than_one_word_for_leaving(admin: FakeAdmin, hermes: Hermes, leave: str) -> None:
+    done = hermes("chat", input=f"/help\n{leave}\nnever said\n")
+    assert "/quit, /exit, /q    leave" in done.stdout
+    assert all(asked.method == "GET" for asked in admin.asked)
+
+
+def test_a_daemon_that_goes_away_ends_the_conversation(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "transcript": []})
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It begins")], cut=True)
+    done = hermes("chat", "-r", "s1", input="one\ntwo\n")
+    assert (done.returncode, done.stderr) == (1, f"hermes: {WENT_AWAY}\n")
+    assert done.stdout.endswith("\nIt begins\n")
 
 
 def test_nothing_said_is_nothing_to_resume(admin: FakeAdmin, hermes: Hermes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
@@ -23,7 +24,34 @@ def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[s
     assert main(["config", "check"]) == 0
     assert capsys.readouterr().out == f"{home.config_file}: good\n"
     assert main(["config", "check", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"ok": True, "path": str(home.config_file), "exists": True}
+    assert json.loads(capsys.readouterr().out) == {
+        "ok": True,
+        "path": str(home.config_file),
+        "exists": True,
+        "environment": [],
+        "warnings": [],
+    }
+
+
+def test_check_names_what_the_environment_sets(home: Home, hermes: Hermes) -> None:
+    done = hermes("config", "check", HERMES_LOG_LEVEL="error", HERMES_API_PORT="0")
+    assert done.stdout.splitlines() == [
+        f"{home.config_file}: good (there is no file, so all other settings are at their defaults)",
+        "set by the environment: HERMES_API_PORT, HERMES_LOG_LEVEL",
+    ]
+
+
+def test_check_warns_of_what_will_hardly_work(
+    home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)  # as if it were not installed
+    home.config_file.write_text("model: {provider: local, base_url: 'http://localhost:1/v1/chat/completions/'}\n")
+    assert main(["config", "check"]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"{home.config_file}: good",
+        "warning: model.provider is local, but the local model is not installed: run `make local`",
+        "warning: model.base_url ends in /chat/completions, which is added to it anyway: use http://localhost:1/v1",
+    ]
 
 
 def test_check_tells_every_problem_and_exits_with_78(home: Home, hermes: Hermes) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from typing import Any
 
 import pytest
 
@@ -13,15 +14,56 @@ from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import session
 
 
-@pytest.mark.parametrize("verb", ["stop", "end", "suspend", "resume"])
-def test_a_verb_is_done_to_one_session(admin: FakeAdmin, capsys: pytest.CaptureFixture[str], verb: str) -> None:
-    changed = {"session": session("s1", phase="ended", reason="asked for")}
+@pytest.mark.parametrize(
+    ("verb", "phase", "said"),
+    [
+        ("end", "ended", "Ended s1 for good (asked for); the next message starts a fresh session."),
+        (
+            "suspend",
+            "suspended",
+            "Suspended s1 (asked for) until `hermes resume s1`; the next message starts a fresh session.",
+        ),
+        ("resume", "running", "Resumed s1; it is running now and takes messages again."),
+    ],
+)
+def test_a_verb_is_done_to_one_session(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], verb: str, phase: str, said: str
+) -> None:
+    changed = {"session": session("s1", phase=phase, reason="asked for")}
     admin.routes[f"POST /sessions/s0/{verb}"] = Answer(body=changed)
     assert main([verb, "s0", "--reason", "by mail"]) == 0
-    assert capsys.readouterr().out == "s1 is ended: asked for\n"
+    assert capsys.readouterr().out == f"{said}\n"
     assert admin.asked[0].body == {"reason": "by mail"}
     assert main([verb, "s0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == changed
+
+
+@pytest.mark.parametrize(
+    ("running", "after", "said"),
+    [
+        (None, {}, "Nothing was running in s1."),
+        ("t1", {}, "Stopped turn t1 of s1; nothing waits."),
+        ("t1", {"running_turn": "t2", "queued": 1}, "Stopped turn t1 of s1; turn t2 runs now; 1 message waits."),
+        ("t1", {"phase": "suspended", "queued": 2}, "Stopped turn t1 of s1; 2 messages wait."),
+    ],
+)
+def test_stop_says_what_became_of_the_turn(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], running: str | None, after: dict[str, Any], said: str
+) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body={"session": session("s1", running_turn=running)})
+    stopped = {"session": session("s1", **after)}
+    admin.routes["POST /sessions/s0/stop"] = Answer(body=stopped)
+    assert main(["stop", "s0", "--reason", "by mail"]) == 0
+    assert capsys.readouterr().out == f"{said}\n"
+    assert admin.asked[-1].body == {"reason": "by mail"}
+    assert main(["stop", "s0", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == stopped
+
+
+def test_an_empty_session_does_not_stop_the_daemon(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["stop", ""]) == 2
+    assert "the session id is empty" in capsys.readouterr().err
+    assert admin.asked == []
 
 
 def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ import pty
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -65,7 +66,7 @@ def session(name: str, **changes: Any) -> dict[str, Any]:
 
 VIEW = {
     "session": session("s1", running_turn="t9", last_failure={"kind": "timeout", "message": "it took too long"}),
-    "why": "It is idle because its last turn finished.",
+    "why": "It is idle because its last turn finished.\nIt continues s0.",
     "lineage": ["s0", "s1"],
     "live": True,
     "mailbox": 1,
@@ -96,6 +97,13 @@ def test_ps_gives_json_as_it_came(admin: FakeAdmin, capsys: pytest.CaptureFixtur
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
     assert main(["ps", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"actors": [ACTOR]}
+
+
+def test_ps_lists_as_many_actors_as_asked_for(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR] * 60})
+    for argv, listed in ((["ps"], 60), (["ps", "--limit", "3"], 3)):
+        assert main(argv) == 0
+        assert len(capsys.readouterr().out.splitlines()) == listed + 1
 
 
 def test_ps_lists_as_many_sessions_as_asked_for(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -131,6 +139,9 @@ def test_show_tells_everything_about_a_session(admin: FakeAdmin, capsys: pytest.
         assert fact in text
     assert "hello [b]there[/b]" in text
     assert "\x1b" not in text
+    assert "\nwhy:\n  It is idle because its last turn finished.\n  It continues s0.\n" in text
+    assert "2 messages, 1 turn\n" in text
+    assert f"idle since {time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(1_700_000_000))}\n" in text
     assert admin.asked[0].path == "/sessions/s0?tail=5"
     assert main(["show", "s0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == VIEW
@@ -145,20 +156,50 @@ def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFix
 
 
 def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    began = {"session": "s1", "turn": "t1", "attempt": 1}
+    began = {"session": "s1", "turn": "t1", "attempt": 1, "at": 1_700_000_000.0}
     piece = {"session": "s1", "turn": "t1", "text": "two"}
-    answer = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m"}
-    events = [sse(began, "turn_began"), b": ping\n\n", sse(piece, "text_delta"), sse(answer, "turn_answered")]
-    admin.routes["GET /events"] = Stream(parts=events)
-    assert main(["tail", "a b"]) == 0
-    first, second = (line.split(maxsplit=1)[1] for line in capsys.readouterr().out.splitlines())
+    usage = {"prompt_tokens": 3, "completion_tokens": 1}
+    answer = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m" + "x" * 500, "usage": usage}
+    failure = {"kind": "timeout", "message": "it took too long", "retry_after_s": None}
+    gave_up = {"session": "s1", "turn": "t2", "failure": failure}
+    admin.routes["GET /events"] = Stream(
+        parts=[
+            *(sse(began, "turn_began"), b": ping\n\n", sse(piece, "text_delta")),
+            *(sse(answer, "turn_answered"), sse(gave_up, "turn_gave_up")),
+        ]
+    )
+    assert main(["tail", "a b"]) == 1
+    out, err = capsys.readouterr()
+    assert err == "hermes: the daemon stopped\n"
+    assert out.startswith(time.strftime("%H:%M:%S  ", time.localtime(1_700_000_000)))
+    first, second, third = (line.split(maxsplit=1)[1] for line in out.splitlines())
     assert first == "turn_began     s1 turn=t1 attempt=1"
-    assert second == "turn_answered  s1 turn=t1 text=two lines\N{REPLACEMENT CHARACTER}[31m"
+    shown = "two lines\N{REPLACEMENT CHARACTER}[31m".ljust(99, "x") + "\N{HORIZONTAL ELLIPSIS}"
+    assert second == f'turn_answered  s1 turn=t1 "{shown}" (3 tokens in, 1 out)'
+    assert third == "turn_gave_up   s1 turn=t2 failed (timeout): it took too long"
     assert admin.asked[0].path == "/events?session=a+b"
-    assert main(["tail", "--json"]) == 0
+    assert main(["tail", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert lines[0] == {"event": "turn_began", **began}
-    assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered"]
+    assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered", "turn_gave_up"]
+    assert lines[2] == {"event": "turn_answered", **answer}
+
+
+@pytest.mark.parametrize(
+    ("stream", "problem"),
+    [
+        (Stream(parts=[], cut=True), "the daemon stopped"),
+        (
+            Stream(parts=[sse({"lagged": True}, "end")]),
+            "events came faster than they were read, and some were missed; start it again",
+        ),
+    ],
+)
+def test_tail_says_why_it_ends(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], stream: Stream, problem: str
+) -> None:
+    admin.routes["GET /events"] = stream
+    assert main(["tail"]) == 1
+    assert capsys.readouterr() == ("", f"hermes: {problem}\n")
 
 
 def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:

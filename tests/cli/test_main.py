@@ -27,6 +27,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
     assert "examples:" in text
+    assert "stdout stays empty, with --json too" in text
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -36,6 +37,23 @@ def test_every_command_has_help_with_examples(name: str, capsys: pytest.CaptureF
     assert f"usage: hermes {name}" in text
     assert "examples:\n  " in text
     assert f"hermes {name}" in text.partition("examples:")[2]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("ps", "hermes ps --sessions"), ("suspend", "the next message starts a fresh one until")]
+)
+def test_help_says_what_newcomers_ask(name: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "--help"]) == 0
+    assert said in " ".join(capsys.readouterr().out.partition("examples:")[0].split())
+
+
+@pytest.mark.parametrize(
+    "argv", [["ps"], ["show", "x"], ["chat", "-r", "x", "-z", "?"], ["end", "x"], ["storage", "stats"]]
+)
+def test_an_error_leaves_nothing_on_stdout_for_scripts(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
+    done = hermes(*argv, "--json")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("hermes: There is nothing at /")
 
 
 def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
@@ -57,7 +75,12 @@ def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture
         (["ps", "--nope"], "unrecognized arguments: --nope"),
         (["show"], "the following arguments are required: SESSION"),
         (["storage"], "the following arguments are required: COMMAND"),
-        (["ps", "--limit", "x"], "invalid int value: 'x'"),
+        (["ps", "--limit", "x"], "expected a whole number from 1 on, found 'x'"),
+        (["ps", "--sessions", "--limit", "0"], "expected a whole number from 1 on, found '0'"),
+        (["chat", "hello"], "unrecognized arguments: hello (`hermes chat --help` shows how)"),
+        (["storage", "verify", "it"], "unrecognized arguments: it (`hermes storage verify --help` shows how)"),
+        (["--nope"], "unrecognized arguments: --nope (`hermes --help` shows how)"),
+        (["chat", "-r", ""], "the session id is empty; `hermes ps --sessions` lists them"),
         (["chat", "--json"], "--json goes with -z"),
         (["daemon", "--log-level", "LOUD"], "invalid choice: 'LOUD'"),
     ],

@@ -34,11 +34,16 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     assert session in hermes("ps", "--sessions").stdout
     assert "Good morning" in hermes("show", session).stdout
     assert "idle" in hermes("why", session).stdout
-    assert hermes("suspend", session, "--reason", "lunch").stdout == f"{session} is suspended: lunch\n"
+    assert hermes("stop", session).stdout == f"Nothing was running in {session}.\n"
+    assert hermes("suspend", session, "--reason", "lunch").stdout.startswith(f"Suspended {session} (lunch) until")
     assert "lunch" in hermes("why", session).stdout
-    assert hermes("resume", session).returncode == 0
+    assert f"Session {session} is suspended (lunch)" in hermes("chat", "-r", session, input="").stdout
+    meanwhile = hermes("chat", "-r", session, "-z", "Anybody here?")
+    assert 'began with "Anybody here?"' in meanwhile.stdout
+    assert f"{session} is suspended: lunch" in meanwhile.stderr
+    assert hermes("resume", session).stdout == f"Resumed {session}; it is idle now and takes messages again.\n"
     assert "Good morning" in hermes("chat", "-r", session, "-z", "And now?").stdout
-    assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 1
+    assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 2
     assert hermes("storage", "verify").stdout == "The store is sound.\n"
     assert hermes("storage", "backup", str(home.data_dir / "copy")).returncode == 0
     assert hermes("storage", "compact").returncode == 75
@@ -59,9 +64,36 @@ def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, her
     assert not home.socket.exists()
     assert "My name is Ada." in hermes("chat", "-r", session, "-z", "Who am I?").stdout
     assert hermes("storage", "verify").stdout == "The store is sound.\n"
-    assert "sessions:      1\n" in hermes("storage", "stats").stdout
+    stats = hermes("storage", "stats", HERMES_STORAGE_MAP_SIZE_MB="64").stdout
+    assert "sessions:      1\n" in stats
+    assert "map:           64.0 MiB\n" in stats
+    assert "commit" not in stats
     assert hermes("storage", "backup", str(home.data_dir / "copy")).returncode == 0
     assert json.loads(hermes("storage", "compact", "--json").stdout)["after_bytes"] > 0
+
+
+def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
+    daemon: subprocess.Popen[str], home: Home, hermes: Hermes
+) -> None:
+    with subprocess.Popen(
+        command("chat"), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as chat:
+        assert chat.stdin is not None
+        assert chat.stdout is not None
+        chat.stdin.write("!slow 2\n")
+        chat.stdin.close()
+        while chat.stdout.read(1) != "\n":  # until the greeting has passed,
+            pass
+        assert chat.stdout.read(4) == "This"  # the answer has begun
+        daemon.kill()
+        assert chat.wait(30) == 1
+        assert chat.stderr is not None
+        complaint = chat.stderr.read()
+    assert complaint.startswith("hermes: the daemon went away in the middle of the answer. The message is stored")
+    session = complaint.split()[-1]
+    opening = hermes("chat", "-r", session, input="!echo and on\n").stdout
+    assert f"Session {session} is still answering" in opening
+    assert "\nand on\n" in opening
 
 
 def test_a_chat_on_a_home_that_cannot_be_used_says_why(home: Home, hermes: Hermes) -> None:

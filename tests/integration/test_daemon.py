@@ -10,6 +10,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -114,6 +115,27 @@ def test_sigusr1_writes_every_actor_task_and_thread_to_the_log(daemon: DaemonPro
     eventually(lambda: "thread MainThread" in daemon.stderr())
     assert "session seen-in-the-log" in daemon.stderr()
     assert "journal" in daemon.stderr()
+
+
+@pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGHUP])
+def test_more_signals_during_the_stop_change_nothing(second: signal.Signals) -> None:
+    with DaemonProcess(config="shutdown: {drain_s: 0.2}\n") as daemon, ThreadPoolExecutor(1) as pool:
+        assert daemon.process is not None
+        waiting = pool.submit(daemon.ask, "!slow 5", "s")
+        eventually(lambda: daemon.admin.get("/sessions")["sessions"])
+        daemon.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "stopping" in daemon.stderr())
+        while daemon.process.poll() is None:
+            daemon.process.send_signal(second)
+            time.sleep(0.05)
+        assert daemon.process.returncode == 0
+        assert waiting.result().status == 503
+
+
+def test_a_removed_lock_file_lets_no_second_daemon_in(daemon: DaemonProcess) -> None:
+    (daemon.home / "hermes.lock").unlink()
+    assert daemon.hermes("daemon").returncode == 75
+    assert daemon.ask("still here?").status == 200
 
 
 def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> None:

@@ -220,7 +220,7 @@ def test_a_damaged_dead_letter_is_left_out(engine: LmdbEngine, tmp_path: Path) -
     engine.commit([(SetAside(letter=letter("l2")),)])
     damage(engine, DEAD, text_key("l1"))
     assert engine.dead_letters() == [letter("l2")]
-    assert verify(tmp_path) == ["a stored DeadLetter is damaged (checksum mismatch)"]
+    assert verify(tmp_path) == ["table dead: a stored DeadLetter is damaged (checksum mismatch)"]
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -123,18 +123,23 @@ def test_one_damaged_byte_in_the_description_of_the_store_costs_nothing(tmp_path
     engine.commit([(append("a", 0),)])
     engine.close()
     rewrite_meta(tmp_path, lambda key, value: value[:-1] + b"?" if key == b"store" else value)
+    assert verify(tmp_path) == ["table meta: checksum mismatch"]
     engine = LmdbEngine.open(tmp_path)
     assert engine.epoch == 2
     engine.close()
+    assert verify(tmp_path) == []
 
 
-def test_another_programs_store_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("table", [b"meta", b"other", None])
+def test_another_programs_store_is_refused_and_left_as_it_is(tmp_path: Path, table: bytes | None) -> None:
+    tmp_path.chmod(0o755)
     with lmdb.open(str(tmp_path), max_dbs=4, lib_version=0) as env, env.begin(write=True) as txn:
-        txn.put(b"key", b"value", db=env.open_db(b"meta", txn=txn))
+        txn.put(b"meta", b"value", db=env.open_db(table, txn=txn) if table else None)
     before = (tmp_path / "data.mdb").read_bytes()
     with pytest.raises(StorageFormatError, match="not Hermes's"):
         LmdbEngine.open(tmp_path)
     assert (tmp_path / "data.mdb").read_bytes() == before
+    assert mode(tmp_path) == 0o755
 
 
 @pytest.mark.parametrize("content", [b"SQLite format 3\0" * 1000, b"\xff" * 100, os.urandom(20_000)])

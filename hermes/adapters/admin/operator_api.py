@@ -1,4 +1,7 @@
-"""What an operator can see and do: actors, sessions whole, live events, dead letters, the store, stop."""
+"""What an operator can see and do: actors, sessions whole, live events, dead letters, the store, stop.
+
+Every address is in the table with a line that says what it does, and GET / tells them.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,37 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
+from loguru import logger
 
 from hermes.adapters import presentation
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.event_stream import EventStream, open_stream
 from hermes.adapters.openai_api.listener import until
+from hermes.adapters.openai_api.openapi import document
+from hermes.adapters.openai_api.problem import refusal
 from hermes.adapters.openai_api.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
-from hermes.errors import BadInputError
+from hermes.errors import BadInputError, StorageError
 from hermes.ports import Subscription
 from hermes.types import Session, SessionId
 
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
 Change = Callable[[SessionId, str], Awaitable[Session]]
 _MAX_REASON = 500
+
+
+@web.middleware
+async def point_to_the_list(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPNotFound as error:
+        raise refusal(404, "not_found", "There is nothing at this address. GET / lists those there are.") from error
 
 
 class OperatorApi:
@@ -31,31 +48,40 @@ class OperatorApi:
         self._sessions = SessionApi(service)
 
     def routes(self) -> list[web.RouteDef]:
-        sessions = self._service.sessions
-        changes: dict[str, Change] = {
-            "stop": sessions.stop_turn,
-            "end": sessions.end,
-            "suspend": sessions.suspend,
-            "resume": sessions.resume,
-        }
+        return [route for route, _ in self._table()]
+
+    def _table(self) -> list[tuple[web.RouteDef, str]]:
+        sessions, change = self._service.sessions, self._changing
         return [
-            web.get("/info", self.info),
-            web.get("/actors", self.actors),
-            web.get("/events", self.events),
-            web.post("/stop", self.stop),
-            web.get("/sessions", self._sessions.recent),
-            web.get("/sessions/{id}", self.session),
-            web.delete("/sessions/{id}", self._sessions.erase),
-            web.get("/sessions/{id}/why", self.why),
-            *(web.post(f"/sessions/{{id}}/{verb}", self._changing(change)) for verb, change in changes.items()),
-            web.get("/dead-letters", self.dead_letters),
-            web.post("/dead-letters/{id}/replay", self.replay),
-            web.get("/store", self.store),
-            web.post("/store/backup", self.backup),
-            web.get("/store/verify", self.verify),
+            (web.get("/", self.addresses), "This list"),
+            (web.get("/info", self.info), "Version, process, uptime, model, address, readiness"),
+            (web.get("/actors", self.actors), "Every actor: its state, its mailbox, its last error"),
+            (web.get("/events", self.events), "What happens, as it happens; of one session with ?session=ID"),
+            (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ...} may be given'),
+            (web.get("/sessions", self._sessions.recent), "Sessions, the last active first; ?limit=N, ?after=ID"),
+            (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
+            (web.delete("/sessions/{id}", self._sessions.erase), "Forget a session and all that was said in it"),
+            (web.get("/sessions/{id}/why", self.why), "Why a session is as it is, in plain words"),
+            (web.post("/sessions/{id}/stop", change(sessions.stop_turn)), "Stop its running turn"),
+            (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message begins a fresh one"),
+            (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
+            (web.post("/sessions/{id}/resume", change(sessions.resume)), "Let a suspended one go on"),
+            (web.get("/dead-letters", self.dead_letters), "Messages that crashed their session twice"),
+            (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
+            (web.get("/store", self.store), "The store's figures"),
+            (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
+            (web.get("/store/verify", self.verify), "Look for damage in the store"),
         ]
 
     # ------------------------------------------------------------ the daemon
+
+    async def addresses(self, _request: web.Request) -> web.Response:
+        """Ours and the API's, one a line for who reads this in a terminal."""
+        listed = [(route.method, route.path, what) for route, what in self._table()]
+        for path, methods in document("")["paths"].items():
+            listed += [(method.upper(), path, operation["summary"]) for method, operation in methods.items()]
+        lines = [presentation.encode({"method": method, "path": path, "what": what}) for method, path, what in listed]
+        return web.Response(body=b"[" + b",\n ".join(lines) + b"]\n", content_type="application/json")
 
     async def info(self, _request: web.Request) -> web.Response:
         return json_response(dict(self._service.operations.info()))
@@ -106,7 +132,11 @@ class OperatorApi:
         path = (await self._object(request)).get("path")
         if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
             raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
-        await self._service.operations.backup(Path(path))
+        try:
+            await self._service.operations.backup(Path(path))
+        except StorageError as error:  # about the place it was told; the store itself goes on
+            logger.warning("no backup was made: {}", error)
+            raise refusal(409, "backup_refused", str(error)) from error
         return json_response({"path": path})
 
     async def verify(self, _request: web.Request) -> web.Response:
@@ -133,9 +163,10 @@ class OperatorApi:
                 await stream.ping()
                 continue
             if event is None:
-                await stream.send({"lagged": feed.lagged}, event="end")
+                await stream.send({"lagged": feed.lagged, "at": self._service.clock()}, event="end")
                 return
-            await stream.send(presentation.plain(event), event=presentation.event_name(event))
+            data = {**presentation.plain(event), "at": self._service.clock()}
+            await stream.send(data, event=presentation.event_name(event))
 
     # ------------------------------------------------------------ bodies
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
@@ -79,9 +79,10 @@ class AdminServer:
             new_turn_id=self._new_turn_id,
             clock=self._clock,
             lifetime=self._lifetime,
+            platform="cli",
         )
         self._listener = Listener(
-            application([*OperatorApi(service).routes(), *api_routes(service)]),
+            application([*OperatorApi(service).routes(), *api_routes(service)], point_to_the_list),
             self._lifetime,
             door=OwnerOnly(),
             header_timeout_s=_HEADER_TIMEOUT_S,

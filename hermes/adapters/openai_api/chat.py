@@ -26,9 +26,9 @@ from hermes.adapters.openai_api.problem import Problem, ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.errors import HermesError, StoppingError
-from hermes.events import TextDelta, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.ports import Receipt, Submission
-from hermes.types import InboundKey, Source
+from hermes.types import InboundKey, SessionId, Source
 
 
 class Chat:
@@ -44,7 +44,7 @@ class Chat:
         service = self._service
         service.lifetime.check_intake()
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
-            receipt = await service.sessions.submit(submission)
+            receipt = _noting(await service.sessions.submit(submission), chat, submission)
             request[RECEIPT] = receipt
             remember_session(request, receipt.session)
             with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
@@ -65,7 +65,7 @@ class Chat:
         submission = Submission(
             turn=self._service.new_turn_id(),
             messages=chat.encoded(last_only=session is not None),
-            source=Source(platform="api", user=chat.user),
+            source=Source(platform=self._service.platform, user=chat.user),
             session=session,
             options=chat.options,
         )
@@ -74,44 +74,45 @@ class Chat:
     # ------------------------------------------------------------ out
 
     async def _whole(
-        self, _request: web.Request, _chat: ChatRequest, receipt: Receipt, watch: TurnWatch
+        self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
-        answer = _settled(await watch.outcome())
-        return json_response(self._completion(receipt).whole(answer))
+        answer = _settled(request, await watch.outcome())
+        return json_response(self._completion(chat, receipt).whole(answer))
 
     async def _stream(
         self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
-        completion = self._completion(receipt)
+        completion = self._completion(chat, receipt)
         stream = await open_stream(request)
         await stream.send(completion.first_chunk())
-        answer, sent = await self._stream_text(stream, completion, watch)
+        outcome, sent = await self._stream_text(stream, completion, watch)
+        answer = _settled(request, outcome)
         if rest := _unsent(answer, sent):
             await stream.send(completion.text_chunk(rest))
         await stream.send(completion.finish_chunk(answer))
-        if chat.include_usage:
+        await stream.send(completion.session_event(), event="hermes.session")
+        if chat.include_usage:  # last: client libraries keep the usage of the last chunk
             await stream.send(completion.usage_chunk(answer))
-        await stream.send(completion.session_event(answer, include_usage=chat.include_usage), event="hermes.session")
         await stream.done()
         return stream.response
 
     async def _stream_text(
         self, stream: EventStream, completion: Completion, watch: TurnWatch
-    ) -> tuple[TurnAnswered, str]:
-        """The answer, and as much of its text as has been sent."""
+    ) -> tuple[TurnOutcome, str]:
+        """The outcome, and as much of its text as has been sent."""
         sent: list[str] = []
         while True:
             match await watch.step():
                 case None:
                     await stream.ping()
-                case TextDelta(text=text):
+                case str() as text:
                     sent.append(text)
                     await stream.send(completion.text_chunk(text))
                 case TurnAnswered() | TurnGaveUp() as outcome:
-                    return _settled(outcome), "".join(sent)
+                    return outcome, "".join(sent)
 
-    def _completion(self, receipt: Receipt) -> Completion:
-        return Completion(receipt=receipt, created=int(self._service.clock()), model=self._service.model_name)
+    def _completion(self, chat: ChatRequest, receipt: Receipt) -> Completion:
+        return Completion(receipt=receipt, created=int(self._service.clock()), model=chat.model)
 
     # ------------------------------------------------------------ who still waits
 
@@ -125,8 +126,11 @@ class Chat:
             return response
         if lost.done():
             raise ConnectionResetError("the client left")
-        message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start."
-        raise StoppingError(message)
+        then = (
+            "send it again under the same Idempotency-Key" if _is_keyed(request) else _where_stored(receipt.session)
+        )
+        message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start"
+        raise StoppingError(f"{message}; for its answer, then: {then}")
 
     async def _client_left(self, receipt: Receipt, *, stop_turn: bool) -> None:
         logger.info("nobody waits for turn {} of session {} any more", receipt.turn, receipt.session)
@@ -143,18 +147,38 @@ def _only_once(submission: Submission, key: str) -> Submission:
     content = hashlib.sha256()
     for part in ((submission.session or "").encode(), submission.options, *submission.messages):
         content.update(len(part).to_bytes(8, "big") + part)
+    # One space for both doors, whatever the platform: a retry through the other one is still the same turn.
     inbound = InboundKey(f"api:{hashlib.sha256(key.encode()).hexdigest()}")
     return replace(submission, inbound=inbound, fingerprint=content.digest())
 
 
-def _settled(outcome: TurnOutcome) -> TurnAnswered:
+def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
+    notices = [receipt.notice, *chat.passed_over(last_only=submission.session is not None)]
+    return replace(receipt, notice=" ".join(filter(None, notices)))
+
+
+def _settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
     match outcome:
         case TurnAnswered():
-            logger.info("turn {} of session {} was answered", outcome.turn, outcome.session)
+            _log_end(request, outcome, "was answered")
             return outcome
         case TurnGaveUp(failure=failure):
-            logger.info("turn {} of session {} failed: {}", outcome.turn, outcome.session, failure.kind)
-            raise ProblemError(problem.of_failure(failure))
+            _log_end(request, outcome, f"failed: {failure.kind}")
+            raise ProblemError(problem.of_failure(failure, keyed=_is_keyed(request)))
+
+
+def _log_end(request: web.Request, outcome: TurnOutcome, how: str) -> None:
+    if request[RECEIPT].duplicate:  # the turn did not end a second time
+        how = "was replayed: its Idempotency-Key came again"
+    logger.info("turn {} of session {} {}", outcome.turn, outcome.session, how)
+
+
+def _is_keyed(request: web.Request) -> bool:
+    return parameter.IDEMPOTENCY_HEADER in request.headers
+
+
+def _where_stored(session: SessionId) -> str:
+    return f"GET /api/sessions/{session}/messages"
 
 
 def _unsent(answer: TurnAnswered, sent: str) -> str:
@@ -162,7 +186,7 @@ def _unsent(answer: TurnAnswered, sent: str) -> str:
     if not answer.text.startswith(sent):
         message = (
             "The turn was begun anew after part of its first answer had been sent. "
-            f"The answer that counts is stored: GET /api/sessions/{answer.session}/messages"
+            f"The answer that counts is stored: {_where_stored(answer.session)}"
         )
         raise ProblemError(Problem(status=500, code="stream_begun_anew", message=message))
     return answer.text.removeprefix(sent)

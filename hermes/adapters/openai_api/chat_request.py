@@ -1,7 +1,7 @@
 """The body of POST /v1/chat/completions, checked and brought into one shape.
 
 Every message comes out with known keys and its text as one string, so that nothing behind this edge has to ask.
-Fields that OpenAI clients send and Hermes has no use for (`tools` too: tools run on the server) are passed over.
+Fields that OpenAI clients send and Hermes has no use for are passed over; where that matters, the sender is told.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ class ChatRequest:
     user: str
     stream: bool
     include_usage: bool
+    has_tools: bool
 
     def encoded(self, *, last_only: bool) -> tuple[EncodedMessage, ...]:
         first = len(self.messages) - 1 if last_only else 0
@@ -33,6 +34,21 @@ class ChatRequest:
             EncodedMessage(_encode(message, f"messages[{index}]"))
             for index, message in enumerate(self.messages[first:], first)
         )
+
+    def passed_over(self, *, last_only: bool) -> list[str]:
+        """What the sender may believe was taken and was not, in a sentence each."""
+        others = len(self.messages) - 1 if last_only else 0
+        said = []
+        if others:
+            what = (
+                "1 other message of this request was"
+                if others == 1
+                else f"{others} other messages of this request were"
+            )
+            said.append(f"{what} not taken: the stored session is the history.")
+        if self.has_tools:
+            said.append("The request's tools were not taken: tools run on the server.")
+        return said
 
 
 def parse_chat_request(body: Any) -> ChatRequest:
@@ -48,6 +64,7 @@ def parse_chat_request(body: Any) -> ChatRequest:
         user=options.get("user", ""),
         stream=_boolean(body.get("stream", False), "stream"),
         include_usage=_include_usage(body.get("stream_options", {})),
+        has_tools=bool(body.get("tools") or body.get("functions")),
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hermes.adapters.presentation import JsonObject
 from hermes.events import TurnAnswered
 from hermes.ports import Receipt
@@ -38,14 +36,12 @@ class Completion:
         return {**self._chunk({}, answer.finish_reason), "hermes": self._hermes()}
 
     def usage_chunk(self, answer: TurnAnswered) -> JsonObject:
-        return {**self._head("chat.completion.chunk"), "choices": [], "usage": _usage(answer.usage)}
+        head = self._head("chat.completion.chunk")
+        return {**head, "choices": [], "usage": _usage(answer.usage), "hermes": self._hermes()}
 
-    def session_event(self, answer: TurnAnswered, *, include_usage: bool) -> JsonObject:
-        """Like one more finish chunk: client libraries take every event for a chunk and read its first choice."""
-        event = {**self.finish_chunk(answer), "session_id": self.receipt.session, "turn_id": self.receipt.turn}
-        if include_usage:  # they keep the usage of the last chunk
-            event["usage"] = _usage(answer.usage)
-        return event
+    def session_event(self) -> JsonObject:
+        """A chunk that adds nothing: client libraries take every event for a chunk and read its first choice."""
+        return {**self._chunk({}), "hermes": self._hermes(), **self._ids()}
 
     def _chunk(self, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -55,10 +51,11 @@ class Completion:
         return {"id": f"chatcmpl-{self.receipt.turn}", "object": kind, "created": self.created, "model": self.model}
 
     def _hermes(self) -> JsonObject:
-        hermes: dict[str, Any] = {"session_id": self.receipt.session, "turn_id": self.receipt.turn}
-        if self.receipt.notice:
-            hermes["notice"] = self.receipt.notice
-        return hermes
+        notice = {"notice": self.receipt.notice} if self.receipt.notice else {}
+        return {**self._ids(), **notice}
+
+    def _ids(self) -> JsonObject:
+        return {"session_id": self.receipt.session, "turn_id": self.receipt.turn}
 
 
 def _usage(usage: Usage) -> JsonObject:

@@ -16,6 +16,24 @@ from hermes.adapters.openai_api.session_api import MAX_LISTED
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES as MAX_PAGE
 from hermes.adapters.presentation import JsonObject
 
+_DESCRIPTION = (
+    "Long-lived conversations over an OpenAI-compatible API. For now it takes and gives text only. "
+    "Tools run on the server: `tools` and `functions` of a request are not taken, and the answer's notice says so."
+)
+_STREAM = """\
+Server-sent events; the data of each is a `chat.completion.chunk`, in this order:
+
+1. the role chunk: delta `{"role": "assistant", "content": ""}`, sent when the message is stored
+2. deltas: `{"content": ...}`, any number of them
+3. the finish chunk: an empty delta, `finish_reason`, and the field `hermes` as in a plain answer
+4. `event: hermes.session`: a chunk that adds nothing (empty delta, no finish_reason), with `hermes`, `session_id`
+   and `turn_id`
+5. with `stream_options.include_usage`, the usage chunk: no choices, `usage`, and `hermes`
+6. `data: [DONE]`
+
+Lines that begin with a colon keep a silent stream alive. A turn that fails after the stream began ends it with
+`data: {"error": ...}` (the schema Error), and no [DONE] follows."""
+
 _ID: JsonObject = {"type": "string", "pattern": f"^{SESSION_ID_PATTERN}$"}
 _TEXT: JsonObject = {"type": "string"}
 _FILLED: JsonObject = {"type": "string", "minLength": 1}
@@ -31,7 +49,7 @@ def document(version: str) -> JsonObject:
         "info": {
             "title": "Hermes",
             "version": version or "0",
-            "description": "Long-lived conversations over an OpenAI-compatible API. Tools run on the server.",
+            "description": _DESCRIPTION,
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{"key": []}],
@@ -53,35 +71,41 @@ def _paths() -> JsonObject:
     position = {"type": "integer", "minimum": -1, "maximum": 2**63 - 1}
     return {
         "/v1/chat/completions": {"post": _chat_operation()},
-        "/v1/models": {"get": _operation("The names that `model` can have", "ModelList")},
+        "/v1/models": {"get": _operation("listModels", "The names that `model` can have", "ModelList")},
         "/v1/models/{id}": {
-            "get": _operation("One of them", "Model", [_parameter("id", "path", _FILLED)]),
+            "get": _operation("getModel", "One of them", "Model", [_parameter("id", "path", _FILLED)]),
         },
         "/api/sessions": {
             "get": _operation(
+                "listSessions",
                 "Sessions, the last active first",
                 "SessionList",
                 [_parameter("limit", "query", listed), _parameter("after", "query", _ID)],
             ),
         },
         "/api/sessions/{id}": {
-            "get": _operation("The live end of this id's lineage", "SessionView", session),
-            "delete": _operation("Forget a session and all that was said in it", "Deleted", session),
+            "get": _operation("getSession", "The live end of this id's lineage", "SessionView", session),
+            "delete": _operation("deleteSession", "Forget a session and all that was said in it", "Deleted", session),
         },
         "/api/sessions/{id}/messages": {
             "get": _operation(
+                "listMessages",
                 "What was said: after a position, oldest first; without one, the last of it",
                 "Transcript",
                 [*session, _parameter("limit", "query", page), _parameter("after", "query", position)],
             ),
         },
-        "/health": {"get": _open("Whether the daemon is there", {"200": _answer("Health")})},
+        "/health": {"get": _open("getHealth", "Whether the daemon is there", {"200": _answer("Health")})},
         "/health/ready": {
-            "get": _open("Whether it can take work", {"200": _answer("Readiness"), "503": _answer("Readiness")}),
+            "get": _open(
+                "getReadiness", "Whether it can take work", {"200": _answer("Readiness"), "503": _answer("Readiness")}
+            ),
         },
         "/openapi.json": {
             "get": _open(
-                "This document", {"200": {"description": "OpenAPI 3.1", "content": _json({"type": "object"})}}
+                "getDescription",
+                "This document",
+                {"200": {"description": "OpenAPI 3.1", "content": _json({"type": "object"})}},
             ),
         },
     }
@@ -91,6 +115,7 @@ def _chat_operation() -> JsonObject:
     flag = {"type": "string", "enum": ["0", "1"]}
     key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
     operation = _operation(
+        "createChatCompletion",
         "Say something and have it answered; with a session id, in the stored session and by the last message alone",
         "Completion",
         [
@@ -105,18 +130,20 @@ def _chat_operation() -> JsonObject:
         "content": _json(_ref("ChatRequest")),
     }
     answer = operation["responses"]["200"]
-    answer["content"]["text/event-stream"] = {"schema": _TEXT}
+    answer["description"] = "A Completion or, with `stream`, its events"
+    answer["content"]["text/event-stream"] = {"schema": {**_TEXT, "description": _STREAM}}
     answer["headers"] = {name: {"schema": _TEXT} for name in (SESSION_HEADER, TURN_HEADER, REPLAY_HEADER)}
     return operation
 
 
-def _operation(summary: str, schema: str, parameters: list[JsonObject] | None = None) -> JsonObject:
+def _operation(name: str, summary: str, schema: str, parameters: list[JsonObject] | None = None) -> JsonObject:
     responses = {"200": _answer(schema), "4XX": _answer("Error"), "5XX": _answer("Error")}
-    return {"summary": summary, "parameters": parameters or [], "responses": responses}
+    return {"operationId": name, "summary": summary, "parameters": parameters or [], "responses": responses}
 
 
-def _open(summary: str, responses: JsonObject) -> JsonObject:
-    return {"summary": summary, "security": [], "responses": {**responses, "4XX": _answer("Error")}}
+def _open(name: str, summary: str, responses: JsonObject) -> JsonObject:
+    responses = {**responses, "4XX": _answer("Error")}
+    return {"operationId": name, "summary": summary, "security": [], "responses": responses}
 
 
 def _parameter(name: str, place: str, schema: JsonObject) -> JsonObject:

@@ -116,11 +116,18 @@ def of_error(error: Exception) -> Problem:
     return _of_surprise(error)
 
 
-def of_failure(failure: Failure) -> Problem:
-    """A turn that was accepted and has no answer."""
+def of_failure(failure: Failure, *, keyed: bool) -> Problem:
+    """A turn that was accepted and has no answer; `keyed` if its request had an Idempotency-Key."""
     status, code = _FAILURES[failure.kind]
-    retry_after_s = (failure.retry_after_s or _FAILURE_RETRY_S) if status in (429, 503) else None
-    return Problem(status=status, code=code, message=failure.message, retry_after_s=retry_after_s)
+    if status not in (429, 503):
+        return Problem(status=status, code=code, message=failure.message)
+    how = "under a new Idempotency-Key" if keyed else "again"
+    message = (
+        f"{failure.message.rstrip('.')}. The message is stored; "
+        f"to try again, send it {how}, which stores it once more."
+    )
+    retry_after_s = failure.retry_after_s or _FAILURE_RETRY_S
+    return Problem(status=status, code=code, message=message, retry_after_s=retry_after_s)
 
 
 def _of_hermes_error(error: HermesError) -> Problem:

@@ -43,6 +43,7 @@ class Service:
     new_turn_id: Callable[[], TurnId]
     clock: Clock
     lifetime: Lifetime
+    platform: str = "api"  # what sessions that begin here are said to come from
     model_name: str = "hermes"
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30

@@ -2,17 +2,19 @@
 
 Live events are quick but not the truth: a feed can lag, a duplicate comes late to its turn, a turn can be begun
 anew. The journal is asked whenever an event may have been missed, and always after subscribing, never before.
+Text that has already arrived is taken in one piece: a write costs more than the words in it.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TypeAlias
 
-from hermes.events import TextDelta, TurnAnswered, TurnBegan, TurnGaveUp, TurnOutcome
+from hermes.events import Event, TextDelta, TurnAnswered, TurnBegan, TurnGaveUp, TurnOutcome
 from hermes.ports import Hub, Receipt, Sessions, Subscription
 
-Step: TypeAlias = TextDelta | TurnOutcome | None
+Step: TypeAlias = str | TurnOutcome | None
 
 
 class TurnWatch:
@@ -24,6 +26,7 @@ class TurnWatch:
         self._receipt = receipt
         self._feed = feed
         self._quiet_s = quiet_s
+        self._taken: deque[Event] = deque()  # from the feed, and not looked at yet
         self._in_step = True
         self._spoke = False
         self._ask_journal = receipt.duplicate
@@ -53,7 +56,7 @@ class TurnWatch:
         self._feed.close()
 
     async def _next(self) -> Step:
-        async for event in self._feed:
+        while (event := await self._event()) is not None:
             match event:
                 case TurnAnswered() | TurnGaveUp():
                     return event
@@ -63,9 +66,20 @@ class TurnWatch:
                     self._in_step = False
                 case TextDelta() if self._in_step:
                     self._spoke = True
-                    return event
+                    return event.text + self._text_waiting()
         self._follow_from_here()
         return await self._stored()
+
+    async def _event(self) -> Event | None:
+        return self._taken.popleft() if self._taken else await anext(self._feed, None)
+
+    def _text_waiting(self) -> str:
+        self._taken.extend(self._feed.waiting())
+        texts = []
+        while self._taken and isinstance(delta := self._taken[0], TextDelta):
+            texts.append(delta.text)
+            self._taken.popleft()
+        return "".join(texts)
 
     def _follow_from_here(self) -> None:
         self._feed.close()
