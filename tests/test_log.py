@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
-import os
 import re
 import stat
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -186,13 +187,25 @@ def test_a_restart_goes_on_in_the_same_file(home: Home) -> None:
     assert log_file(home).read_text().count("again") == 2
 
 
+class Stuck(io.StringIO):
+    """Takes nothing until somebody reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.read_again = threading.Event()
+
+    def write(self, text: str) -> int:
+        self.read_again.wait(30)
+        return super().write(text)
+
+
 def test_a_terminal_that_nobody_reads_holds_up_nobody_and_says_what_it_dropped() -> None:
-    reads, writes = os.pipe()
-    with os.fdopen(writes, "w", encoding="utf-8") as stream, os.fdopen(reads, encoding="utf-8") as reader:
-        terminal = Terminal(stream)
-        line = "x" * 1000 + "\n"
-        for _ in range(5000):
-            terminal.write(line)  # a pipe takes 64 KiB
-        seen = iter(reader.readline, "")
-        while "lines were dropped" not in next(seen):
-            terminal.write(line)
+    stream = Stuck()
+    terminal = Terminal(stream)
+    for number in range(5000):
+        terminal.write(f"{number}\n")
+    stream.read_again.set()
+    while "lines were dropped" not in stream.getvalue():
+        terminal.write("more\n")
+    terminal.stop()
+    assert stream.getvalue().startswith("0\n1\n")
