@@ -125,7 +125,7 @@ class Terminal:
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:
             dropped, self._dropped = self._dropped, 0
-            note = f"({dropped} lines were dropped: nobody read them)\n" if dropped else ""
+            note = f"(lines dropped because nobody read them: {dropped})\n" if dropped else ""
             with suppress(OSError, ValueError):  # gone or closed: the log file has the line, too
                 self._stream.write(note + line)
                 self._stream.flush()
