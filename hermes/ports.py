@@ -299,7 +299,10 @@ class Sessions(Protocol):
 
     async def view(self, session: SessionId) -> SessionView: ...  # the live end of that id's lineage
     async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
-        """The transcript after that position, oldest first; `after=None` means the last `limit` of them."""
+        """The transcript after that place, oldest first; `after=None` means the last of it.
+
+        About `limit` of them: fewer when they are large, more when several share the last place.
+        """
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...
     async def stop_turn(self, session: SessionId, reason: str, turn: TurnId | None = None) -> Session: ...

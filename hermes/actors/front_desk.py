@@ -17,7 +17,7 @@ from hermes.actors.routing import Address, find_family, find_lineage, find_route
 from hermes.actors.session import Post
 from hermes.actors.session_machine import open_turns, suspension
 from hermes.actors.session_protocol import Deliver, End, Event, Resume, StopTurn, Suspend
-from hermes.actors.transcript import stored_messages
+from hermes.actors.transcript import read_page
 from hermes.actors.why import explain
 from hermes.errors import (
     AlreadySeenError,
@@ -134,9 +134,9 @@ class FrontDesk:
         )
 
     async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
-        entries = await self._journal.fetch(lambda reader: reader.log(_look_up(reader, session)[0].id))
-        messages = stored_messages(entries)
-        return messages[-limit:] if after is None else messages[after + 1 : after + 1 + limit]
+        return await self._journal.fetch(
+            lambda reader: read_page(reader, _look_up(reader, session)[0], after, limit),
+        )
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))

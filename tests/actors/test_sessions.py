@@ -409,17 +409,32 @@ async def test_erasing_forgets_the_whole_conversation() -> None:
 
 async def test_paging_through_a_transcript_gives_each_message_once() -> None:
     async with world() as here:
-        for n in range(7):
+        for n in range(300):
             await here.say(f"m{n}", "s")
             await here.answer_next(f"A{n}")
-        whole = await here.desk.messages(S, None, 100)
+        whole = await here.desk.messages(S, None, 10_000)
+        assert len(whole) == 600
+        for limit in (1, 3, 50):
+            pages, after = [], Seq(-1)
+            while page := await here.desk.messages(S, after, limit):
+                assert len(page) == limit or page[-1] == whole[-1]
+                pages.extend(page)
+                after = page[-1].seq
+            assert pages == whole
+            assert (await here.desk.messages(S, None, limit)) == whole[-limit:]
+
+
+async def test_a_page_of_large_messages_is_cut_by_size_and_paging_goes_on() -> None:
+    async with world() as here:
+        for n in range(6):
+            await here.say(f"m{n}" + "x" * (1 << 20), "s")
+            await here.answer_next()
         pages, after = [], Seq(-1)
-        while page := await here.desk.messages(S, after, 3):
+        while page := await here.desk.messages(S, after, 100):
+            assert sum(len(m.message) for m in page) < 5 << 20
             pages.extend(page)
             after = page[-1].seq
-        assert pages == whole
-        assert len(whole) == 14
-        assert (await here.desk.messages(S, None, 2)) == whole[-2:]
+        assert len(pages) == 12
 
 
 def journal_has_answer(journal: LoopJournal) -> bool:
