@@ -7,6 +7,7 @@ process, never across a fork. A look copies what it reads; no transaction, curso
 from __future__ import annotations
 
 import errno
+import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +30,7 @@ STORE_FORMAT: Final = 1
 _PRODUCT: Final = "hermes"
 _ENGINE: Final = 0  # LMDB 0.9's file format; never the library's default, which may change
 _META_KEYS: Final = (b"store", b"store.copy")  # one damaged byte must not cost the whole store
+_SHORT_OF_BYTES: Final = 1 << 20
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _NOT_OURS: Final = (lmdb.InvalidError, lmdb.VersionMismatchError)
 
@@ -76,12 +78,19 @@ class View:
         return stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
 
 
-def translated(error: lmdb.Error) -> StorageError:
-    if error.code in _FULL:
+def translated(error: lmdb.Error, directory: Path | None = None) -> StorageError:
+    # A write that was cut short by a full disk is an EIO of LMDB's own making; nothing of it was synced.
+    cut_short = error.code == errno.EIO and directory is not None and free_bytes(directory) < _SHORT_OF_BYTES
+    if error.code in _FULL or cut_short:
         return StorageFullError(
             "no space left on the disk: nothing was written; free some, or run `hermes storage compact`"
         )
     return StorageFailedError(f"the store cannot be used any more: {error}")
+
+
+def free_bytes(directory: Path) -> int:
+    disk = os.statvfs(directory)
+    return disk.f_bavail * disk.f_frsize
 
 
 def require_bundled(version: tuple[int, ...]) -> None:

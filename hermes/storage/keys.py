@@ -75,13 +75,9 @@ def bound_key(session: bytes, key: bytes) -> bytes:
     return prefix_of(session) + key
 
 
-def activity(active_at: float) -> bytes:
-    """Eight bytes that sort the latest time first."""
-    return _LSN.pack(_LATEST - int(active_at * 1_000_000))
-
-
-def recent_key(session: bytes, activity: bytes) -> bytes:
-    return activity + session
+def recent_key(session: bytes, active_at: float) -> bytes:
+    """The latest time sorts first."""
+    return _LSN.pack(_LATEST - int(active_at * 1_000_000)) + session
 
 
 def session_of_recent(key: bytes) -> bytes:

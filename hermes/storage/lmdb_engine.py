@@ -7,7 +7,6 @@ full disk even erasing needs pages; a reserve is given up for it and taken back 
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +18,7 @@ from loguru import logger
 from hermes.errors import HermesError, StorageFullError
 from hermes.ports import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
-from hermes.storage.env import DATA_FILE, claim, open_env, translated
+from hermes.storage.env import DATA_FILE, claim, free_bytes, open_env, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
@@ -105,7 +104,6 @@ class LmdbEngine(LmdbReader):
             self._env.reader_check()  # one that was killed would keep pages from being used again
             counts = {table: view.count(table) for table in TABLES}
             used = sum(view.pages(table) for table in TABLES) * self._page_size
-        disk = os.statvfs(self._directory)
         return StoreStats(
             engine="lmdb",
             path=str(self._directory),
@@ -117,7 +115,7 @@ class LmdbEngine(LmdbReader):
             size_bytes=(self._directory / DATA_FILE).stat().st_size,
             used_bytes=used,
             map_bytes=self._env.info()["map_size"],
-            free_disk_bytes=disk.f_bavail * disk.f_frsize,
+            free_disk_bytes=free_bytes(self._directory),
             readers=sum(not slot.endswith("-") for slot in self._env.readers().splitlines()[1:]),  # "-": it is free
             commits=self._commits,
             transactions=self._transactions,
@@ -159,7 +157,7 @@ class LmdbEngine(LmdbReader):
                     reason = "the store's map is full and cannot grow now (a backup under way?)"
                     raise StorageFullError(f"{reason}: nothing was written; try again")
         except lmdb.Error as error:
-            raise translated(error) from error
+            raise translated(error, self._directory) from error
 
     def _written(self, changes: dict[str, Changed]) -> bool:
         try:

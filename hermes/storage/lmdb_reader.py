@@ -26,7 +26,6 @@ from hermes.storage.keys import (
     LOG,
     PENDING,
     RECENT,
-    recent_key,
     session_key,
     session_of,
     session_of_recent,
@@ -125,7 +124,7 @@ def _place_after(view: View, session: SessionId) -> bytes:
     row = read_row(view.get, key)
     if row is None:
         raise UnknownSessionError(f"there is no session {session} (any more)")
-    return recent_key(key, row.active) + b"\0"
+    return row.place + b"\0"
 
 
 def _readable_head(view: View, session: bytes) -> Session | None:

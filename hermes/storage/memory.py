@@ -32,7 +32,7 @@ from hermes.ports import (
 )
 from hermes.records import LogEntry, Record
 from hermes.storage.codec import UNSTORABLE, pack
-from hermes.storage.keys import activity, recent_key, session_key, text_key
+from hermes.storage.keys import recent_key, session_key, text_key
 from hermes.types import DeadLetter, Epoch, InboundKey, Seen, Seq, Session, SessionId, SessionKey
 from hermes.values import dataclass
 
@@ -243,4 +243,4 @@ class MemoryEngine:
 
 def _activity(head: Session) -> bytes:
     """Sorts the session that was active last first."""
-    return recent_key(session_key(head.id), activity(head.active_at))
+    return recent_key(session_key(head.id), head.active_at)

@@ -35,11 +35,11 @@ from hermes.storage.keys import (
     NO_LSN,
     RECENT,
     SESSIONS,
-    activity,
     bound_key,
     index_key,
     lsn_key,
     prefix_of,
+    recent_key,
     session_key,
     session_of_recent,
     text_key,
@@ -168,7 +168,7 @@ class Plan:
         self._stage.put(BOUND, bound_key(session, key), b"")
 
     def _row(self, key: bytes, head: Session, epoch: int, pending: bool, open_lsns: bytes) -> Row:
-        return Row(key, head.next_seq, epoch, activity(head.active_at), pending, open_lsns, self._pack(head))
+        return Row(key, head.next_seq, epoch, recent_key(key, head.active_at), pending, open_lsns, self._pack(head))
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
         key = index_key(session, number)

@@ -23,7 +23,7 @@ Get = Callable[[str, bytes], bytes | None]
 CHUNK: Final = 32
 LSN_SIZE: Final = 8
 CHUNK_SIZE: Final = CHUNK * LSN_SIZE
-_HEADER = struct.Struct(">QQ8s?B")  # next sequence, epoch, last activity, pending, LSNs in the open chunk
+_HEADER = struct.Struct(">QQ8s?B")  # next sequence, epoch, start of the place, pending, LSNs in the open chunk
 
 
 @dataclass(slots=True)  # not frozen: that would cost half a microsecond with every append
@@ -31,14 +31,14 @@ class Row:
     key: bytes
     next_seq: int
     epoch: int
-    active: bytes  # as in `recent`
+    place: bytes  # its key in `recent`
     pending: bool
     open_lsns: bytes
     packed: bytes  # the session
 
 
 def seal_row(row: Row) -> bytes:
-    header = _HEADER.pack(row.next_seq, row.epoch, row.active, row.pending, row.next_seq % CHUNK)
+    header = _HEADER.pack(row.next_seq, row.epoch, row.place, row.pending, row.next_seq % CHUNK)
     return codec.seal(row.key, header + row.open_lsns + row.packed)
 
 
@@ -48,11 +48,11 @@ def read_row(get: Get, session: bytes) -> Row | None:
         return None
     try:
         payload = codec.unseal(session, value)
-        next_seq, epoch, active, pending, count = _HEADER.unpack_from(payload)
+        next_seq, epoch, activity, pending, count = _HEADER.unpack_from(payload)
     except (DamagedError, UnreadableError, struct.error) as error:
         raise BadRowError(session_of(session), str(error)) from error
     end = _HEADER.size + count * LSN_SIZE
-    return Row(session, next_seq, epoch, active, pending, payload[_HEADER.size : end], payload[end:])
+    return Row(session, next_seq, epoch, activity + session, pending, payload[_HEADER.size : end], payload[end:])
 
 
 def read_head(row: Row) -> Session:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hermes.storage.keys import PENDING, RECENT, SESSIONS, recent_key, session_key
+from hermes.storage.keys import PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.row import Row, read_row, seal_row
 from hermes.storage.stage import NOTHING, Changed, Source, Undo
 from hermes.types import SessionId
@@ -42,14 +42,14 @@ class Rows:
     def write_to(self, changes: dict[str, Changed]) -> None:
         sessions, recent, pending = changes[SESSIONS], changes[RECENT], changes[PENDING]
         for name, (stored, row) in self._changed.items():
-            if stored is not None and (row is None or row.active != stored.active):
-                recent[recent_key(stored.key, stored.active)] = None
+            if stored is not None and (row is None or row.place != stored.place):
+                recent[stored.place] = None
             if row is None:
                 sessions[session_key(name)] = pending[session_key(name)] = None
                 continue
             sessions[row.key] = seal_row(row)
-            if stored is None or row.active != stored.active:
-                recent[recent_key(row.key, row.active)] = b""
+            if stored is None or row.place != stored.place:
+                recent[row.place] = b""
             if stored is None or row.pending != stored.pending:
                 pending[row.key] = b"" if row.pending else None
 

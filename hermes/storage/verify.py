@@ -33,7 +33,6 @@ from hermes.storage.keys import (
     RECENT,
     SESSIONS,
     TABLES,
-    activity,
     bound_key,
     lsn_of,
     recent_key,
@@ -92,12 +91,12 @@ def _problems(view: View) -> Iterator[str]:
 def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
     name = session_of(row.key)
     head = read_head(row)
-    if (head.id, head.next_seq, activity(head.active_at)) != (name, row.next_seq, row.active):
+    if (head.id, head.next_seq, recent_key(row.key, head.active_at)) != (name, row.next_seq, row.place):
         yield f"session {name}: its row contradicts itself"
     known = [lsn for lsn in lsns if lsn != NO_LSN]
     if len(row.open_lsns) != row.next_seq % CHUNK * LSN_SIZE or known != sorted(set(known)):
         yield f"session {name}: the positions of its records are out of order"
-    if view.get(RECENT, recent_key(row.key, row.active)) is None:
+    if view.get(RECENT, row.place) is None:
         yield f"session {name}: not in the list of recent sessions"
     if row.pending != (view.get(PENDING, row.key) is not None):
         yield f"session {name}: its row and the list of pending sessions disagree"

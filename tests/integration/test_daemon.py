@@ -223,10 +223,10 @@ assert os.system(f"mount -t tmpfs -o size=24m,mode=700 tmpfs {{home}}") == 0
 with DaemonProcess(home=home) as daemon:
     assert daemon.ask("before", session="s").status == 200
     filler = home.parent / "m" / "logs" / "filler"
-    with filler.open("wb") as file:
+    with filler.open("wb", buffering=0) as file:
         try:
             while True:
-                file.write(b"x" * 65536), file.flush()
+                file.write(b"x" * 65536)
         except OSError:
             pass
     refused = eventually(lambda: (a := daemon.ask("x" * 5000, session="s")).status == 503 and a)
