@@ -112,6 +112,7 @@ class ActorJournal:
         self._closing = False
         self._reads: set[Future[None]] = set()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
+        self._outside = ThreadPoolExecutor(READERS, thread_name_prefix="journal-outside")
         self._writer = JournalWriter.start(
             engine,
             self._backlog,
@@ -138,15 +139,23 @@ class ActorJournal:
             self._writer.tell(Flush())
 
     def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
+        self._submit(self._pool, query, then)
+
+    def _submit(
+        self,
+        pool: ThreadPoolExecutor,
+        query: Callable[[Reader], T],
+        then: Callable[[T | None, HermesError | None], None],
+    ) -> None:
         if self._closing:
             self._loop.call_soon(then, None, _stopping())
             return
-        read = self._pool.submit(self._read, query, then)
+        read = pool.submit(self._read, query, then)
         self._reads.add(read)
         read.add_done_callback(self._reads.discard)
 
     async def fetch(self, query: Callable[[Reader], T]) -> T:
-        """A read to wait for."""
+        """A read to wait for. Whoever reads much holds up others who do, but no session."""
         result: asyncio.Future[T] = self._loop.create_future()
 
         def settle(value: T | None, error: HermesError | None) -> None:
@@ -157,7 +166,7 @@ class ActorJournal:
             else:
                 result.set_result(value)  # type: ignore[arg-type]
 
-        self.read(query, settle)
+        self._submit(self._outside, query, settle)
         return await result
 
     async def close(self) -> None:
@@ -166,6 +175,7 @@ class ActorJournal:
         await asyncio.wrap_future(self._pool.submit(self._writer.stop))
         await asyncio.gather(*(asyncio.wrap_future(read) for read in tuple(self._reads)))
         self._pool.shutdown(wait=False)  # nobody is inside any more
+        self._outside.shutdown(wait=False)
 
     def _answer(self, answers: Answers) -> None:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     from hermes.config import load_config
     from hermes.home import Home
 

@@ -15,6 +15,7 @@ from hermes.types import EncodedMessage
 from hermes.values import dataclass
 
 MAX_MESSAGES = 2_000
+MAX_OPTIONS_BYTES = 64 << 10
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -60,7 +61,7 @@ def parse_chat_request(body: Any) -> ChatRequest:
     return ChatRequest(
         model=_filled_text(body.get("model"), "model"),
         messages=_messages(body.get("messages")),
-        options=_encode(options, "options"),
+        options=_small(_encode(options, "options")),
         user=options.get("user", ""),
         stream=_boolean(body.get("stream", False), "stream"),
         include_usage=_include_usage(body.get("stream_options", {})),
@@ -218,6 +219,14 @@ _OPTIONS: Mapping[str, Callable[[Any, str], Any]] = {
     "response_format": _response_format,
     "user": _text,
 }
+
+
+def _small(options: bytes) -> bytes:
+    """They are kept with the session while their turn waits, and written again with all that happens meanwhile."""
+    if len(options) > MAX_OPTIONS_BYTES:
+        what = "response_format, stop and user"
+        _refuse("response_format", f"The options of a turn ({what}) have at most {MAX_OPTIONS_BYTES} bytes.")
+    return options
 
 
 def _encode(value: Any, param: str) -> bytes:

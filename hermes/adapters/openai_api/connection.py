@@ -140,8 +140,8 @@ class Connection(web.RequestHandler):
         message: str | None = None,
     ) -> web.StreamResponse:
         """What never reached a handler, or failed behind them all. The base would show tracebacks in debug mode."""
-        if request.writer.output_size > 0:
-            raise ConnectionError("part of another answer was sent already")
+        if request.writer.output_size > 0 or self.lost.done():
+            raise ConnectionError("part of another answer was sent already, or nobody is there to read one")
         if status == 400:
             detail = (message or "").partition("\n")[0].rstrip(":")
             said = problem.Problem(status=400, code="invalid_http", message=f"This is not an HTTP request: {detail}")
