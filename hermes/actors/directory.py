@@ -216,12 +216,12 @@ class SessionDirectory(LoopActor):
         self._journal.commit(rows, lambda error: self._tell_self(replace(mended, error=error)))
 
     def _deliver(self, post: Post, head: Session | None) -> None:
-        wants_fresh = head is None or head.phase in CLOSED_PHASES
-        if head is not None and (head.id in self._live or head.id in self._away):
-            self._hand_over(head.id, post)
+        meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
+        if meant is not None and (meant in self._live or meant in self._away):
+            self._hand_over(meant, post)
         elif head is not None and head.id in self._casualties.parked:
             self._to_parked(head, post)
-        elif wants_fresh and isinstance(post.event, Deliver):
+        elif isinstance(post.event, Deliver) and (head is None or head.phase in CLOSED_PHASES):
             self._start_fresh(post, head)
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
@@ -303,7 +303,8 @@ class SessionDirectory(LoopActor):
         self._live.pop(session, None)
         self._leaving.pop(session, None)
         self._unborn = {key: unborn for key, unborn in self._unborn.items() if unborn != session}
-        mail = [*(post for post in died.unhandled if isinstance(post, Post)), *self._away.pop(session, ())]
+        unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
+        mail = [*unhandled, *self._away.pop(session, ())]
         for future in self._released.pop(session, ()):
             future.settle(None)
         if died.cause is None:

@@ -238,7 +238,7 @@ class SessionActor(LoopActor):
             case SequenceConflictError() | UnknownSessionError():
                 # Somebody else wrote to this session or deleted it, or was first to continue the same conversation.
                 # The message is not to blame: it goes back, and finds whoever is right about the session.
-                self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
+                self._give_back(post, moved=True)
                 if not self._unwritten:
                     raise error
             case AlreadySeenError() if self._unwritten:
@@ -251,6 +251,10 @@ class SessionActor(LoopActor):
                 raise error
             case _:
                 fail(post, error)
+
+    def _give_back(self, post: Post, *, moved: bool) -> None:
+        if post.reply is not None:  # else it is its own: whoever comes after it starts from what is stored
+            self._services.tell_directory(Returned(session=self._session.id, post=post, moved=moved))
 
     def _unstash(self) -> None:
         while self._stash and self._writing is None:
@@ -276,7 +280,7 @@ class SessionActor(LoopActor):
                 fail(post, effect.error)
                 return True
             case Reroute():
-                self._services.tell_directory(Returned(session=self._session.id, post=post, moved=True))
+                self._give_back(post, moved=True)
                 return True
             case BeginTurn():
                 self._begin(effect.turn)
@@ -377,7 +381,7 @@ class SessionActor(LoopActor):
         self._cancel()
         for mail in self._stash or ():
             if isinstance(mail, Post):
-                self._services.tell_directory(Returned(session=self._session.id, post=mail, moved=False))
+                self._give_back(mail, moved=False)
         if self._writing is not None:
             error = OutcomeUnknownError(
                 f"session {self._session.id} ended while the message was on its way to disk; "
