@@ -90,45 +90,39 @@ def _fail(failure: StorageFailedError) -> None:
 
 
 def _appends_of(name: str, count: int, epoch: Epoch) -> list[Transaction]:
-    """Messages of a person arrive in one session: record, row, place among the recent ones, pending."""
+    """A person's messages arrive in one session: record, row, place among the recent ones, pending."""
+    record = _record()
     head = Session(
         id=SessionId(f"20261116_120000_{name}"),
         key=SessionKey(f"agent:main:api:dm:{name}"),
         phase=Phase.RUNNING,
         reason="a message came in",
-        since=1.8e9,
-        created_at=1.8e9,
-        active_at=1.8e9,
+        since=record.at,
+        created_at=record.at,
+        active_at=record.at,
         next_seq=Seq(0),
         platform="api",
+        turn=Turn(id=record.turn, accepted_at=record.at),
     )
-    return [(_append(head, seq, epoch),) for seq in range(count)]
+    return [(_append(head, (record,), seq, epoch),) for seq in range(count)]
 
 
-def _append(head: Session, seq: int, epoch: Epoch) -> Append:
-    record = _record(seq)
+def _append(head: Session, records: tuple[MessageReceived], seq: int, epoch: Epoch) -> Append:
     return Append(
         session=head.id,
         expected_seq=Seq(seq),
         epoch=epoch,
-        records=(record,),
-        head=replace(
-            head,
-            since=record.at,
-            active_at=record.at,
-            next_seq=Seq(seq + 1),
-            turn=Turn(id=record.turn, accepted_at=record.at),
-            messages=seq + 1,
-        ),
+        records=records,
+        head=replace(head, active_at=head.active_at + seq, next_seq=Seq(seq + 1), messages=seq + 1),
         pending=True,
         bind=head.key if seq == 0 else None,
     )
 
 
-def _record(seq: int) -> MessageReceived:
+def _record() -> MessageReceived:
     return MessageReceived(
-        at=1.8e9 + seq,
-        turn=TurnId(f"turn_{seq:016x}"),
+        at=1.8e9,
+        turn=TurnId("turn_0123456789abcdef"),
         messages=(EncodedMessage(b'{"role":"user","content":"How long does it take to store this sentence?"}'),),
         source=Source(platform="api", user="bench"),
     )
@@ -144,7 +138,7 @@ def _reads(engine: LmdbEngine) -> dict[str, float]:
 
 
 def _codec() -> dict[str, float]:
-    record, pack = _record(1), packer()
+    record, pack = _record(), packer()
     entry = ("20261116_120000_0a1b2c3d", 1, "MessageReceived", record)
     packed = pack(entry)
     return {"encode_us": _us(lambda: pack(entry), 20_000), "decode_us": _us(lambda: open_record(packed), 20_000)}

@@ -15,7 +15,7 @@ from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
 from hermes.actors.routing import Address, find_family, find_lineage, find_route
 from hermes.actors.session import Post
-from hermes.actors.session_machine import open_turns, suspension
+from hermes.actors.session_machine import DELETED, open_turns, suspension
 from hermes.actors.session_protocol import Deliver, End, Event, Resume, StopTurn, Suspend
 from hermes.actors.transcript import read_page
 from hermes.actors.why import explain
@@ -114,7 +114,7 @@ class FrontDesk:
     async def _why_never(self, head: Session | None, turn: TurnId) -> Failure | None:
         """Why a turn that has no end will not get one by itself; None: it will."""
         if head is None:
-            return Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+            return DELETED
         if all(turn != open_turn.id for open_turn in open_turns(head)):
             return Failure(kind=FailureKind.INTERNAL, message="the record of how this turn ended is damaged")
         if head.phase == Phase.SUSPENDED:

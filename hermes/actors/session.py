@@ -18,7 +18,7 @@ from pykka import ActorDeadError
 from hermes.actors.future import LoopFuture
 from hermes.actors.loop import LoopActor
 from hermes.actors.routing import NOWHERE, Address
-from hermes.actors.session_machine import step
+from hermes.actors.session_machine import DELETED, given_up, step
 from hermes.actors.session_protocol import (
     Accept,
     BeginTurn,
@@ -240,6 +240,7 @@ class SessionActor(LoopActor):
                 # The message is not to blame: it goes back, and finds whoever is right about the session.
                 self._give_back(post, moved=True)
                 if not self._unwritten:
+                    self._tell_if_deleted(error)
                     raise error
             case AlreadySeenError() if self._unwritten:
                 fail(post, error)
@@ -251,6 +252,11 @@ class SessionActor(LoopActor):
                 raise error
             case _:
                 fail(post, error)
+
+    def _tell_if_deleted(self, error: HermesError) -> None:
+        if isinstance(error, UnknownSessionError):
+            for event in given_up(self._session, DELETED):
+                self._services.hub.publish(event)
 
     def _give_back(self, post: Post, *, moved: bool) -> None:
         if post.reply is not None:  # else it is its own: whoever comes after it starts from what is stored

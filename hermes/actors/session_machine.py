@@ -46,6 +46,7 @@ from hermes.records import (
 from hermes.types import EncodedMessage, Failure, FailureKind, Phase, Seen, Session, Turn, TurnId
 
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
+DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
 
 
 def step(session: Session, event: Event, now: float, *, max_queue: int = 32) -> Step:
