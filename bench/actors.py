@@ -17,6 +17,7 @@ from hermes.actors.loop import LoopActor, live_actors
 
 ACTORS = 10_000
 ROUNDS = 50
+THREAD_ROUNDS = 3
 ASKS = 50_000
 
 
@@ -87,12 +88,13 @@ def _thread_actors() -> dict[str, float]:
     began = perf_counter()
     refs = [Threaded.start(handled) for _ in range(ACTORS)]
     started = perf_counter()
-    for ref in refs:
-        ref.tell(0)
-    while len(handled) < ACTORS:
-        sleep(0.001)
-    told = perf_counter()
-    return {"threading_start_10k_s": started - began, "threading_tells_per_s": ACTORS / (told - started)}
+    for told in range(1, THREAD_ROUNDS + 1):
+        for ref in refs:
+            ref.tell(0)
+        while len(handled) < ACTORS * told:
+            sleep(0.001)
+    took_s = perf_counter() - started
+    return {"threading_start_10k_s": started - began, "threading_tells_per_s": ACTORS * THREAD_ROUNDS / took_s}
 
 
 def run() -> dict[str, float]:

@@ -172,6 +172,8 @@ class SessionActor(LoopActor):
 
     def on_receive(self, message: object) -> None:
         match message:
+            case Post() if self._writing is None:
+                self._take(message)
             case _Committed():
                 self._on_committed(message)
             case _Loaded():
@@ -179,8 +181,6 @@ class SessionActor(LoopActor):
             case Post() | TurnReport() | Passivate() if self._writing is not None:
                 self._stash = self._stash or []
                 self._stash.append(message)
-            case Post():
-                self._take(message)
             case TurnReport():
                 self._take(Post(event=_event_of(message)))
             case Passivate():

@@ -121,16 +121,15 @@ def _fail(session: Session, turn: TurnId, attempt: int, failure: Failure, now: f
 
 
 def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
-    target = event.turn or (session.turn.id if session.turn is not None else None)
+    if session.turn is None and not session.queue:
+        return Step(session=session)
+    running = session.turn is not None and event.turn in (None, session.turn.id)
+    target = session.turn if running else next((turn for turn in session.queue if turn.id == event.turn), None)
     if target is None:
         return Step(session=session)
     failure = Failure(kind=FailureKind.CANCELLED, message=f"stopped: {event.reason}")
-    if session.turn is not None and session.turn.id == target:
-        stopped = _given_up(Step(session=session, effects=(CancelTurn(),)), target, failure, now)
-        return stopped if session.phase == Phase.SUSPENDED else _start_next(stopped, now)
-    if any(turn.id == target for turn in session.queue):
-        return _given_up(Step(session=session), target, failure, now)
-    return Step(session=session)
+    stopped = _given_up(Step(session=session, effects=(CancelTurn(),) if running else ()), target.id, failure, now)
+    return _start_next(stopped, now) if running and session.phase != Phase.SUSPENDED else stopped
 
 
 def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
