@@ -1,0 +1,43 @@
+"""What a rule has to say about one simple command."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from hermes.tools.approval.command_line import SimpleCommand
+from hermes.tools.approval.protected_path import Place
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    rule: str  # stable: grants name it
+    why: str  # goes after the command, as in "`rm -r x`: deletes a directory tree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A simple command, and where it runs."""
+
+    command: SimpleCommand
+    place: Place
+    name: str
+    arguments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, command: SimpleCommand, place: Place) -> Self:
+        if command.cwd != place.cwd:
+            place = Place(cwd=command.cwd, home=place.home, hermes_home=place.hermes_home)
+        return cls(command=command, place=place, name=command.name, arguments=command.argv[1:])
+
+    def has(self, *options: str) -> bool:
+        """Whether one of these is among the arguments: whole, or as a letter in a bundle of short ones."""
+        for argument in self.arguments:
+            if argument in options or any(
+                each.startswith("--") and argument.startswith(each + "=") for each in options
+            ):
+                return True
+            if argument.startswith("-") and not argument.startswith("--"):  # noqa: SIM102 - reads best so
+                if any(len(each) == 2 and each[1] in argument[1:] for each in options if not each.startswith("--")):
+                    return True
+        return False

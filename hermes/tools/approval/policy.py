@@ -1,0 +1,233 @@
+"""Whether a command line or a path may be used: blocked, asked about, or allowed.
+
+A deny glob of the owner wins over everything. Then come catastrophes, blocked in every mode. Then dangers: asked
+about, unless the mode is off or every rule they fall under was granted. A line that cannot be followed, or a command
+whose name is only known when it runs, is a danger. Everything is decided on the parsed commands, never on the text;
+only of a line that does not parse are the pieces looked at as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from hermes.tools.approval.catastrophe import catastrophes
+from hermes.tools.approval.command_line import CommandLine, SimpleCommand, parse_command_line
+from hermes.tools.approval.danger import dangers, inline_code
+from hermes.tools.approval.deny_list import SAYS_ONLY, denied_by
+from hermes.tools.approval.file_access import paths_in_code
+from hermes.tools.approval.finding import Case, Finding
+from hermes.tools.approval.inline_code import read_code
+from hermes.tools.approval.own_daemon import code_talks_to_daemon
+from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of
+from hermes.tools.approval.syntax import UNKNOWN
+from hermes.types import Gate, Verdict
+
+_SHOWN_MOST = 120
+_REASONS_MOST = 3
+_PIECES_MOST = 100
+_PIECE_END = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else)\b")
+_WORTH_A_LOOK = re.compile(
+    r"rm|mkfs\S*|dd|shutdown|reboot|halt|poweroff|init|kill|pkill|killall|hermes|systemctl|find|chmod|mv|tee"
+)
+_BRACKETED = re.compile(r"\[(\w)\]")  # `grep [h]ermes` does not find itself
+_QUOTES = re.compile(r"['\"\\]")
+# Names that a pattern or half-known command name is tried for.
+_WORST = ("rm", "mkfs", "dd", "shutdown", "reboot", "halt", "poweroff", "kill", "tee", "cat", "chmod", "find", "mv")
+
+# What these cover is not known before it runs, so that leave for longer would be leave for anything.
+_ONCE_ONLY = frozenset({"unresolved-command", "unparsable-line", "embedded-command", "pipe-to-shell"})
+
+
+def decide(
+    command: str,
+    *,
+    cwd: str,
+    home: str,
+    deny: Sequence[str],
+    mode: Literal["manual", "off"],
+    granted: Collection[str],
+    hermes_home: str = "",
+) -> Gate:
+    line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    if denied := _denied(command, line, deny):
+        return Gate(verdict=Verdict.BLOCK, reason=denied)
+    if blocked := next(_blocked(command, line, place), ""):
+        return Gate(verdict=Verdict.BLOCK, reason=blocked)
+    found = list(dict.fromkeys(_asked(line, place)))
+    rules = tuple(dict.fromkeys(rule for rule, _ in found))
+    if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
+        return Gate()
+    open_reasons = [reason for rule, reason in found if rule not in granted]
+    once = not _ONCE_ONLY.isdisjoint(rules)
+    return Gate(verdict=Verdict.ASK, reason="; ".join(open_reasons[:_REASONS_MOST]), rules=rules, once=once)
+
+
+def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str) -> Gate:
+    """For the tools that read and write files by themselves; symbolic links are resolved before."""
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    kinds = kinds_of(path, place)
+    if Kind.HERMES_SECRET in kinds:
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a secret of Hermes")
+    own_file = re.match(r"/proc/[^/]+/(?:task/[^/]+/)?(?:fd|map_files)/", absolute(path, place))  # of the daemon
+    if Kind.PROCESS_SECRET in kinds or Kind.DEVICE in kinds or own_file:
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a device, or the memory or environment of a process")
+    if not writing:
+        if Kind.CREDENTIAL in kinds:
+            return Gate(
+                verdict=Verdict.ASK, reason=f"reads {path}, where credentials are", rules=("credential-read",)
+            )
+        return Gate()
+    if Kind.HERMES_HOME in kinds:
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is where Hermes keeps its own")
+    for kind, rule, why in (
+        (Kind.CREDENTIAL, "credential-write", "where credentials are"),
+        (Kind.STARTUP, "startup-write", "which runs or is trusted by itself later"),
+        (Kind.SYSTEM, "system-write", "a part of the system"),
+    ):
+        if kind in kinds:
+            return Gate(verdict=Verdict.ASK, reason=f"changes {path}, {why}", rules=(rule,))
+    return Gate()
+
+
+# Deny globs
+
+
+def _denied(text: str, line: CommandLine, deny: Sequence[str]) -> str:
+    if not deny:
+        return ""
+    texts = (text.strip(), *(" ".join(piece) for piece in _pieces(text, line)))
+    found = denied_by(line, texts, deny)
+    return f"`{_short(found[0])}` is denied by {found[1]!r}" if found else ""
+
+
+# Blocks
+
+
+def _blocked(text: str, line: CommandLine, place: Place) -> Iterator[str]:
+    if line.fork_bomb:
+        yield "a function that starts itself over and over would use up the machine"
+    for command in line.commands:
+        for each in _variants(command):
+            for finding in _catastrophes(each, place):
+                yield _reason(command, finding)
+    if _kills_found_hermes(line):
+        yield "it looks for Hermes and kills what it finds"
+    for piece in _pieces(text, line):
+        made = SimpleCommand(argv=piece, written=" ".join(piece), cwd=place.cwd)
+        for finding in catastrophes(Case.of(made, place)):
+            yield _reason(made, finding)
+
+
+def _catastrophes(command: SimpleCommand, place: Place) -> Iterator[Finding]:
+    case = Case.of(command, place)
+    yield from catastrophes(case)
+    code = inline_code(case)
+    if code is None:
+        return
+    if code_talks_to_daemon(code):
+        yield Finding(rule="hermes-control", why="reaches Hermes itself from code")
+    read = read_code(code)
+    if read.forks:
+        yield Finding(rule="fork-bomb", why="starts itself over and over")
+    for path in (*read.texts, *paths_in_code(code)):
+        if "/" in path and kinds_of(path, case.place) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
+            yield Finding(rule="hermes-secret", why=f"reads {path[:80]}, a secret")
+    for text in read.texts if read.harm else ():
+        if read.deletes_tree and text.strip() and is_critical(text.strip(), case.place) and text.strip()[0] in "/~":
+            yield Finding(rule="delete-system", why=f"deletes {text.strip()}")
+        yield from _inner_catastrophes(text, case.place)
+
+
+def _inner_catastrophes(text: str, place: Place) -> Iterator[Finding]:
+    """Of a text in some code, taken for a command line."""
+    if " " not in text and text not in {"reboot", "halt", "poweroff", "shutdown"}:
+        return
+    line = parse_command_line(text, cwd=place.cwd, home=place.home, hermes_home=place.hermes_home)
+    for command in line.commands:
+        yield from catastrophes(Case.of(command, place))
+    if line.fork_bomb:
+        yield Finding(rule="fork-bomb", why="starts itself over and over")
+
+
+def _variants(command: SimpleCommand) -> Iterator[SimpleCommand]:
+    """The command, and what it may turn out to be where its name is not quite known."""
+    yield command
+    if command.unresolved and command.argv:
+        name = command.argv[0].rpartition("/")[2].lower()
+        bare = name.replace(UNKNOWN, "")
+        pattern = name.replace(UNKNOWN, "*")
+        candidates = [bare] if bare and not re.search(r"[*?\[]", bare) else []
+        if bare:
+            candidates += [worst for worst in _WORST if fnmatchcase(worst, pattern)]
+        for candidate in candidates:
+            yield replace(command, argv=(candidate, *command.argv[1:]))
+
+
+def _kills_found_hermes(line: CommandLine) -> bool:
+    looks = any(
+        re.search(r"hermes|\b8642\b", _BRACKETED.sub(r"\1", " ".join(each.argv).lower()))
+        and each.name not in {"cd", "git"}
+        for each in line.commands
+    )
+    kills = any(each.name in {"kill", "pkill"} and UNKNOWN in "".join(each.argv) for each in line.commands)
+    return looks and kills
+
+
+def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
+    """Of a line that did not parse: what looks like commands, quotes and all brackets aside."""
+    if not line.problem:
+        return
+    for piece in _PIECE_END.split(_QUOTES.sub("", text[: 64 * 1024]), maxsplit=_PIECES_MOST):
+        words = tuple(piece.replace("$IFS", " ").split()[:32])
+        for index, word in enumerate(words):
+            if not index or _WORTH_A_LOOK.fullmatch(word.rpartition("/")[2]):
+                yield words[index:]
+
+
+# Questions
+
+
+def _asked(line: CommandLine, place: Place) -> Iterator[tuple[str, str]]:
+    if line.problem:
+        yield "unparsable-line", f"the line cannot be checked: {line.problem}"
+    for command in line.commands:
+        if command.unresolved:
+            yield "unresolved-command", f"`{_short(command.written)}`: {command.unresolved}"
+        case = Case.of(command, place)
+        for finding in dangers(case):
+            yield finding.rule, _reason(command, finding)
+        for finding in _embedded(case):
+            yield finding.rule, _reason(command, finding)
+
+
+def _embedded(case: Case) -> Iterator[Finding]:
+    """A catastrophe in the arguments of a program that we know nothing about: it may well run them."""
+    if not case.command.argv or case.command.guess or case.name in SAYS_ONLY:
+        return
+    arguments = case.arguments[:24]
+    for index, argument in enumerate(arguments):
+        if argument.rpartition("/")[2] in _WORST:
+            inner = replace(case.command, argv=arguments[index:], redirections=())
+            if any(catastrophes(Case.of(inner, case.place))):
+                yield Finding(rule="embedded-command", why="may run the dangerous command in its arguments")
+        elif (
+            " " in argument
+            and any(worst in argument for worst in _WORST)
+            and any(_inner_catastrophes(argument, case.place))
+        ):
+            yield Finding(rule="embedded-command", why="may run the dangerous command in its arguments")
+
+
+def _reason(command: SimpleCommand, finding: Finding) -> str:
+    shown = " ".join(command.argv) if command.argv else command.written
+    return f"`{_short(shown)}` {finding.why}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.replace(UNKNOWN, "…").split())
+    return text if len(text) <= _SHOWN_MOST else text[: _SHOWN_MOST - 1] + "…"

@@ -1,0 +1,208 @@
+"""The process tool: what a conversation can do with the commands that it lets run in the background.
+
+It sees its own processes, those of all that it grew from among them, and nobody else's. `wait` is bounded, and ends
+with the turn when that is stopped. What a process wrote is shown in parts: `log` says where the next one begins.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated, Any, Final, Literal
+
+from hermes.errors import BadInputError
+from hermes.ports import BackgroundProcesses, ProcessOrder
+from hermes.processes.process import Chunk
+from hermes.tools.child import is_bash, limit_commands
+from hermes.tools.command_output import plain_text
+from hermes.tools.terminal import BackgroundCommand
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from hermes.types import Gate, ProcessView
+from hermes.values import dataclass
+
+_TAIL_BYTES: Final = 4000
+_LOG_BYTES: Final = 20_000
+_LOG_MAX_BYTES: Final = 40_000
+_PATTERNS_MAX: Final = 16
+_PATTERN_CHARS: Final = 200
+
+Action = Literal["list", "poll", "log", "wait", "kill", "write", "submit", "close"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessToolSettings:
+    wait_s: float = 180.0
+    wait_max_s: float = 600.0
+
+
+def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCommand], Awaitable[str]]:
+    """For the terminal tool's `background`."""
+
+    async def start(asked: BackgroundCommand) -> str:
+        if len(asked.watch) > _PATTERNS_MAX or any(not 0 < len(each) <= _PATTERN_CHARS for each in asked.watch):
+            raise ToolError(f"watch takes up to {_PATTERNS_MAX} texts of 1 to {_PATTERN_CHARS} characters")
+        try:
+            view = await processes.start(
+                ProcessOrder(
+                    session=asked.session,
+                    command=asked.command,
+                    argv=_argv(asked),
+                    cwd=asked.cwd,
+                    environ=asked.environ,
+                    pty=asked.pty,
+                    notify=asked.notify,
+                    watch=asked.watch,
+                )
+            )
+        except BadInputError as error:
+            raise ToolError(str(error)) from error
+        told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
+        return f"Started in the background as {view.id} (pid {view.pid}). {told}"
+
+    return start
+
+
+def _argv(asked: BackgroundCommand) -> tuple[str, ...]:
+    bash = is_bash(asked.shell)
+    options = ("--noprofile", "--norc") if bash else ()
+    limits = f"{{ {limit_commands(asked.limits, bash=bash)} }} 2>/dev/null"
+    # The command as an argument: whatever it holds, it cannot get into what sets the limits.
+    return (asked.shell, *options, "-c", f'{limits}; eval "$1"', "hermes-background", asked.command)
+
+
+def process_tool(
+    processes: BackgroundProcesses, settings: ProcessToolSettings, decide: Callable[[str, str], Gate]
+) -> Tool:
+    """`decide` takes a command and its directory, as for the terminal: what is written may be meant for a shell."""
+    desk = _Desk(processes, settings)
+
+    def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:  # noqa: ARG001 - as every gate's
+        writes = arguments["action"] in ("write", "submit") and arguments.get("data", "").strip()
+        return decide(arguments["data"], "") if writes else Gate()
+
+    @tool("process", parallel=True, decide=gate)
+    async def process(
+        context: ToolContext,
+        *,
+        action: Annotated[Action, "what to do"],
+        id: Annotated[str, "which process; not needed for list"] = "",  # noqa: A002 - the name that models expect
+        data: Annotated[str, "text for write and submit"] = "",
+        offset: Annotated[int | None, "for log: byte to read from; without it the end of the output"] = None,
+        limit: Annotated[int, "for log: how many bytes"] = _LOG_BYTES,
+        timeout: Annotated[float | None, "for wait: seconds"] = None,  # noqa: ASYNC109 - for the model
+    ) -> ToolResult:
+        """Look after commands that you started with terminal(background=true).
+
+        list shows all of yours; poll tells how one is and the end of its output; log reads its output; wait waits for
+        its end; kill ends it with all it has started; write sends data to its input, submit the same and a newline;
+        close closes its input. End what you do not need any more.
+        """
+        try:
+            return await desk.run(context, action, id, data=data, offset=offset, limit=limit, timeout_s=timeout)
+        except BadInputError as error:
+            raise ToolError(str(error)) from error
+
+    return process
+
+
+class _Desk:
+    def __init__(self, processes: BackgroundProcesses, settings: ProcessToolSettings) -> None:
+        self._processes = processes
+        self._settings = settings
+
+    async def run(
+        self,
+        context: ToolContext,
+        action: Action,
+        process: str,
+        *,
+        data: str,
+        offset: int | None,
+        limit: int,
+        timeout_s: float | None,
+    ) -> ToolResult:
+        own = await self._processes.listed(context.session)
+        if action == "list":
+            return ToolResult(text=self._listed(own))
+        view = _chosen(own, process)
+        match action:
+            case "poll":
+                return await self._told(view)
+            case "log":
+                return await self._log(view, offset, limit)
+            case "wait":
+                return await self._wait(view, timeout_s)
+            case "kill":
+                return await self._told(await self._processes.kill(view.id))
+            case "write" | "submit":
+                return await self._write(view, data + ("\n" if action == "submit" else ""))
+            case "close":
+                await self._processes.close_input(view.id)
+                return ToolResult(text=f"The input of {view.id} is closed.")
+
+    def _listed(self, views: tuple[ProcessView, ...]) -> str:
+        if not views:
+            return "There are no background processes of this conversation."
+        return "\n".join(f"{_state(view)}  {view.id}  {self._processes.explain(view)}" for view in views)
+
+    async def _told(self, view: ProcessView) -> ToolResult:
+        chunk = await self._tail(view)
+        said = _shown(chunk)
+        return ToolResult(text=f"{view.id}: {self._processes.explain(view)}\n{said}")
+
+    async def _tail(self, view: ProcessView) -> Chunk:
+        try:
+            return await self._processes.tail(view.id, _TAIL_BYTES)
+        except BadInputError:  # lost: nothing of it is left
+            return Chunk(offset=0, data=b"", total=0)
+
+    async def _log(self, view: ProcessView, offset: int | None, limit: int) -> ToolResult:
+        limit = max(1, min(limit, _LOG_MAX_BYTES))
+        if offset is None:
+            return ToolResult(text=_shown(await self._processes.tail(view.id, limit)))
+        return ToolResult(text=_shown(await self._processes.output(view.id, max(0, offset), limit)))
+
+    async def _wait(self, view: ProcessView, timeout_s: float | None) -> ToolResult:
+        most = self._settings.wait_max_s
+        limit_s = min(self._settings.wait_s, most) if timeout_s is None else timeout_s
+        if not 0 < limit_s <= most:
+            raise ToolError(f"timeout is more than 0 and at most {most:g} seconds")
+        began = time.monotonic()
+        view = await self._processes.wait(view.id, limit_s)
+        result = await self._told(view)
+        if view.ended_at is None:
+            return ToolResult(text=f"It has not ended within {time.monotonic() - began:.0f} s.\n{result.text}")
+        return result
+
+    async def _write(self, view: ProcessView, data: str) -> ToolResult:
+        if not data:
+            raise ToolError("data is empty: there is nothing to write")
+        raw = data.encode("utf-8", "replace")
+        taken = await self._processes.write(view.id, raw)
+        if taken < len(raw):
+            text = f"{view.id} took only {taken} of {len(raw)} bytes: it does not read. Send the rest later."
+            return ToolResult(text=text, ok=False)
+        return ToolResult(text=f"{view.id} was sent {taken} bytes.")
+
+
+def _chosen(views: tuple[ProcessView, ...], process: str) -> ProcessView:
+    if not process:
+        raise ToolError("id is missing: which process? The action list shows them")
+    view = next((view for view in views if view.id == process), None)
+    if view is None:
+        raise ToolError(f"this conversation has no background process {process[:80]!r}; the action list shows them")
+    return view
+
+
+def _state(view: ProcessView) -> str:
+    return "running" if view.ended_at is None else "ended  "
+
+
+def _shown(chunk: Chunk) -> str:
+    """The part, and where it lies in the whole."""
+    if not chunk.total:
+        return "[it has written nothing]"
+    reached = chunk.offset + len(chunk.data)
+    text = plain_text(chunk.data, terminal=False).strip("\ufffd").rstrip("\n")
+    where = f"[bytes {chunk.offset} to {reached} of {chunk.total}"
+    return f"{text}\n{where}{']' if reached == chunk.total else f'; go on with offset={reached}]'}".lstrip("\n")

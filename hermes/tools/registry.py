@@ -1,0 +1,163 @@
+"""The toolbox: every tool there is, which of them a surface has, and the one way to run them.
+
+A call is proposed first: its arguments are checked and its gate is asked, and nothing has happened yet. What is wrong
+with a call is told to the model in words that let it correct itself. `disabled` wins over every toolset. Which tools
+a surface has does not change while the daemon runs, since the model's prefix cache depends on it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from typing import Any
+
+from loguru import logger
+
+from hermes.errors import ConfigError
+from hermes.tools.output import OutputLimits, Redact, fit
+from hermes.tools.schema import ArgumentError, check_arguments
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from hermes.types import Effect, Gate
+from hermes.values import dataclass
+
+DEFAULT = "default"  # the entry for platforms that have none of their own
+_ALLOWED = Gate()
+_PROBLEM_CHARS = 300  # of an unexpected error, for the model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A call that may be run, or `problem` says why not."""
+
+    arguments: dict[str, Any]
+    problem: str = ""
+    parallel: bool = False
+    effect: Effect = Effect.PURE  # of a call that is not run there is none
+    gate: Gate = _ALLOWED
+
+
+class Toolbox:
+    def __init__(
+        self,
+        tools: tuple[Tool, ...],
+        *,
+        toolsets: Mapping[str, Sequence[str]],
+        disabled: Sequence[str] = (),
+        limits: OutputLimits = OutputLimits(),  # noqa: B008 - a value
+        redact: Redact = str,
+    ) -> None:
+        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
+        assert len(self._tools) == len(tools), "two tools have the same name"
+        self._toolsets = {platform: frozenset(names) for platform, names in toolsets.items()}
+        self._disabled = frozenset(disabled)
+        self._limits = limits
+        self._redact = redact
+        self._missing = {tool.name: why for tool in tools if (why := tool.available())}
+        self._schemas: dict[str, bytes] = {}
+        for setting, names in [*toolsets.items(), ("disabled", disabled)]:
+            self._check_known(setting, names)
+
+    def names(self, platform: str) -> tuple[str, ...]:
+        return tuple(name for name in self._tools if self.get(name, platform))
+
+    def schemas(self, platform: str) -> bytes:
+        """The `tools` of a model request: a JSON array, the same bytes each time."""
+        if platform not in self._schemas:
+            tools = [_function(self._tools[name]) for name in self.names(platform)]
+            self._schemas[platform] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
+        return self._schemas[platform]
+
+    def get(self, name: str, platform: str) -> Tool | None:
+        tool = self._tools.get(name)
+        return tool if tool and name not in self._missing and self._enabled(tool, platform) else None
+
+    def propose(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
+        """Check a call without running it. Gates of paths look at the disk: call this in a thread."""
+        proposal = self.check(name, arguments_json, context)
+        tool = self.get(name, context.platform)
+        if proposal.problem or tool is None or tool.decide is None:
+            return proposal
+        try:
+            return replace(proposal, gate=tool.decide(proposal.arguments, context))
+        except ToolError as error:
+            return Proposal(arguments={}, problem=f"{name} was not run: {error}")
+
+    def check(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
+        """Its arguments only. Whether it may run is asked once, when it is proposed."""
+        tool = self.get(name, context.platform)
+        if tool is None:
+            return Proposal(arguments={}, problem=self._absence(name, context.platform))
+        try:
+            arguments = check_arguments(tool.parameters, _decoded(arguments_json))
+        except ArgumentError as error:
+            return Proposal(arguments={}, problem=f"{name} was not run: {error}")
+        return Proposal(arguments=arguments, parallel=tool.parallel, effect=tool.effect)
+
+    async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
+        """Run a call that was proposed and allowed. Whatever goes wrong comes back as a result."""
+        tool = self.get(name, context.platform)
+        if tool is None:  # the settings changed between the proposal and a restart
+            return ToolResult(text=self._absence(name, context.platform), ok=False)
+        try:
+            result = await tool.run(context, **arguments)
+        except ToolError as error:
+            result = ToolResult(text=str(error), ok=False)
+        except Exception as error:  # noqa: BLE001 - the outermost call of a tool: the turn must go on
+            logger.opt(exception=error).error("session {}: call {} of {} failed", context.session, context.call, name)
+            result = ToolResult(text=_unexpected(name, error), ok=False)
+        if isinstance(result, str):
+            result = ToolResult(text=result)
+        text = await asyncio.to_thread(fit, result.text, context.folder, context.call, self._limits, self._redact)
+        return ToolResult(text=text, ok=result.ok)
+
+    def _enabled(self, tool: Tool, platform: str) -> bool:
+        enabled = self._toolsets.get(platform, self._toolsets.get(DEFAULT, frozenset()))
+        names = {tool.name, tool.toolset}
+        return bool(names & enabled) and not names & self._disabled
+
+    def _absence(self, name: str, platform: str) -> str:
+        if why := self._missing.get(name):
+            return f"the tool {name} cannot be used on this machine: {why}"
+        known = self.names(platform)
+        if name in self._tools:
+            return f"the tool {name} is not enabled here; enabled are {', '.join(known) or 'none'}"
+        near = get_close_matches(name, known, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
+        return f"there is no tool {name[:80]!r}; {hint}"
+
+    def _check_known(self, setting: str, names: Iterable[str]) -> None:
+        known = {name for tool in self._tools.values() for name in (tool.name, tool.toolset)}
+        for name in names:
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
+                raise ConfigError(f"tools: {setting}: there is no toolset or tool {name!r}; {hint}")
+
+
+def _function(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+def _decoded(arguments_json: str) -> Any:
+    try:
+        arguments = json.loads(arguments_json.strip() or "{}")  # no arguments at all are written either way
+        json.dumps(arguments, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        where = f"at character {error.pos} of {len(arguments_json)}"
+        raise ArgumentError(f"the arguments are not valid JSON: {error.msg} {where}") from None
+    except UnicodeEncodeError:
+        raise ArgumentError("the arguments hold half of a surrogate pair, which is no character") from None
+    except (ValueError, RecursionError):  # a number of thousands of digits; a thousand brackets
+        raise ArgumentError("the arguments are nested too deeply, or hold a number that is too long") from None
+    return arguments
+
+
+def _unexpected(name: str, error: Exception) -> str:
+    said = " ".join(str(error).split())[:_PROBLEM_CHARS]
+    return (
+        f"{name} failed unexpectedly ({type(error).__name__}{': ' if said else ''}{said}); what it did is not known"
+    )

@@ -1,0 +1,169 @@
+"""The tool `session_search`: the agent's memory of all conversations, found by words or looked through by place.
+
+Three ways to use it: with a query it finds, one place for each conversation with what was said around it; with a
+session it shows a part of that one, to be scrolled through; with neither it lists the latest sessions.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, Protocol
+
+from hermes.errors import HermesError
+from hermes.ports import StoredMessage
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from hermes.types import Effect, Seq, Session, SessionId
+
+AROUND_HIT = 2  # messages shown before and after each place that was found
+AROUND_PLACE = 10  # the same when scrolling
+MOST = 20  # hits or sessions
+HIT_CHARS = 400  # shown of a message beside a hit
+PLACE_CHARS = 2_000
+DAY_S = 86_400.0
+
+
+class Found(Protocol):
+    """A place where something was said."""
+
+    @property
+    def session(self) -> SessionId: ...
+    @property
+    def seq(self) -> Seq: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def snippet(self) -> str: ...
+
+
+class Search(Protocol):
+    def __call__(
+        self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
+    ) -> Awaitable[Sequence[Found]]: ...
+
+
+class Messages(Protocol):
+    def __call__(self, session: SessionId, seq: Seq | None, n: int) -> Awaitable[Sequence[StoredMessage]]:
+        """Up to n before that place, those at it, up to n after, oldest first; `seq=None` is the end.
+
+        Raises UnknownSessionError.
+        """
+
+
+class Recent(Protocol):
+    def __call__(self, limit: int) -> Awaitable[Sequence[Session]]: ...
+
+
+def session_search_tool(
+    *, search: Search, messages: Messages, recent: Recent, clock: Callable[[], float] = time.time
+) -> Tool:
+    reader = _Reader(messages, recent)
+
+    @tool("session_search", parallel=True, effect=Effect.PURE)
+    async def session_search(
+        context: ToolContext,
+        *,
+        query: Annotated[str, 'what to look for: words, "a phrase", -without, this OR that'] = "",
+        session: Annotated[str, "a session's id: search only its conversation, or without a query read it"] = "",
+        seq: Annotated[
+            int | None, "with a session and no query: the place to read around; without it the end"
+        ] = None,
+        role: Annotated[Literal["user", "assistant"] | None, "who said it"] = None,
+        days: Annotated[int | None, "only what was said in the last so many days"] = None,
+        limit: Annotated[int, "how many conversations to show, at most 20"] = 5,
+    ) -> ToolResult:
+        """Look something up in earlier conversations, also those that are no longer in your context.
+
+        With a query: the best place in each conversation, with the messages around it. With a session (and seq) but
+        no query: that part of the conversation. With neither: the latest sessions.
+        """
+        limit = max(1, min(limit, MOST))
+        try:
+            if query.strip():
+                since = None if days is None else clock() - days * DAY_S
+                found = await search(
+                    query, limit=limit, session=SessionId(session) if session else None, role=role, since=since
+                )
+                # The conversation at hand is in the context already, this very query among it.
+                elsewhere = found if session else [hit for hit in found if hit.session != context.session]
+                return ToolResult(text=await reader.hits(elsewhere, context.session))
+            if session:
+                return ToolResult(text=await reader.part(SessionId(session), None if seq is None else Seq(seq)))
+            return ToolResult(text=await reader.latest(limit, context.session))
+        except HermesError as error:
+            raise ToolError(str(error)) from error
+
+    return session_search
+
+
+class _Reader:
+    """What is found, as text."""
+
+    def __init__(self, messages: Messages, recent: Recent) -> None:
+        self._messages = messages
+        self._recent = recent
+
+    async def hits(self, found: Sequence[Found], here: SessionId) -> str:
+        if not found:
+            return "Nothing was found. Fewer or other words may help."
+        parts = [await self._hit(number, hit, here) for number, hit in enumerate(found, 1)]
+        return "\n\n".join([*parts, "Read on in one of them with its session and seq, without a query."])
+
+    async def _hit(self, number: int, hit: Found, here: SessionId) -> str:
+        head = f"{number}. session {hit.session}{_own(hit.session, here)}, seq {hit.seq}, {_when(hit.at)}, {hit.role}"
+        try:
+            around = await self._messages(hit.session, hit.seq, AROUND_HIT)
+        except HermesError:  # erased or damaged meanwhile; what was found is still worth showing
+            around = ()
+        lines = [f"   {_line(message, HIT_CHARS)}" for message in around]
+        return "\n".join([head, f"   {hit.snippet}", *(["   around it:", *lines] if lines else [])])
+
+    async def part(self, session: SessionId, seq: Seq | None) -> str:
+        shown = await self._messages(session, seq, AROUND_PLACE)
+        if not shown:
+            return f"There are no messages at that place of session {session}."
+        first, last = shown[0].seq, shown[-1].seq
+        return "\n".join(
+            [
+                f"session {session}, seq {first} to {last}:",
+                *(_line(message, PLACE_CHARS) for message in shown),
+                f"Earlier ones: seq={first}. Later ones: seq={last}.",
+            ]
+        )
+
+    async def latest(self, limit: int, here: SessionId) -> str:
+        sessions = await self._recent(limit)
+        lines = [
+            f"session {each.id}{_own(each.id, here)}, {each.platform}, last active {_when(each.active_at)}, "
+            f"{each.messages} messages, {each.phase.value}"
+            for each in sessions
+        ]
+        return "\n".join(lines) or "There are no sessions yet."
+
+
+def _own(session: SessionId, here: SessionId) -> str:
+    return " (this one)" if session == here else ""
+
+
+def _when(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _line(stored: StoredMessage, most: int) -> str:
+    message = json.loads(stored.message)
+    text = " ".join(_text(message.get("content")).split())
+    cut = f"{text[:most]}… ({len(text) - most} more characters)" if len(text) > most else text
+    return f"[{stored.seq}] {_when(stored.at)} {message.get('role', '')}: {cut or '(no text)'}"
+
+
+def _text(content: Any) -> str:
+    """A message's content is a text or a list of parts, of which those with text count."""
+    if isinstance(content, list):
+        return "\n".join(filter(None, map(_text, content)))
+    if isinstance(content, dict):
+        content = content.get("text")
+    return content if isinstance(content, str) else ""

@@ -1,0 +1,315 @@
+"""The terminal tool: a shell command, run to its end within a time, its output and exit code told to the model.
+
+Directory and exported variables carry over to the conversation's next command, also after a restart (`shell_state`).
+Whatever a command started ends with it: processes that shall stay are for `background`. Nobody answers questions:
+there is nothing to read, or a terminal at its end of input.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import field, replace
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from hermes.tools.child import Child, Limits, spawn
+from hermes.tools.child_environment import child_environment
+from hermes.tools.command_output import CommandOutput, LineFeed
+from hermes.tools.foreground import Ending, run_to_end
+from hermes.tools.shell_state import (
+    FRESH,
+    ShellState,
+    load,
+    make_capture,
+    nearest_directory,
+    read_capture,
+    save,
+    shell_argv,
+)
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from hermes.types import Gate, SessionId, TurnId
+from hermes.values import dataclass
+
+_COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalSettings:
+    environ: Mapping[str, str] = field(repr=False)  # the daemon's own; it is scrubbed here
+    start_in: Path  # where a conversation's shell begins
+    timeout_s: float = 180.0
+    timeout_max_s: float = 600.0
+    secret_names: tuple[str, ...] = ()  # variables held back beside those that look like secrets
+    passed_names: tuple[str, ...] = ()  # variables let through although they do
+    kept_bytes: int = 50_000  # of an output, for the model
+    stored_max_bytes: int = 20 * 2**20  # of an output, in its file
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackgroundCommand:
+    """A command that shall outlive its call, with all that it needs to start."""
+
+    session: SessionId
+    turn: TurnId
+    call: str
+    folder: Path
+    command: str
+    cwd: str
+    environ: Mapping[str, str] = field(repr=False)
+    pty: bool
+    limits: Limits
+    shell: str = "/bin/sh"
+    notify: bool = False  # its end is told
+    watch: tuple[str, ...] = ()  # texts in its output that are told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Start:
+    """Where and with what a command begins."""
+
+    state: ShellState
+    kept_cwd: str  # the shell's own
+    cwd: str  # the command's
+    environ: Mapping[str, str] = field(repr=False)
+    shell: str
+    env_program: str
+    notes: tuple[str, ...]
+
+
+def terminal_tool(
+    settings: TerminalSettings,
+    decide: Callable[[str, str], Gate],
+    background: Callable[[BackgroundCommand], Awaitable[str]] | None = None,
+) -> Tool:
+    """`decide` takes the command and the directory that it would run in, which is empty when there is none."""
+    shell = _Terminal(settings, background)
+
+    def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
+        return decide(arguments["command"], shell.directory(context.folder, arguments.get("workdir", "")))
+
+    made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
+    return replace(made, parameters=_with_times(made.parameters, settings))
+
+
+def _why_not() -> str:
+    return "" if os.name == "posix" else "it needs a POSIX system"
+
+
+def _with_times(parameters: Mapping[str, Any], settings: TerminalSettings) -> dict[str, Any]:
+    said = f"seconds until it is ended: {settings.timeout_s:g} unless given, {settings.timeout_max_s:g} at most"
+    properties = parameters["properties"]
+    return {**parameters, "properties": {**properties, "timeout": {**properties["timeout"], "description": said}}}
+
+
+class _Terminal:
+    def __init__(
+        self,
+        settings: TerminalSettings,
+        background: Callable[[BackgroundCommand], Awaitable[str]] | None,
+    ) -> None:
+        self._settings = settings
+        self._background = background
+        self._base = child_environment(settings.environ, secret=settings.secret_names, passed=settings.passed_names)
+
+    def directory(self, folder: Path, workdir: str) -> str:
+        """Where a command would run now; empty when it cannot. Blocking, like all that looks at the disk."""
+        try:
+            return self._start(folder, workdir).cwd
+        except ToolError:
+            return ""
+
+    async def terminal(
+        self,
+        context: ToolContext,
+        *,
+        command: Annotated[str, "what to run, as typed into bash; may have several lines"],
+        timeout: float | None = None,  # noqa: ASYNC109 - for the model; described by `_with_times`
+        workdir: Annotated[str, "directory for this command only; without it the one that the last left"] = "",
+        pty: Annotated[bool, "run on a terminal, for programs that insist on one"] = False,
+        background: Annotated[bool, "let it run on by itself, for servers and long work; answers at once"] = False,
+        notify: Annotated[bool, "with background: have its end told to you, in a message of its own"] = False,
+        watch: Annotated[
+            list[str] | None, "with background: have lines told to you that contain one of these"
+        ] = None,
+    ) -> ToolResult:
+        """Run a shell command and get its output (standard error included) and exit code.
+
+        The directory (cd) and exported variables are kept for your next command. There is nobody to type: nothing can
+        be read from standard input, so use flags that answer questions (-y). What a command leaves running with & is
+        ended with it; use background for that, and the process tool to look after it. Prefer the file tools for
+        reading, searching and editing files.
+        """
+        limit_s = self._checked(command, timeout)
+        start = await asyncio.to_thread(self._start, context.folder, workdir)
+        if background:
+            hand_over = self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
+            return ToolResult(text=await hand_over)
+        if notify or watch:
+            raise ToolError("nothing was run: notify and watch are for background=true")
+        output = CommandOutput(
+            context.folder / "outputs",
+            context.call,
+            kept_bytes=self._settings.kept_bytes,
+            stored_max_bytes=self._settings.stored_max_bytes,
+        )
+        feed = LineFeed(context.progress, terminal=pty)
+        async with _capture(context.folder) as capture:
+            child = await self._spawn(command, start, capture, pty=pty)
+            try:
+                end = await run_to_end(
+                    child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
+                )
+            finally:
+                feed.close()
+                child.close()
+            kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if end.whole else ()
+        advice = self._advice() if end.timed_out else ()
+        notes = [*start.notes, *end.notes, *advice, *kept, *_exit_code(end)]
+        return ToolResult(text=_told(output.text(terminal=pty), notes), ok=end.whole and end.code == 0)
+
+    def _checked(self, command: str, timeout_s: float | None) -> float:
+        """The time the command gets."""
+        most = self._settings.timeout_max_s
+        if not command.strip():
+            raise ToolError("the command is empty")
+        try:
+            size = len(command.encode())
+        except UnicodeEncodeError:
+            raise ToolError("the command is not valid text: it holds half of a surrogate pair") from None
+        if "\0" in command:
+            raise ToolError("the command holds a NUL character, which no shell can take; write it as \\0 in a printf")
+        if size > _COMMAND_MAX_BYTES:
+            raise ToolError(
+                f"the command has {size} bytes, more than the {_COMMAND_MAX_BYTES} that fit; "
+                "write it to a file with write_file and run that file"
+            )
+        if timeout_s is None:
+            return min(self._settings.timeout_s, most)
+        if timeout_s <= 0:
+            raise ToolError("the timeout must be more than 0 seconds")
+        if timeout_s > most:
+            advice = "do it in steps" if self._background is None else "use background=true, or do it in steps"
+            raise ToolError(f"a command may take at most {most:g} s, not {timeout_s:g}; for longer work {advice}")
+        return timeout_s
+
+    def _start(self, folder: Path, workdir: str) -> _Start:
+        """Blocking."""
+        notes = []
+        try:
+            state = load(folder)
+        except (ValueError, OSError) as error:
+            state = FRESH
+            notes.append(f"the directory and variables of before could not be read ({error}); this is a fresh shell")
+        wanted = Path(state.cwd or self._settings.start_in)
+        cwd = kept_cwd = nearest_directory(wanted)
+        if workdir:
+            cwd = cwd / self._home_expanded(workdir)
+            if not cwd.is_dir():
+                raise ToolError(f"the workdir {str(cwd)!r} is not a directory")
+        elif cwd != wanted:
+            notes.append(f"the directory {wanted} does not exist any more; this ran in {cwd}")
+        environ = {**state.environment(self._base), "PWD": str(cwd)}
+        path = self._base["PATH"]  # the daemon's: a command may have changed its own
+        return _Start(
+            state=state,
+            kept_cwd=str(kept_cwd),
+            cwd=str(cwd),
+            environ=environ,
+            shell=shutil.which("bash", path=path) or "/bin/sh",
+            env_program=shutil.which("env", path=path) or "/usr/bin/env",
+            notes=tuple(notes),
+        )
+
+    def _home_expanded(self, path: str) -> str:
+        home = self._base.get("HOME", "~")
+        return home + path[1:] if path == "~" or path.startswith("~/") else path
+
+    async def _hand_over(
+        self, context: ToolContext, command: str, start: _Start, *, pty: bool, notify: bool, watch: tuple[str, ...]
+    ) -> str:
+        if self._background is None:
+            raise ToolError(
+                "background processes are not available here; run it in the foreground with a timeout that suffices "
+                f"(at most {self._settings.timeout_max_s:g} s), in steps if need be"
+            )
+        asked = BackgroundCommand(
+            session=context.session,
+            turn=context.turn,
+            call=context.call,
+            folder=context.folder,
+            command=command,
+            cwd=start.cwd,
+            environ=start.environ,
+            pty=pty,
+            limits=self._settings.limits,
+            shell=start.shell,
+            notify=notify,
+            watch=watch,
+        )
+        return _told(await self._background(asked), start.notes)
+
+    async def _spawn(self, command: str, start: _Start, capture: Path, *, pty: bool) -> Child:
+        argv = shell_argv(
+            shell=start.shell, env=start.env_program, command=command, capture=capture, limits=self._settings.limits
+        )
+        try:
+            return await spawn(argv, shell=start.shell, cwd=start.cwd, environ=start.environ, terminal=pty)
+        except OSError as error:
+            raise ToolError(f"the command could not be started in {start.cwd}: {error.strerror}") from error
+
+    def _advice(self) -> tuple[str, ...]:
+        longer = f"allow more time (at most {self._settings.timeout_max_s:g} s)"
+        instead = "" if self._background is None else ", or use background=true"
+        return (f"its directory and variables were not kept; {longer}{instead}",)
+
+    async def _keep(self, folder: Path, start: _Start, capture: Path, *, stay: bool) -> tuple[str, ...]:
+        """Remember what the shell left, for the next command. With `stay` the directory of before remains."""
+        try:
+            state = await asyncio.to_thread(self._save, folder, start, capture, stay=stay)
+        except OSError as error:
+            return (f"the directory and variables could not be kept: {error.strerror}",)
+        if state is None:
+            return ("the shell did not tell its directory and variables at its end; those of before hold",)
+        return ()
+
+    def _save(self, folder: Path, start: _Start, capture: Path, *, stay: bool) -> ShellState | None:
+        """Blocking."""
+        left = read_capture(capture, self._base)
+        if left is None:
+            return None
+        state = ShellState(cwd=start.state.cwd if stay else left.cwd, changed=left.changed)
+        if state != start.state:
+            save(folder, state)
+        return state
+
+
+@asynccontextmanager
+async def _capture(folder: Path) -> AsyncIterator[Path]:
+    try:
+        capture = await asyncio.to_thread(make_capture, folder)
+    except OSError as error:
+        raise ToolError(f"the conversation's folder cannot be used: {error.strerror}") from error
+    try:
+        yield capture
+    finally:
+        await asyncio.to_thread(capture.unlink, missing_ok=True)
+
+
+def _exit_code(end: Ending) -> tuple[str, ...]:
+    if not end.whole:
+        return ()
+    if end.code - 128 in {*signal.Signals}:
+        return (f"exit code {end.code}, which is {signal.Signals(end.code - 128).name}",)
+    return (f"exit code {end.code}",)
+
+
+def _told(text: str, notes: Iterable[str]) -> str:
+    """Always text that can be encoded, whatever a directory is called."""
+    lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
+    return "\n".join(lines).encode("utf-8", errors="replace").decode()

@@ -1,0 +1,189 @@
+"""From the bytes of a response to text: what kind of document it is, its character set, and how it reads.
+
+Rules:
+- A document is what it says it is, unless it says nothing useful; then its first bytes are looked at.
+- What is inflated never grows beyond the limit that the body had.
+- What has no text (images, archives, programs) is refused with its kind.
+"""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import logging
+import re
+import zlib
+from typing import Any, Final
+
+from hermes.tools.web.page import readable
+from hermes.values import dataclass
+
+MAX_TEXT_CHARS: Final = 2_000_000
+MAX_PDF_PAGES: Final = 500
+
+_BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+_META: Final = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})""", re.IGNORECASE)
+_DECLARATION: Final = re.compile(rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([a-z0-9_:.-]{2,40})""", re.IGNORECASE)
+# The character sets that the web uses. Python knows more things by such names, and some of them are traps.
+_CHARSET: Final = re.compile(
+    r"utf-?(8|16|16-?le|16-?be)|us-ascii|ascii|iso-?8859-?\d{1,2}|latin-?\d|windows-\d{3,4}|cp\d{3,4}|koi8-[ru]"
+    r"|macintosh|x-mac-cyrillic|gb2312|gbk|gb18030|big5(-hkscs)?|euc-(jp|kr|tw)|shift[_-]?jis|sjis|iso-2022-jp|tis-620"
+)
+_NOT_SHOWN: Final = {  # controls, and signs without a shape that can hide or reorder text
+    **{code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"},
+    **dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A))),
+    **dict.fromkeys(range(0xE0000, 0xE0080)),
+}
+
+
+class UnreadableError(Exception):
+    """There is no text to be had; the message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    kind: str  # html, pdf, json, text
+    text: str
+    title: str = ""
+
+
+def read_document(body: bytes, *, url: str, content_type: str, encoding: str, max_bytes: int) -> Document:
+    """`content_type` and `encoding` are the headers Content-Type and Content-Encoding."""
+    body = inflate(body, encoding, max_bytes)
+    kind = kind_of(content_type, body)
+    if kind == "pdf":
+        title, text = _read_pdf(body)
+    else:
+        text = decode(body, content_type)
+        title = ""
+    if kind == "html":
+        title, text = readable(text, url)
+    elif kind == "json":
+        text = _pretty(text)
+    text = text.replace("\r\n", "\n").replace("\r", "\n").translate(_NOT_SHOWN)[:MAX_TEXT_CHARS]
+    return Document(kind=kind, text=text, title=" ".join(title.translate(_NOT_SHOWN).split())[:300])
+
+
+def inflate(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    for name in reversed([each.strip().lower() for each in encoding.split(",") if each.strip()]):
+        if name in ("gzip", "x-gzip"):
+            body = _inflated(body, 31, max_bytes)
+        elif name == "deflate":  # some servers leave out the wrapper that the name stands for
+            wrapped = len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
+            body = _inflated(body, 15 if wrapped else -15, max_bytes)
+        elif name != "identity":
+            raise UnreadableError(f"the server packed it as {name[:20]!r}, which was not asked for")
+    return body
+
+
+def _inflated(body: bytes, window: int, max_bytes: int) -> bytes:
+    parts: list[bytes] = []
+    room = max_bytes
+    while body:
+        engine = zlib.decompressobj(window)
+        try:
+            part = engine.decompress(body, room + 1)
+        except zlib.error as error:
+            if parts:  # padding after the last member
+                break
+            raise UnreadableError("its compression is damaged") from error
+        room -= len(part)
+        if room < 0:
+            raise UnreadableError(f"it is larger than {max_bytes // 2**20} MB when unpacked")
+        parts.append(part)
+        if not engine.eof:
+            break  # cut short: what there is, is shown
+        body = engine.unused_data
+    return b"".join(parts)
+
+
+def kind_of(content_type: str, body: bytes) -> str:
+    name = content_type.partition(";")[0].strip().lower()
+    start = body[:1024].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if body[:5] == b"%PDF-":
+        return "pdf"
+    if name in ("text/html", "application/xhtml+xml"):
+        return "html"
+    if name == "application/json" or name.endswith("+json"):
+        return "json"
+    if name and not _may_be_text(name):
+        raise UnreadableError(f"it is {name[:80]}, which has no text")
+    if b"\0" in body[:4096] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UnreadableError("it is not text")
+    if name in ("", "application/octet-stream", "text/plain") and start.startswith((b"<!doctype html", b"<html")):
+        return "html"
+    return "text"
+
+
+def _may_be_text(name: str) -> bool:
+    family, _, kind = name.partition("/")
+    plain = "xml", "yaml", "javascript", "toml", "sql", "markdown", "ndjson", "x-sh", "octet-stream", "rtf", "jsonl"
+    return family == "text" or (
+        family == "application" and any(word in kind for word in plain) and "officedo" not in kind
+    )
+
+
+def decode(body: bytes, content_type: str) -> str:
+    for mark, name in _BOMS:
+        if body.startswith(mark):
+            return body[len(mark) :].decode(name, "replace")
+    header = re.search(r"charset\s*=\s*[\"']?\s*([\w:.-]{2,40})", content_type, re.IGNORECASE)
+    inside = [pattern.search(body[:4096]) for pattern in (_META, _DECLARATION)]
+    named = [*([header[1]] if header else []), *(found[1].decode("ascii") for found in inside if found)]
+    for name in named:
+        if charset := _charset(name):
+            return body.decode(charset, "replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        # A body that is mostly UTF-8 has one bad byte; one that is not has a bad one wherever it leaves ASCII.
+        mended = body.decode("utf-8", "replace")
+        mostly = mended.count("\ufffd") * 10 < sum(character > "\x7f" for character in mended)
+        return mended if mostly else body.decode("cp1252", "replace")
+
+
+def _charset(name: str) -> str:
+    name = name.lower()
+    if not _CHARSET.fullmatch(name):
+        return ""
+    name = {"shift-jis": "shift_jis", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic"}.get(name, name)
+    if name in ("us-ascii", "ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"):
+        return "cp1252"  # as browsers do: it is what such pages mean
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        return ""
+
+
+def _pretty(text: str) -> str:
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
+    except (ValueError, RecursionError):
+        return text  # several documents in one, or none: as it is
+
+
+def _read_pdf(body: bytes) -> tuple[str, str]:
+    try:
+        import pypdf  # noqa: PLC0415 - optional, and slow to import
+    except ImportError as error:
+        raise UnreadableError(
+            "it is a PDF, and this installation cannot read those: the extra 'web' (the package pypdf) is missing"
+        ) from error
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about each oddity of a file
+    try:
+        title, pages = _pdf_pages(pypdf.PdfReader(io.BytesIO(body)))
+    except UnreadableError:
+        raise
+    except Exception as error:  # a damaged file makes the library fail in every way there is
+        raise UnreadableError(f"the PDF is damaged ({type(error).__name__})") from error
+    if not any(pages):
+        raise UnreadableError("the PDF holds no text, only pictures of it")
+    return title, "\n\n".join(f"[page {number}]\n{text}" for number, text in enumerate(pages, 1))
+
+
+def _pdf_pages(reader: Any) -> tuple[str, list[str]]:
+    if reader.is_encrypted and not reader.decrypt(""):
+        raise UnreadableError("the PDF is locked with a password")
+    pages = [page.extract_text().strip() for page in reader.pages[:MAX_PDF_PAGES]]
+    return str((reader.metadata and reader.metadata.title) or ""), pages

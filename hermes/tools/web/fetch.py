@@ -1,0 +1,168 @@
+"""One document from the web: asked for, followed through redirects, read in full, turned into text.
+
+Rules:
+- Each hop's URL goes through the guard, and only the guard's resolver and sockets are used. Proxies and cookies of
+  the environment are not.
+- Size, time and number of redirects are bounded; nothing is unpacked or parsed in the daemon's own process.
+- Every failure is a ToolError that says what happened.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.tools.tool import ToolError
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aiohttp import ClientResponse, ClientSession
+    from yarl import URL
+
+    from hermes.tools.web.guard import Guard
+
+_MB = 1 << 20
+_REDIRECTS = (301, 302, 303, 307, 308)
+_HEADERS = {
+    "User-Agent": "Mozilla/5.0 (compatible; Hermes)",
+    "Accept": "text/html,application/xhtml+xml,text/markdown,text/plain,application/json,application/pdf,*/*;q=0.5",
+    "Accept-Encoding": "gzip, deflate",
+    "Accept-Language": "en,*;q=0.5",
+}
+_PACKAGES = str(Path(__file__).parents[3])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    body_bytes: int = 5 * _MB
+    total_s: float = 30.0
+    redirects: int = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fetched:
+    url: str  # where it was found in the end
+    status: int
+    reason: str
+    kind: str
+    title: str
+    text: str
+
+
+async def fetch(url: str, guard: Guard, limits: Limits) -> Fetched:
+    from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
+
+    try:
+        async with asyncio.timeout(limits.total_s):
+            return await _fetched(url, guard, limits)
+    except TimeoutError as error:
+        raise ToolError(f"gave up after {limits.total_s:g} s: the server or the document is too slow") from error
+    except InvalidURL as error:
+        raise ToolError("the URL cannot be read") from error
+    except (ClientError, OSError, ValueError) as error:
+        detail = str(error) or type(error).__name__
+        raise ToolError(f"the page could not be fetched: {detail[:300]}") from error
+
+
+async def _fetched(text: str, guard: Guard, limits: Limits) -> Fetched:
+    url = guard.url(text)
+    async with _session(guard) as session:
+        for _ in range(limits.redirects + 1):
+            async with session.get(url, allow_redirects=False) as response:
+                target = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
+                if not target:
+                    body = await _body(response, limits.body_bytes)
+                    return await _read(response, body, limits)
+                url = guard.url(_joined(url, target))
+    raise ToolError(f"more than {limits.redirects} redirects; the last one led to {url}")
+
+
+@asynccontextmanager
+async def _session(guard: Guard) -> AsyncIterator[ClientSession]:
+    import aiohttp  # noqa: PLC0415 - as above
+
+    from hermes.tools.web.guard import GuardedResolver  # noqa: PLC0415
+
+    connector = aiohttp.TCPConnector(
+        resolver=GuardedResolver(guard), socket_factory=guard.socket, use_dns_cache=False, force_close=True
+    )
+    async with aiohttp.ClientSession(
+        connector=connector,
+        headers=_HEADERS,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None, connect=10),
+        auto_decompress=False,
+        trust_env=False,
+    ) as session:
+        yield session
+
+
+def _joined(url: URL, target: str) -> str:
+    from urllib.parse import urljoin  # noqa: PLC0415
+
+    return urljoin(str(url), target.strip().replace(" ", "%20"))
+
+
+async def _body(response: ClientResponse, most: int) -> bytes:
+    if (response.content_length or 0) > most:
+        raise ToolError(f"the document is larger than {most / _MB:g} MB")
+    parts: list[bytes] = []
+    room = most
+    async for part in response.content.iter_any():
+        room -= len(part)
+        if room < 0:
+            raise ToolError(f"the document is larger than {most / _MB:g} MB")
+        parts.append(part)
+    return b"".join(parts)
+
+
+async def _read(response: ClientResponse, body: bytes, limits: Limits) -> Fetched:
+    about = {
+        "url": str(response.url),
+        "content_type": response.headers.get("Content-Type", ""),
+        "encoding": response.headers.get("Content-Encoding", ""),
+        "max_bytes": limits.body_bytes,
+    }
+    answer = await _worked(json.dumps(about).encode() + b"\n" + body) if body else {"kind": "text", "text": ""}
+    if problem := answer.get("problem"):
+        raise ToolError(f"{response.url} was fetched, but {problem}")
+    return Fetched(
+        url=str(response.url),
+        status=response.status,
+        reason=response.reason or "",
+        kind=answer["kind"],
+        title=answer.get("title", ""),
+        text=answer["text"],
+    )
+
+
+async def _worked(job: bytes) -> dict[str, str]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-Ps",  # nothing is imported from the folder the daemon happens to be in
+        "-m",
+        "hermes.tools.web.worker",
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
+        start_new_session=True,
+    )
+    try:
+        output, _ = await process.communicate(job)
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+    try:
+        answer: dict[str, str] = json.loads(output)
+    except ValueError:
+        answer = {"problem": "it could not be read: it takes too much time or memory"}
+    return answer

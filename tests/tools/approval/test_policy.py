@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from hermes.tools.approval.policy import decide, path_gate
+from hermes.types import Gate, Verdict
+from tests.tools.approval.test_corpus import CWD, HERMES_HOME, HOME, gate
+
+
+def test_a_question_names_the_command_the_reason_and_what_a_grant_would_cover() -> None:
+    found = gate("ls && rm -r build; git push -f")
+    assert found.verdict is Verdict.ASK
+    assert found.rules == ("recursive-delete", "git-force-push")
+    assert "`rm -r build` deletes a directory tree" in found.reason
+    assert "`git push -f`" in found.reason
+
+
+def test_a_grant_counts_only_if_it_covers_every_rule() -> None:
+    line = "rm -r build; git push -f"
+    assert gate(line, granted={"recursive-delete"}).verdict is Verdict.ASK
+    assert gate(line, granted={"recursive-delete", "git-force-push"}) == Gate()
+
+
+def test_the_reason_is_about_what_is_not_granted_yet() -> None:
+    found = gate("rm -r build; git push -f", granted={"recursive-delete"})
+    assert "git push" in found.reason
+    assert "rm -r" not in found.reason
+
+
+def test_without_approvals_dangers_run_and_catastrophes_do_not() -> None:
+    assert gate("rm -r build", mode="off") == Gate()
+    assert gate("$UNKNOWN x", mode="off") == Gate()
+    assert gate("rm -rf /", mode="off").verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "npm publish",
+        "npm  publish",
+        "ls; npm publish",
+        "/usr/bin/npm publish",
+        "n''pm publish",
+        "env A=b npm publish --x",
+        "sh -c 'npm publish'",
+    ],
+)
+def test_a_deny_glob_wins_over_mode_and_grants(command: str) -> None:
+    found = gate(command, deny=["npm publish*"], mode="off", granted={"remote-change"})
+    assert found.verdict is Verdict.BLOCK
+    assert "npm publish*" in found.reason
+
+
+@pytest.mark.parametrize(
+    ("command", "glob"),
+    [
+        ("git -C . push", "git push*"),
+        ("git -c x=y push origin main", "git push*"),
+        ("git --no-pager push", "git push*"),
+        ("git --git-dir=.git --work-tree . push", "git push*"),
+        ("git -c alias.q=push q", "git push*"),
+        ("git -calias.q=push q", "git push*"),
+        ("git config alias.q push; git q origin", "git push*"),
+        ("git -c alias.q='!git push' q", "git push*"),
+        ("$G push", "git push*"),
+        ("git $V origin", "git push*"),
+        ("g?t push", "git push*"),
+        ("$X", "git push*"),
+        ('eval "$X"', "git push*"),
+        ("cur? x", "curl*"),
+        ("/usr/bin/cur[l] x", "curl*"),
+        ("c$X x", "curl *"),
+        ("taskset 1 curl x", "curl*"),
+        ("taskset -c 0 curl x", "curl*"),
+        ("choom -n 0 curl x", "curl*"),
+        ("choom -n 0 -- curl x", "curl*"),
+        ("somewrapper --x git push", "git push*"),
+        ("npm --prefix x publish", "npm publish*"),
+        ("""python3 -c 'import os; os.system("git push")'""", "git push*"),
+        ("""python3 -c 'import subprocess; subprocess.run(["git", "push"])'""", "git push*"),
+        ("""awk 'BEGIN { system("git push") }'""", "git push*"),
+        ("sed '1e git push' x", "git push*"),
+        ("perl -e 'exec qw(git push)'", "git push*"),
+        ("echo 'import os; os.system(\"curl x\")' | python3", "curl*"),
+        ("somewrapper --run 'git push'", "git push*"),
+        ("find . -exec git push ;", "git push*"),
+    ],
+)
+def test_a_deny_glob_matches_however_a_command_is_spelled(command: str, glob: str) -> None:
+    found = gate(command, deny=[glob], mode="off")
+    assert found.verdict is Verdict.BLOCK
+    assert "denied" in found.reason
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git commit -m 'git push is next'",
+        "git status",
+        "git -C sub log --grep push",
+        "git stash push",
+        "echo git push",
+        "grep -rn 'git push' docs",
+        "python3 -c 'print(1)'",
+        "apt list curl wget",
+        "ls $X",
+    ],
+)
+def test_a_deny_glob_leaves_other_commands_alone(command: str) -> None:
+    assert gate(command, deny=["git push*", "curl *"], mode="off") == Gate()
+
+
+def test_a_deny_glob_is_also_looked_for_in_a_line_that_does_not_parse() -> None:
+    assert gate("true; npm publish '", deny=["npm publish*"], mode="off").verdict is Verdict.BLOCK
+
+
+def test_a_line_that_does_not_parse_says_so() -> None:
+    found = gate("echo 'x")
+    assert found.rules == ("unparsable-line",)
+    assert "a quote has no end" in found.reason
+
+
+def test_a_name_that_is_only_known_later_is_asked_about() -> None:
+    assert gate("$CMD --version").rules == ("unresolved-command",)
+
+
+@pytest.mark.parametrize(
+    ("path", "writing", "verdict"),
+    [
+        ("a.txt", True, Verdict.ALLOW),
+        ("/tmp/x", True, Verdict.ALLOW),
+        ("/etc/hosts", False, Verdict.ALLOW),
+        ("~/.bashrc", False, Verdict.ALLOW),
+        (".env.example", True, Verdict.ALLOW),
+        ("/etc/hosts", True, Verdict.ASK),
+        ("../../../etc/hosts", True, Verdict.ASK),
+        ("/usr/local/bin/x", True, Verdict.ASK),
+        ("~/.bashrc", True, Verdict.ASK),
+        ("~/.ssh/authorized_keys", True, Verdict.ASK),
+        ("~/.ssh/id_rsa", True, Verdict.ASK),
+        ("~/.ssh/id_rsa", False, Verdict.ASK),
+        ("../.netrc", False, Verdict.ASK),
+        ("~/.pgpass", False, Verdict.ASK),
+        ("~/.aws/credentials", False, Verdict.ASK),
+        (".env", False, Verdict.ASK),
+        (".git/hooks/pre-commit", True, Verdict.ASK),
+        ("/dev/sda", True, Verdict.BLOCK),
+        ("/proc/1/environ", False, Verdict.BLOCK),
+        ("/proc/self/environ", False, Verdict.BLOCK),
+        ("/proc/thread-self/environ", False, Verdict.BLOCK),
+        ("/proc/1/task/1/environ", False, Verdict.BLOCK),
+        ("/proc/1/task/1/mem", False, Verdict.BLOCK),
+        ("/proc/self/fd/7", False, Verdict.BLOCK),
+        (f"/proc/self/root{HERMES_HOME}/api.key", False, Verdict.BLOCK),
+        ("/proc/self/status", False, Verdict.ALLOW),
+        (f"{HERMES_HOME}/api.key", False, Verdict.BLOCK),
+        ("../.local/share/hermes/./api.key", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/store/data.mdb", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/logs/hermes.log", False, Verdict.ALLOW),
+        (f"{HERMES_HOME}/config.yaml", True, Verdict.BLOCK),
+    ],
+)
+def test_a_path_is_judged_by_what_it_is(path: str, *, writing: bool, verdict: Verdict) -> None:
+    found = path_gate(path, writing=writing, home=HOME, hermes_home=HERMES_HOME, cwd=CWD)
+    assert found.verdict is verdict
+    assert bool(found.rules) == (verdict is Verdict.ASK)
+
+
+def test_ten_kilobytes_are_decided_in_a_few_milliseconds() -> None:
+    script = "\n".join(
+        f"cp src/{n}.py out/{n}.py && grep -rn 'pattern {n}' src/{n} > log{n}.txt # {'x' * 90}" for n in range(65)
+    )
+    here_document = "cat > x.py <<'END'\n" + "print('hello')\n" * 650 + "END\npython x.py"
+    for line in (script, here_document):
+        assert 9_000 < len(line) < 11_000
+        best = min(_cpu_s(line) for _ in range(5))
+        assert gate(line) == Gate()
+        assert best < 0.02  # several times what it takes, for a slow machine
+
+
+def _cpu_s(line: str) -> float:
+    before = time.process_time()
+    gate(line)
+    return time.process_time() - before
+
+
+@pytest.mark.parametrize(
+    "command", ["rm -rf *", "rm -rf .", "rm -rf ..", "rm -rf ./*", "cd ..; rm -rf *", "cd ../.. && rm -rf ."]
+)
+def test_an_unknown_directory_may_be_the_home(command: str) -> None:
+    found = decide(command, cwd="", home=HOME, hermes_home=HERMES_HOME, deny=(), mode="off", granted=())
+    assert found.verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    "command", ["ls", "cat a.txt", "cd src && make", "rm a.txt", "cp -r src dst", "grep -rn foo src"]
+)
+def test_an_unknown_directory_is_no_danger_to_everyday_commands(command: str) -> None:
+    found = decide(command, cwd="", home=HOME, hermes_home=HERMES_HOME, deny=(), mode="manual", granted=())
+    assert found == Gate()

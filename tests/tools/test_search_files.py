@@ -1,0 +1,326 @@
+"""What is said here of searches holds with ripgrep and without; where it is not installed, a stand-in plays it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hermes.tools import search_worker
+from hermes.tools.search import Query, search
+from tests.tools.workbench import Workbench
+
+RIPGREP = shutil.which("rg")
+
+
+@pytest.fixture(
+    params=["worker", pytest.param("rg", marks=pytest.mark.skipif(not RIPGREP, reason="no ripgrep here"))]
+)
+def either(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    if request.param == "rg" and RIPGREP:
+        (programs / "rg").symlink_to(RIPGREP)
+    monkeypatch.setenv("PATH", str(programs))
+
+
+def a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """Something on the path that calls itself rg."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program = programs / "rg"
+    program.write_text(f"#!{sys.executable}\n{source}")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(programs))
+
+
+def a_tree(bench: Workbench) -> None:
+    bench.write("a.py", "import os\n\ndef alpha():\n    return 1\n")
+    bench.write("b/c.py", "def beta():\n    return alpha()\n")
+    bench.write("b/d.txt", "alpha, in words\r\n")
+    bench.write(".github/x.yml", "alpha: 1\n")
+    bench.write(".git/config", "alpha\n")
+    bench.write("data.bin", b"alpha\0\n")
+    bench.write("late.bin", b"alpha\n" + b"x" * 100_000 + b"\0\n")
+    bench.write("build/out.py", "alpha\n")
+    bench.write("b/kept.log", "alpha\n")
+    bench.write("b/lost.log", "alpha\n")
+    bench.write(".gitignore", "/build/\n*.log\n!kept.log\n# alpha\n")
+
+
+@pytest.mark.usefixtures("either")
+async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(bench: Workbench) -> None:
+    a_tree(bench)
+    assert (await bench.text("search_files", pattern="alpha")).splitlines() == [
+        ".github/x.yml:1:alpha: 1",
+        ".gitignore:4:# alpha",
+        "a.py:3:def alpha():",
+        "b/c.py:2:    return alpha()",
+        "b/d.txt:1:alpha, in words",
+        "b/kept.log:1:alpha",
+    ]
+
+
+@pytest.mark.usefixtures("either")
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"pattern": r"^def \w+"}, ["a.py:3:def alpha():", "b/c.py:1:def beta():"]),
+        ({"pattern": "words$"}, ["b/d.txt:1:alpha, in words"]),
+        ({"pattern": "alpha", "file_glob": "*.py", "output_mode": "files"}, ["a.py", "b/c.py"]),
+        (
+            {"pattern": "alpha", "file_glob": "*.{py,txt}", "output_mode": "count"},
+            ["a.py:1", "b/c.py:1", "b/d.txt:1"],
+        ),
+        ({"pattern": "alpha", "file_glob": "b/*.py", "output_mode": "files"}, ["b/c.py"]),
+        ({"pattern": "alpha", "file_glob": "*.log", "output_mode": "files"}, ["b/kept.log"]),
+        ({"pattern": "alpha", "path": "b", "output_mode": "files"}, ["b/c.py", "b/d.txt", "b/kept.log"]),
+        ({"pattern": "return", "path": "a.py"}, ["a.py:4:    return 1"]),
+        ({"pattern": "(?<=return )alpha"}, ["b/c.py:2:    return alpha()"]),
+        ({"pattern": "nowhere"}, ["[nothing found]"]),
+        (
+            {"pattern": "return", "context_lines": 1},
+            [
+                "a.py-3-def alpha():",
+                "a.py:4:    return 1",
+                "--",
+                "b/c.py-1-def beta():",
+                "b/c.py:2:    return alpha()",
+            ],
+        ),
+        ({"pattern": "*.py", "target": "files"}, ["a.py", "b/c.py"]),
+        ({"pattern": "b/**", "target": "files"}, ["b/c.py", "b/d.txt", "b/kept.log"]),
+        ({"pattern": "**/[c-d].*", "target": "files"}, ["b/c.py", "b/d.txt"]),
+        ({"pattern": "?.py", "target": "files", "output_mode": "count"}, ["a.py", "b/c.py"]),
+    ],
+)
+async def test_a_search_can_be_narrowed(bench: Workbench, arguments: dict[str, Any], expected: list[str]) -> None:
+    a_tree(bench)
+    assert (await bench.text("search_files", **arguments)).splitlines() == expected
+
+
+@pytest.mark.usefixtures("either")
+async def test_pages_of_results_join_to_the_whole(bench: Workbench) -> None:
+    for number in range(10):
+        bench.write(f"{number}.txt", "hit\nmiss\nhit\n")
+    seen: list[str] = []
+    offset = 0
+    while True:
+        *lines, last = (await bench.text("search_files", pattern="hit", limit=7, offset=offset)).splitlines()
+        more = re.fullmatch(r"\[there is more: go on with offset=(\d+)\]", last)
+        seen += lines if more else [*lines, last]
+        if not more:
+            break
+        offset = int(more[1])
+    assert seen == [f"{number}.txt:{line}:hit" for number in range(10) for line in (1, 3)]
+    files = await bench.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
+    assert files.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
+    assert "beyond that offset" in await bench.text("search_files", pattern="hit", offset=99)
+
+
+@pytest.mark.usefixtures("either")
+async def test_context_of_skipped_matches_is_skipped(bench: Workbench) -> None:
+    bench.write("a.txt", "hit\nx\ny\nz\nhit\ntail")
+    text = await bench.text("search_files", pattern="hit", context_lines=1, offset=1)
+    assert text.splitlines() == ["a.txt-4-z", "a.txt:5:hit", "a.txt-6-tail"]
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+@pytest.mark.usefixtures("either")
+async def test_what_may_not_be_read_is_passed_over(bench: Workbench) -> None:
+    bench.write("a/x.txt", "hit\n")
+    bench.write("b.txt", "hit\n").chmod(0)
+    bench.write("c.txt", "hit\n")
+    (bench.cwd / "a").chmod(0)
+    assert await bench.text("search_files", pattern="hit") == "c.txt:1:hit"
+    (bench.cwd / "a").chmod(0o755)
+
+
+@pytest.mark.usefixtures("either")
+async def test_protected_files_are_left_out_and_counted(bench: Workbench) -> None:
+    bench.write("plain", "alpha\n")
+    bench.write("d/secret_key", "alpha\n")
+    bench.write("asked", "alpha\n")
+    for arguments in ({"pattern": "alpha"}, {"pattern": "*", "target": "files"}):
+        text = await bench.text("search_files", **arguments)
+        assert text.startswith("plain")
+        assert text.endswith("[2 protected files were left out]")
+        assert "secret" not in text
+    assert "may not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
+
+
+@pytest.mark.usefixtures("either")
+async def test_hostile_trees_are_searched_all_the_same(bench: Workbench) -> None:
+    deep = "/".join(["d" * 50] * 30)
+    bench.write(f"{deep}/deep.txt", "needle\n")
+    bench.write("huge.txt", b"needle" + b"x" * 20_000_000 + b"\nneedle\n")
+    bench.write(b"caf\xe9.txt".decode("utf-8", "surrogateescape"), b"needle \xff\n")
+    (bench.cwd / "loop").symlink_to(bench.cwd)
+    (bench.cwd / "self").symlink_to("self")
+    os.mkfifo(bench.cwd / "pipe")
+    lines = (await bench.text("search_files", pattern="needle")).splitlines()
+    assert lines[0] == "caf\ufffd.txt:1:needle \ufffd"
+    assert lines[1] == f"{deep}/deep.txt:1:needle"
+    assert lines[2].startswith("huge.txt:1:needlexxx")
+    assert len(lines[2]) < 600
+    assert lines[3:] == ["huge.txt:2:needle"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"pattern": "("}, "not a valid regular expression"),
+        ({"pattern": "a\0"}, "no NUL"),
+        ({"pattern": "a" * 20_000}, "at most 10,000 characters"),
+        ({"pattern": "a", "path": "nowhere"}, "does not exist"),
+        ({"pattern": "a", "path": "pipe"}, "is a named pipe"),
+        ({"pattern": "a", "path": "/dev/zero"}, "is a device"),
+        ({"pattern": "a", "path": "loop"}, "symbolic links"),
+    ],
+)
+@pytest.mark.usefixtures("either")
+async def test_a_search_that_cannot_be_is_explained(bench: Workbench, arguments: dict[str, str], said: str) -> None:
+    os.mkfifo(bench.cwd / "pipe")
+    (bench.cwd / "loop").symlink_to("loop")
+    assert said in await bench.problem("search_files", **arguments)
+
+
+def children() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
+
+
+async def until_there_is_a_child() -> None:
+    async with asyncio.timeout(20):
+        while not await asyncio.to_thread(children):  # noqa: ASYNC110 - another process sets no event
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.usefixtures("either")
+async def test_a_cancelled_search_ends_its_process(bench: Workbench) -> None:
+    bench.write("a.txt", "a" * 40 + "\n")
+    # Without look-around ripgrep would be done at once: this one is for the worker in any case, and takes ages.
+    task = asyncio.ensure_future(bench.call("search_files", pattern="(?=a)(a+)+$b"))
+    await until_there_is_a_child()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await asyncio.to_thread(children) == []
+
+
+async def test_a_search_ends_when_its_time_is_up(bench: Workbench) -> None:
+    bench.write("a.txt", "hit\n")
+    bench.write("b.txt", "a" * 60 + "\n")
+    query = Query(root=str(bench.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
+    found = await search(query, lambda _: True, deadline_s=1.0)
+    assert found.timed_out
+    assert [line.text for line in found.lines] == ["hit"]
+
+
+@pytest.mark.parametrize(
+    ("glob", "names"),
+    [
+        ("[ab].txt", ["a.txt", "b.txt"]),
+        ("[!ab].txt", ["c.txt"]),
+        ("[^ab].txt", ["c.txt"]),
+        ("[]x]*", ["]y"]),
+        ("\\[*", ["[z"]),
+        ("[]", ["[nothing found]"]),
+        ("{a,{b,c}}.txt", ["a.txt", "b.txt", "c.txt"]),
+        ("./a.*", ["a.txt"]),
+        ("d/*", ["[nothing found]"]),
+        ("d/**", ["d/e/f"]),
+        ("**/f", ["d/e/f"]),
+        ("d/**/f", ["d/e/f"]),
+    ],
+)
+async def test_globs_mean_what_they_mean_elsewhere(bench: Workbench, glob: str, names: list[str]) -> None:
+    for name in ("a.txt", "b.txt", "c.txt", "]y", "[z", "d/e/f"):
+        bench.write(name, "")
+    assert (await bench.text("search_files", pattern=glob, target="files")).splitlines() == names
+
+
+async def test_a_repository_inside_of_another_has_only_its_own_rules(bench: Workbench) -> None:
+    bench.write(".git/HEAD", "")
+    bench.write(".gitignore", "*.log\n[\nsub/only/\n\\#odd\n")
+    bench.write("inner/.git/HEAD", "")
+    for name in ("a.log", "inner/a.log", "sub/only/x", "sub/a.log", "other/only/x", "#odd"):
+        bench.write(name, "")
+    listed = await bench.text("search_files", pattern="*", target="files")
+    assert listed.splitlines() == [".gitignore", "inner/a.log", "other/only/x"]
+    assert await bench.text("search_files", pattern="*", target="files", path="sub") == "[nothing found]"
+
+
+STAND_IN = """
+import json, os, subprocess, sys
+asked = {argument.partition("=")[0]: argument.partition("=")[2] for argument in sys.argv}
+request = {"root": sys.argv[-1], "pattern": asked["--regexp"], "context": int(asked["--context"])}
+request["glob"] = asked["--type-add"].removeprefix("wanted:") if "--type-add" in asked else None
+worker = [sys.executable, "-I", "-S", WORKER]
+sys.exit(subprocess.run(worker, input=json.dumps(request), text=True).returncode)
+"""
+
+
+async def test_ripgrep_is_used_when_it_is_there(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = tmp_path / "used"
+    source = STAND_IN.replace("WORKER", repr(search_worker.__file__))
+    a_program(tmp_path, monkeypatch, f"open({str(mark)!r}, 'w').close()\n{source}")
+    a_tree(bench)
+    found = await bench.text("search_files", pattern="def", file_glob="*.py")
+    assert found.splitlines() == ["a.py:3:def alpha():", "b/c.py:1:def beta():"]
+    assert mark.exists()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "raise SystemExit(2)",
+        "print('x' * 3_000_000)",
+        "print('no json')",
+        "print('{}')",
+        "print('[]')",
+    ],
+)
+async def test_what_ripgrep_cannot_do_the_worker_does(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    a_program(tmp_path, monkeypatch, source)
+    bench.write("a.txt", "hit\n")
+    assert await bench.text("search_files", pattern="hit") == "a.txt:1:hit"
+
+
+async def test_a_program_that_never_ends_is_ended_when_there_is_enough(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    event = {"path": {"text": str(bench.cwd / "a")}, "lines": {"text": "hit\n"}, "line_number": 1}
+    line = json.dumps({"type": "match", "data": event})
+    a_program(tmp_path, monkeypatch, f"while True: print({line!r}, flush=True)")
+    text = await bench.text("search_files", pattern="hit", limit=1)
+    assert text.splitlines()[-1] == "[there is more: go on with offset=1]"
+    assert await asyncio.to_thread(children) == []
+
+
+async def test_the_search_gets_nothing_of_the_daemons_environment(
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = tmp_path / "seen"
+    a_program(tmp_path, monkeypatch, f"import os\nopen({str(seen)!r}, 'w').write(repr(dict(os.environ)))")
+    monkeypatch.setenv("SOME_TOKEN", "hunter2")
+    await bench.text("search_files", pattern="x")
+    assert "hunter2" not in seen.read_text()
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left_behind() -> Iterator[None]:
+    yield
+    assert children() == []

@@ -1,0 +1,562 @@
+"""The terminal tool, with real shells and real processes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import stat
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from hermes.tools.child import Limits
+from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
+from hermes.types import Effect, Gate, SessionId, TurnId, Verdict
+
+CANARY = "canary-5f1d"
+ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
+
+
+class World:
+    """One conversation, and a tool that can be made anew as a restarted daemon would."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.shown: list[tuple[float, str]] = []
+        self.settings: dict[str, Any] = {"environ": ENVIRON, "start_in": root}
+        self.background: Callable[[BackgroundCommand], Any] | None = None
+        self.asked: list[tuple[str, str]] = []
+
+    def tool(self) -> Tool:
+        return terminal_tool(TerminalSettings(**self.settings), self.decide, self.background)
+
+    def decide(self, command: str, cwd: str) -> Gate:
+        self.asked.append((command, cwd))
+        return Gate(verdict=Verdict.ASK)
+
+    def context(self, session: str = "one", call: str = "call_1") -> ToolContext:
+        return ToolContext(
+            session=SessionId(session),
+            turn=TurnId("turn"),
+            call=call,
+            platform="test",
+            folder=self.root / "folders" / session,
+            progress=lambda text: self.shown.append((time.monotonic(), text)),
+        )
+
+    async def run(self, command: str, *, session: str = "one", **arguments: Any) -> ToolResult:
+        result = await self.tool().run(self.context(session), command=command, **arguments)
+        assert isinstance(result, ToolResult)
+        return result
+
+    async def text(self, command: str, **arguments: Any) -> str:
+        return (await self.run(command, **arguments)).text
+
+    def stored(self, session: str = "one") -> Any:
+        return json.loads((self.root / "folders" / session / "shell.json").read_text())
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[World]:
+    descriptors = len(list(Path("/proc/self/fd").iterdir()))
+    yield World(tmp_path.resolve())
+    assert not [each for each in psutil.Process().children() if each.status() != psutil.STATUS_ZOMBIE]
+    assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1  # the loop's own come and go
+    assert not list(tmp_path.glob("folders/*/.shell*"))
+
+
+async def until(condition: Callable[[], bool], within_s: float = 10) -> None:
+    async with asyncio.timeout(within_s):
+        while not condition():  # noqa: ASYNC110 - of other processes, which set no event
+            await asyncio.sleep(0.02)
+
+
+def running(mark: str) -> list[int]:
+    """Living processes with this on their command line, but for shells that were merely told of it."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = process.info["cmdline"] or []
+        if mark in line and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process.pid)
+    return found
+
+
+# --- results
+
+
+async def test_a_command_gives_its_output_and_its_exit_code(world: World) -> None:
+    result = await world.run("echo out; echo err >&2; echo out again")
+    assert result.text == "out\nerr\nout again\n[exit code 0]"
+    assert result.ok
+
+
+async def test_a_failing_command_says_its_code(world: World) -> None:
+    assert await world.text("exit 3") == "(no output)\n[exit code 3]"
+    assert not (await world.run("false")).ok
+    assert "[exit code 127]" in await world.text("no-such-program-here")
+    assert "[exit code 2]" in await world.text("if then")
+
+
+async def test_a_death_by_signal_is_named(world: World) -> None:
+    text = await world.text("sh -c 'kill -SEGV $$'")
+    assert "exit code 139, which is SIGSEGV" in text
+
+
+async def test_lines_of_an_error_are_those_of_the_command(world: World) -> None:
+    assert "line 3: nothing-like-this" in await world.text("true\ntrue\nnothing-like-this")
+
+
+async def test_the_command_sees_no_arguments_and_nothing_of_the_prelude(world: World) -> None:
+    assert (await world.text("set -x; echo $# $0")).startswith("++ echo 0 bash\n0 bash\n[exit")
+
+
+async def test_a_here_document_works_to_the_last_line(world: World) -> None:
+    assert await world.text("cat <<END\nhello\nEND") == "hello\n[exit code 0]"
+
+
+async def test_there_is_nothing_to_read(world: World) -> None:
+    assert await world.text("cat; read x; echo $?", timeout=20) == "1\n[exit code 0]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"command": "  "}, "empty"),
+        ({"command": "echo \0"}, "NUL"),
+        ({"command": "echo \ud800"}, "valid text"),
+        ({"command": "#" * 200_000}, "write_file"),
+        ({"command": "true", "timeout": 601}, "at most 600 s, not 601; for longer work do it in steps"),
+        ({"command": "true", "timeout": 0}, "more than 0"),
+        ({"command": "true", "workdir": "no/such"}, "not a directory"),
+        ({"command": "true", "background": True}, "not available"),
+        ({"command": "true", "notify": True}, "for background=true"),
+        ({"command": "true", "watch": ["x"]}, "for background=true"),
+    ],
+)
+async def test_what_cannot_be_run_is_refused_with_advice(world: World, arguments: Any, says: str) -> None:
+    with pytest.raises(ToolError, match=says):
+        await world.tool().run(world.context(), **arguments)
+
+
+def test_it_is_a_tool_with_effects_that_runs_alone(world: World) -> None:
+    made = world.tool()
+    assert (made.name, made.effect, made.parallel, made.available()) == ("terminal", Effect.EFFECT, False, "")
+    assert made.parameters["required"] == ["command"]
+    assert "180 unless given, 600 at most" in made.parameters["properties"]["timeout"]["description"]
+
+
+# --- what is kept
+
+
+async def test_directory_and_variables_are_kept_for_the_next_command_and_the_next_daemon(world: World) -> None:
+    await world.run("mkdir 'a dir'; cd 'a dir'; export GREETING='good\nday'; unset LANG; hidden=1")
+    text = await world.text('pwd; echo "$GREETING"; echo "${LANG-none} ${hidden-none}"; cd - >/dev/null; pwd')
+    assert text == f"{world.root}/a dir\ngood\nday\nnone none\n{world.root}\n[exit code 0]"
+    assert await world.text("pwd") == f"{world.root}\n[exit code 0]"
+
+
+async def test_the_state_is_a_private_file_with_only_what_changed(world: World) -> None:
+    await world.run("umask 0; export A=1; unset LANG; cd /usr")
+    file = world.root / "folders" / "one" / "shell.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    stored = world.stored()
+    assert stored["cwd"] == "/usr"
+    assert {name: stored["env"][name] for name in ("A", "LANG")} == {"A": "1", "LANG": None}
+    assert set(stored["env"]) <= {"A", "LANG", "OLDPWD"}
+
+
+@pytest.mark.parametrize(
+    "ending",
+    [
+        "exit 3",
+        "set -e; false",
+        "trap 'echo bye' EXIT; exit 4",
+        "trap 'cd /; exit 5' EXIT",
+        "f() { exit 6; }; f",
+        "set -u; echo $nothing_of_this_name",
+        "(exit 7)",
+        "printf() { :; }; env() { :; }; pwd() { :; }",
+        "PATH=/nowhere; set -fCa; IFS=/",
+        "exec >/dev/null 2>&1",
+        "if then",
+    ],
+)
+async def test_the_state_is_kept_however_the_command_ends(world: World, ending: str) -> None:
+    await world.run(f"cd /usr; export MARK=here\n{ending}")
+    assert world.stored()["cwd"] == "/usr"
+    assert world.stored()["env"]["MARK"] == "here"
+    assert not [name for name in world.stored()["env"] if name.startswith("__hermes")]
+
+
+async def test_a_subshell_does_not_leave_its_state(world: World) -> None:
+    await world.run("(cd /usr; export A=1; exit 0); cd /usr | cat; $(cd /usr; exit); true & wait")
+    assert world.stored()["cwd"] == str(world.root)
+    assert "A" not in world.stored()["env"]
+
+
+async def test_exported_functions_are_kept(world: World) -> None:
+    await world.run("greet() { echo hello $1; }; export -f greet")
+    assert await world.text("greet you") == "hello you\n[exit code 0]"
+
+
+async def test_values_that_are_not_utf8_are_kept(world: World) -> None:
+    await world.run("export RAW=$'\\xff\\xfe'")
+    assert await world.text('printf %s "$RAW" | od -An -tx1') == " ff fe\n[exit code 0]"
+
+
+async def test_a_killed_shell_changes_nothing_and_says_so(world: World) -> None:
+    await world.run("export A=1")
+    assert "those of before hold" in await world.text("export A=2; kill -KILL $$")
+    assert "were not kept" in await world.text("export A=3; sleep 100", timeout=0.3)
+    assert await world.text("echo $A") == "1\n[exit code 0]"
+
+
+async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: World) -> None:
+    await world.run("mkdir -p a/b/c; cd a/b/c")
+    shutil.rmtree(world.root / "a" / "b")
+    text = await world.text("pwd")
+    assert text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b/c does not exist any more")
+    assert await world.text("pwd") == f"{world.root}/a\n[exit code 0]"
+
+
+async def test_a_damaged_state_is_a_fresh_shell_and_said(world: World) -> None:
+    await world.run("cd /usr; export A=1")
+    (world.root / "folders" / "one" / "shell.json").write_text('{"cwd": 5')
+    assert "this is a fresh shell" in await world.text("pwd")
+    assert await world.text("pwd") == f"{world.root}\n[exit code 0]"
+
+
+async def test_a_workdir_is_for_one_command_only(world: World) -> None:
+    await world.run("mkdir sub")
+    assert (await world.text("pwd; export A=1", workdir="sub")).startswith(f"{world.root}/sub\n")
+    assert (await world.text("pwd", workdir="~")).startswith("/\n")
+    assert await world.text("pwd; echo $A") == f"{world.root}\n1\n[exit code 0]"
+
+
+async def test_conversations_share_nothing_even_at_the_same_time(world: World) -> None:
+    made = world.tool()
+
+    async def talk(name: str) -> str:
+        for command in (f"mkdir {name}; cd {name}; export WHO={name}", "sleep 0.05"):
+            await made.run(world.context(name), command=command)
+        result = await made.run(world.context(name), command="pwd; echo $WHO")
+        assert isinstance(result, ToolResult)
+        return result.text
+
+    names = [f"s{number}" for number in range(8)]
+    texts = await asyncio.gather(*(talk(name) for name in names))
+    assert texts == [f"{world.root}/{name}\n{name}\n[exit code 0]" for name in names]
+
+
+async def test_a_decision_is_told_the_directory_that_the_command_would_run_in(world: World) -> None:
+    made = world.tool()
+    decide = made.decide
+    assert decide is not None
+
+    async def ask(name: str = "one", **arguments: str) -> None:
+        await asyncio.to_thread(decide, {"command": "ls", **arguments}, world.context(name))
+
+    await ask()
+    await ask(workdir="/usr")
+    await made.run(world.context("one"), command="cd /usr")
+    await ask()
+    await ask(workdir="lib")
+    await ask(workdir="nowhere")
+    await ask("two")
+    here = str(world.root)
+    assert [where for _, where in world.asked] == [here, "/usr", "/usr", "/usr/lib", "", here]
+
+
+async def test_a_directory_that_is_gone_is_said(world: World) -> None:
+    made = world.tool()
+    await made.run(world.context(), command="mkdir -p a/b; cd a/b")
+    shutil.rmtree(world.root / "a" / "b")
+    result = await made.run(world.context(), command="pwd")
+    assert isinstance(result, ToolResult)
+    assert result.text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b does not exist any more")
+
+
+async def test_a_background_command_is_handed_over_with_where_and_what(world: World) -> None:
+    taken: list[BackgroundCommand] = []
+
+    async def take(command: BackgroundCommand) -> str:
+        taken.append(command)
+        return "started as proc_1"
+
+    world.background = take
+    await world.run("export A=1; cd /usr")
+    assert await world.text("serve", background=True) == "started as proc_1"
+    assert (taken[0].command, taken[0].cwd, taken[0].environ["A"]) == ("serve", "/usr", "1")
+
+
+# --- how it ends
+
+
+async def test_a_timeout_ends_the_command_and_its_children(world: World) -> None:
+    began = time.monotonic()
+    result = await world.run("echo before; sh -c 'sleep 1000.25' & sleep 1000.25 | cat", timeout=0.5)
+    assert time.monotonic() - began < 3
+    assert result.text.startswith("before\n[timed out after 0.5 s")
+    assert not result.ok
+    assert not running("1000.25")
+
+
+async def test_a_command_that_ignores_the_polite_end_is_killed(world: World) -> None:
+    began = time.monotonic()
+    await world.run("trap '' TERM; sleep 1001.25; sleep 1001.25", timeout=0.3)
+    assert 2 < time.monotonic() - began < 5
+    assert not running("1001.25")
+
+
+async def test_a_command_has_time_to_clean_up(world: World) -> None:
+    await world.run("trap 'echo cleaned > mark; exit' TERM; sleep 1000 & wait", timeout=0.3)
+    assert (world.root / "mark").read_text() == "cleaned\n"
+
+
+@pytest.mark.parametrize("left", ["sleep 1002.25 & disown", "nohup sleep 1002.25 >/dev/null 2>&1 &"])
+async def test_what_a_command_leaves_running_is_ended_and_said(world: World, left: str) -> None:
+    began = time.monotonic()
+    text = await world.text(f"{left}\necho done")
+    assert time.monotonic() - began < 3
+    assert "done" in text
+    assert "left processes running (sleep)" in text
+    assert not running("1002.25")
+
+
+async def test_a_child_that_ends_soon_after_its_shell_is_no_news(world: World) -> None:
+    assert await world.text("(sleep 0.1; echo late) & echo early") == "early\nlate\n[exit code 0]"
+
+
+async def test_a_process_that_left_the_group_does_not_hold_up_anybody(world: World) -> None:
+    began = time.monotonic()
+    text = await world.text("setsid sleep 1003.25 & echo done")
+    try:
+        assert time.monotonic() - began < 3
+        assert "done" in text
+        assert "left the command's process group" in text
+    finally:
+        for pid in running("1003.25"):
+            os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.parametrize("command", ["sleep 1004.25", "trap '' TERM; sleep 1004.25 & wait; sleep 1004.25"])
+async def test_a_cancelled_command_is_gone_within_a_second(world: World, command: str) -> None:
+    task = asyncio.create_task(world.run(command))
+    await until(lambda: bool(running("1004.25")))
+    began = time.monotonic()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert time.monotonic() - began < 1
+    await until(lambda: not running("1004.25"), within_s=1)
+
+
+async def test_cancelled_at_any_moment_nothing_is_left(world: World) -> None:
+    for step in range(12):
+        task = asyncio.create_task(world.run("sleep 1005.25"))
+        await asyncio.sleep(step * 0.0015)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    await until(lambda: not running("1005.25"), within_s=5)
+    assert await world.text("true") == "(no output)\n[exit code 0]"
+
+
+async def test_a_storm_of_processes_is_ended(world: World) -> None:
+    world.settings["limits"] = Limits(processes=40)
+    text = await world.text("while :; do sleep 1006.25 & sleep 0.002; done", timeout=30)
+    assert "more than the 40 allowed" in text
+    await until(lambda: not running("1006.25"), within_s=5)
+
+
+PROGRAM = """
+import asyncio, os, sys
+from pathlib import Path
+from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.tool import ToolContext
+from hermes.types import Gate, SessionId, TurnId
+
+root = Path(sys.argv[1])
+context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="p", folder=root / "f")
+made = terminal_tool(TerminalSettings(environ=os.environ, start_in=root), lambda command, cwd: Gate())
+asyncio.run(made.run(context, command="sleep 1007.25 & sleep 1007.25"))
+"""
+
+
+async def test_a_command_does_not_outlive_a_killed_daemon(tmp_path: Path) -> None:
+    daemon = await asyncio.create_subprocess_exec(sys.executable, "-c", PROGRAM, tmp_path)
+    try:
+        await until(lambda: len(running("1007.25")) == 2)
+    finally:
+        daemon.kill()
+        await daemon.wait()
+    await until(lambda: not running("1007.25"))
+
+
+# --- output
+
+
+async def test_a_huge_output_is_bounded_in_memory_and_on_disk(world: World) -> None:
+    tracemalloc.start()
+    try:
+        began = time.monotonic()
+        text = await world.text("echo first; yes 'a line of some length' | head -c 100000000; echo; echo last")
+        assert time.monotonic() - began < 30
+        assert tracemalloc.get_traced_memory()[1] < 8 * 2**20
+    finally:
+        tracemalloc.stop()
+    assert text.startswith("first\n")
+    assert text.endswith("last\n[exit code 0]")
+    assert len(text) < 51_000
+    file = world.root / "folders" / "one" / "outputs" / "call_1.txt"
+    assert str(file) in text
+    assert "the rest was dropped" in text
+    assert file.stat().st_size == 20 * 2**20
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+async def test_the_file_holds_the_whole_output_and_is_never_written_over(world: World) -> None:
+    for numbers in (20_000, 30_000):
+        assert "the whole output is in" in await world.text(f"seq {numbers}")
+    outputs = world.root / "folders" / "one" / "outputs"
+    for name, last in (("call_1.txt", 20_000), ("call_1-2.txt", 30_000)):
+        assert (outputs / name).read_text().split() == [str(number) for number in range(1, last + 1)]
+
+
+async def test_a_call_id_cannot_choose_another_place(world: World) -> None:
+    await world.tool().run(world.context(call="../../evil/.x"), command="seq 20000")
+    assert [file.name for file in (world.root / "folders" / "one" / "outputs").iterdir()] == ["______evil__x.txt"]
+
+
+async def test_binary_output_is_text_in_the_end(world: World) -> None:
+    text = await world.text("head -c 3000 /dev/urandom; printf 'a\\0b\\033[31mred\\033[0m\\377'")
+    assert text.encode().decode() == text
+    assert "abred\ufffd\n[exit code 0]" in text
+    assert not set(text) & {chr(code) for code in range(32) if chr(code) not in "\t\n"}
+
+
+async def test_progress_comes_in_whole_lines_and_not_too_often(world: World) -> None:
+    await world.run("for i in $(seq 60); do printf 'st'; sleep 0.02; echo ep $i; done")
+    times = [at for at, _ in world.shown]
+    assert len(times) >= 3
+    assert all(later - earlier > 0.2 for earlier, later in pairwise(times))
+    lines = [line for _, text in world.shown for line in text.splitlines()]
+    assert lines == [f"step {number}" for number in range(1, len(lines) + 1)]
+
+
+async def test_progress_of_a_flood_is_small(world: World) -> None:
+    await world.run("yes | head -c 30000000")
+    assert world.shown
+    assert all(len(text) <= 2000 for _, text in world.shown)
+
+
+# --- what a command is given
+
+
+async def test_no_descriptor_is_inherited(world: World) -> None:
+    leaky = os.open(world.root, os.O_RDONLY)
+    os.set_inheritable(leaky, True)
+    try:
+        text = await world.text("ls -l /proc/self/fd | tail -n +2 | sed 's/.* \\([0-9]* ->\\)/\\1/'")
+    finally:
+        os.close(leaky)
+    descriptors = [line.split()[0] for line in text.splitlines()[:-1]]
+    assert descriptors == ["0", "1", "2", "3"]  # 3 is what ls itself opened
+    assert text.startswith("0 -> /dev/null\n")
+
+
+async def test_no_secret_reaches_a_command(world: World) -> None:
+    world.settings["environ"] = {
+        **ENVIRON,
+        **dict.fromkeys(
+            ("HERMES_MODEL_NAME", "OPENAI_API_KEY", "gh_token", "DB_PASSWORD", "PGPASS", "MY_AUTH", "PLAIN"), CANARY
+        ),
+        "DATABASE_URL": f"postgres://me:{CANARY}@host/db",
+        "PASSED_TOKEN": "let through",
+    }
+    world.settings["secret_names"] = ("PLAIN", "PGPASS")
+    world.settings["passed_names"] = ("PASSED_TOKEN", "HERMES_MODEL_NAME")
+    text = await world.text("env; set; cat /proc/$$/environ /proc/$PPID/environ /proc/$$/cmdline /proc/$PPID/cmdline")
+    assert CANARY not in text
+    assert "PASSED_TOKEN=let through" in text
+    assert CANARY not in json.dumps(world.stored())
+    assert CANARY not in repr(TerminalSettings(**world.settings))
+
+
+async def test_no_program_waits_for_a_person(world: World) -> None:
+    wanted: Mapping[str, str] = {"TERM": "dumb", "PAGER": "cat", "GIT_TERMINAL_PROMPT": "0"}
+    lines = (await world.text("env")).splitlines()
+    assert {f"{name}={value}" for name, value in wanted.items()} <= set(lines)
+
+
+async def test_limits_hold(world: World) -> None:
+    world.settings["limits"] = Limits(file_bytes=2**20, open_files=64, memory_bytes=2**30)
+    text = await world.text(
+        "ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hv; head -c 5000000 /dev/zero > big; ls -s big"
+    )
+    assert text.startswith("0\n64\n1024\n1048576\n")
+    assert (world.root / "big").stat().st_size == 2**20
+
+
+async def test_the_command_leads_its_own_session_and_group(world: World) -> None:
+    session, group = map(int, (await world.text("ps -o sid=,pgid= -p $$")).split()[:2])
+    assert session == group
+    assert session not in (os.getsid(0), os.getpgrp())
+
+
+# --- terminal
+
+
+async def test_on_request_there_is_a_terminal(world: World) -> None:
+    program = "import os, sys; print(sys.stdin.isatty(), sys.stdout.isatty(), os.get_terminal_size().columns)"
+    text = await world.text(f"tty; {sys.executable} -c '{program}'; echo direct >/dev/tty; exit 4", pty=True)
+    assert text.startswith("/dev/pts/")
+    assert text.endswith("True True 120\ndirect\n[exit code 4]")
+
+
+async def test_without_it_there_is_none(world: World) -> None:
+    assert "not a tty" in await world.text("tty")
+    assert "[exit code 1]" in await world.text("(: </dev/tty) 2>/dev/null")
+
+
+async def test_a_terminal_shows_what_was_left_on_the_screen(world: World) -> None:
+    text = await world.text("printf '10%%\\r50%%\\r100%%\\n\\033[1mbold\\033[0m abc\\b\\bX\\n'", pty=True)
+    assert text == "100%\nbold aXc\n[exit code 0]"
+
+
+async def test_a_question_on_a_terminal_is_answered_by_nobody(world: World) -> None:
+    assert "[exit code 1]" in await world.text("read -p 'sure? ' answer", pty=True, timeout=20)
+
+
+async def test_all_that_was_written_to_a_terminal_arrives(world: World) -> None:
+    text = await world.text("seq 5000", pty=True)
+    assert text.split("\n")[:5000] == [str(number) for number in range(1, 5001)]
+
+
+async def test_a_terminal_command_is_ended_like_others(world: World) -> None:
+    assert "timed out" in await world.text("sleep 1008.25", pty=True, timeout=0.3)
+    assert not running("1008.25")
+
+
+# --- without bash
+
+
+async def test_sh_will_do(world: World) -> None:
+    programs = world.root / "bin"
+    programs.mkdir()
+    (programs / "env").symlink_to("/usr/bin/env")
+    world.settings["environ"] = {**ENVIRON, "PATH": str(programs)}
+    await world.run("cd /usr; export A=1; exit 3")
+    assert await world.text("pwd; echo $A") == "/usr\n1\n[exit code 0]"
+    assert "left processes" in await world.text("/bin/sleep 1009.25 & echo x")
