@@ -1,0 +1,55 @@
+"""How texts are made comparable: case, accents and width do not matter, and scripts without spaces have words too.
+
+The same folding is used for what is indexed, what is asked for and what is highlighted, so that SQLite's own, which
+differs between its versions, never decides.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+_ACCENTS = re.compile("[\u0300-\u036f]+")
+_UNFIT = re.compile("[\0\ud800-\udfff]")  # what SQLite cannot take
+# Written without spaces: each sign becomes a word of its own, and what is asked for a sequence of them.
+_UNSPACED = re.compile(
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7a3"
+    "\uf900-\ufaff\U00020000-\U0003ffff])"
+)
+
+
+def fit(text: str) -> str:
+    return _UNFIT.sub(" ", text)
+
+
+def fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", text))).casefold()
+
+
+def spaced(folded: str) -> str:
+    return folded if folded.isascii() else _UNSPACED.sub(r" \1 ", folded)
+
+
+def is_unspaced(character: str) -> bool:
+    return bool(_UNSPACED.match(character))
+
+
+def folded_with_places(text: str) -> tuple[str, list[int]]:
+    """The text folded sign by sign, and for each sign of the result (and its end) where in the text it comes from."""
+    if text.isascii():
+        return text.lower(), list(range(len(text) + 1))
+    parts: list[str] = []
+    places: list[int] = []
+    for place, character in enumerate(text):
+        part = _folded_sign(character)
+        parts.append(part)
+        places += [place] * len(part)
+    return "".join(parts), [*places, len(text)]
+
+
+@lru_cache(maxsize=4096)
+def _folded_sign(character: str) -> str:
+    return fold(character)

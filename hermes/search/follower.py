@@ -1,0 +1,183 @@
+"""Keeps the search index as far as the journal is.
+
+Rules:
+- The index says how far it is; nothing is remembered here. An index that was made anew is filled from the beginning.
+- Reading some of the journal and taking it in is one piece of work that nothing of ours comes between. So a session
+  that is forgotten after it was erased from the journal stays forgotten.
+- The journal comes first: work waits a moment for more of it, and a failure is tried again later, never passed on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TypeAlias
+
+from loguru import logger
+
+from hermes.errors import HermesError, StoppingError, StorageError, UnknownSessionError
+from hermes.records import BadRecord, Record
+from hermes.search.index import Indexed, SearchIndex
+from hermes.search.said import texts_of
+from hermes.types import Seq, SessionId
+
+Written: TypeAlias = tuple[int, SessionId, Seq, Record | BadRecord]  # the place in the whole journal first
+ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: up to so many records beyond that place
+LineageRoot: TypeAlias = Callable[[SessionId], SessionId]  # blocking; UnknownSessionError: erased meanwhile
+
+BATCH = 500
+
+
+class IndexFollower:
+    """On the event loop; what blocks runs in threads."""
+
+    def __init__(
+        self,
+        index: SearchIndex,
+        *,
+        read_after: ReadAfter,
+        lineage_root: LineageRoot,
+        debounce_s: float = 0.5,
+        retry_s: float = 10.0,
+    ) -> None:
+        self._index = index
+        self._read_after = read_after
+        self._lineage_root = lineage_root
+        self._debounce_s = debounce_s
+        self._retry_s = retry_s
+        self._work = asyncio.Lock()
+        self._wanted = asyncio.Event()  # there may be something new
+        self._hurry = asyncio.Event()  # somebody waits for it
+        self._waiting: list[asyncio.Future[None]] = []
+        self._stopping = False
+        self._trusted = False  # whether index and journal were compared
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._wanted.set()
+        self._task = asyncio.create_task(self._follow(), name="search index follower")
+
+    async def stop(self) -> None:
+        """Ends after the piece of work in hand. What is not in the index by then will be after the next start."""
+        self._stopping = True
+        self._wanted.set()
+        self._hurry.set()
+        if self._task:
+            await self._task
+        self._release(StoppingError("the search index is no longer kept up to date"))
+        await asyncio.to_thread(self._index.close)
+
+    def nudge(self) -> None:
+        """Something was written."""
+        self._wanted.set()
+
+    async def caught_up(self) -> None:
+        """Wait until all that was written before this call is in the index. Raises StoppingError."""
+        if self._stopping:
+            raise StoppingError("the search index is no longer kept up to date")
+        done = asyncio.get_running_loop().create_future()
+        self._waiting.append(done)
+        self._wanted.set()
+        self._hurry.set()
+        await done
+
+    async def forget(self, session: SessionId) -> None:
+        """Of a session that was erased from the journal before this call."""
+        async with self._work:
+            await asyncio.to_thread(self._index.forget, session)
+        self.nudge()
+
+    # ------------------------------------------------------------ the loop
+
+    async def _follow(self) -> None:
+        while not self._stopping:
+            await self._wanted.wait()
+            await self._pause(self._debounce_s)
+            self._wanted.clear()
+            self._hurry.clear()
+            waiting, self._waiting = self._waiting, []
+            if await self._caught_up():
+                _tell(waiting, None)
+                continue
+            self._waiting = waiting + self._waiting
+            if not self._stopping:
+                self._wanted.set()
+                await self._pause(self._retry_s)
+
+    async def _caught_up(self) -> bool:
+        try:
+            return await self._catch_up()
+        except HermesError as error:
+            logger.warning("the search index could not be brought up to date: {}", error)
+        except Exception:  # noqa: BLE001 - outermost: what is derived must not take the daemon down, nor end unnoticed
+            logger.exception("the search index could not be brought up to date")
+        return False
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._hurry.wait(), seconds)
+
+    async def _catch_up(self) -> bool:
+        """Whether it got to the end of what is written."""
+        while not self._stopping:
+            async with self._work:
+                more = await asyncio.to_thread(self._take_in)
+            if not more:
+                async with self._work:
+                    await asyncio.to_thread(self._index.tidy)
+                return True
+        return False
+
+    def _take_in(self) -> bool:
+        """Some more of the journal; whether there may be even more. Blocking."""
+        position = self._index.position()
+        if not self._trusted and position and not self._read_after(position - 1, 1):
+            # It knows more than the journal: that is an older copy, put back, or what was last in it was erased.
+            self._index.clear()
+            position = self._index.position()
+        self._trusted = True
+        written = self._read_after(position, BATCH)
+        if not written:
+            return False
+        self._index.add(written[-1][0], list(self._entries(written)))
+        if self._index.position() <= position:
+            raise StorageError("the search index was damaged and is filled again")
+        return True
+
+    def _entries(self, written: Sequence[Written]) -> Iterator[Indexed]:
+        roots: dict[SessionId, SessionId | None] = {}
+        for _, session, seq, record in written:
+            for said in texts_of(record):
+                if session not in roots:
+                    roots[session] = self._root(session)
+                if root := roots[session]:
+                    yield Indexed(
+                        session=session,
+                        root=root,
+                        seq=seq,
+                        at=said.at,
+                        role=said.role,
+                        text=said.text,
+                        platform=said.platform,
+                    )
+
+    def _root(self, session: SessionId) -> SessionId | None:
+        try:
+            return self._lineage_root(session)
+        except UnknownSessionError:
+            return None
+
+    def _release(self, error: HermesError | None) -> None:
+        waiting, self._waiting = self._waiting, []
+        _tell(waiting, error)
+
+
+def _tell(waiting: Sequence[asyncio.Future[None]], error: HermesError | None) -> None:
+    for future in waiting:
+        if future.done():  # whoever waited has left
+            continue
+        if error:
+            future.set_exception(error)
+        else:
+            future.set_result(None)

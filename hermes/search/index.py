@@ -1,0 +1,379 @@
+"""Full-text search over all that was said, in one SQLite file beside the store.
+
+Rules:
+- The file is derived: everything in it is in the journal. When it is missing, damaged or of another version it is
+  made anew, its position is 0, and whoever follows the journal fills it again. It is never a reason not to start.
+- What is taken in and how far the journal was read are one transaction.
+- What a person types never reaches SQLite as syntax.
+- Calls block and may come from any thread, one at a time; never from the event loop.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from pathlib import Path
+from typing import Final, TypeVar
+
+from loguru import logger
+
+from hermes.errors import StorageError
+from hermes.search.fold import fit, fold, spaced
+from hermes.search.query import Query, parse
+from hermes.search.snippet import snippet
+from hermes.search.sqlite import (
+    OtherVersionError,
+    get_fact,
+    has_trigrams,
+    is_damage,
+    set_fact,
+    transaction,
+    translated,
+)
+from hermes.types import Seq, SessionId
+from hermes.values import dataclass
+
+T = TypeVar("T")
+
+FILE_NAME: Final = "search.sqlite3"
+MAX_TEXT_CHARS: Final = 20_000  # of one message; what comes after is not found
+_FORMAT: Final = "1"
+_CANDIDATES: Final = 5_000  # the latest places that are compared: to rank all of a common word takes too long
+_PAGE: Final = 200
+
+_SCHEMA: Final = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY, session TEXT NOT NULL, root TEXT NOT NULL, seq INTEGER NOT NULL, at REAL NOT NULL,
+    role TEXT NOT NULL, platform TEXT NOT NULL, text TEXT NOT NULL
+);
+CREATE INDEX by_session ON entries (session, id);
+CREATE INDEX by_root ON entries (root, id);
+CREATE INDEX by_time ON entries (at, id);
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', tokenize='unicode61');
+"""
+_GRAMS: Final = "CREATE VIRTUAL TABLE grams USING fts5 (text, content='', detail='none', tokenize='trigram');"
+_COLUMNS: Final = "id, session, root, seq, at, role, platform, text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Indexed:
+    session: SessionId
+    root: SessionId  # the oldest ancestor: what a conversation keeps through all compressions
+    seq: Seq
+    at: float
+    role: str
+    text: str
+    platform: str = ""  # empty: the one that the session's last entry had
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hit:
+    session: SessionId
+    root: SessionId
+    seq: Seq
+    at: float
+    role: str
+    platform: str
+    snippet: str  # what was found stands between snippet.OPEN and snippet.CLOSE
+    score: float  # the higher the better; to be compared within one answer only
+
+
+class SearchIndex:
+    """Opened by its first use."""
+
+    def __init__(self, directory: Path, *, trigrams: bool = True) -> None:
+        self.path = directory / FILE_NAME
+        self._wants_trigrams = trigrams
+        self._trigrams = False
+        self._lock = threading.Lock()
+        self._database: sqlite3.Connection | None = None
+        self._stale = False  # it was made anew since the position was last asked for
+
+    # ------------------------------------------------------------ filling
+
+    def position(self) -> int:
+        """How far the journal has been taken in."""
+
+        def ask(database: sqlite3.Connection) -> int:
+            self._stale = False
+            return _position(database)
+
+        return self._run(ask, otherwise=0)
+
+    def add(self, position: int, entries: Iterable[Indexed]) -> None:
+        """Take these in, up to that position of the journal. What is not ahead of the index is passed over."""
+
+        def write(database: sqlite3.Connection) -> None:
+            if self._stale or position <= _position(database):
+                return
+            with transaction(database):
+                self._insert(database, entries)
+                set_fact(database, "position", str(position))
+
+        self._run(write, otherwise=None)
+
+    def forget(self, session: SessionId) -> None:
+        """Remove what was said in a session: it is found no more. `tidy` removes the last traces from the file."""
+
+        def write(database: sqlite3.Connection) -> None:
+            rows = database.execute("SELECT id, text FROM entries WHERE session = ?", (session,)).fetchall()
+            if not rows:
+                return
+            with transaction(database):
+                for table, form in self._tables():
+                    database.executemany(
+                        f"INSERT INTO {table} ({table}, rowid, text) VALUES ('delete', ?, ?)",  # noqa: S608
+                        [(number, form(fold(text))) for number, text in rows],
+                    )
+                database.execute("DELETE FROM entries WHERE session = ?", (session,))
+                set_fact(database, "untidy", "yes")
+
+        self._run(write, otherwise=None)
+
+    def tidy(self) -> None:
+        """After something was forgotten: FTS5 keeps its words until all parts of an index are merged.
+
+        Takes seconds for a large index.
+        """
+
+        def write(database: sqlite3.Connection) -> None:
+            if not get_fact(database, "untidy"):
+                return
+            for table, _ in self._tables():
+                database.execute(f"INSERT INTO {table} ({table}) VALUES ('optimize')")  # noqa: S608
+            set_fact(database, "untidy", "")
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+        self._run(write, otherwise=None)
+
+    def clear(self) -> None:
+        """Start anew, at position 0."""
+        with self._lock:
+            self._discard()
+
+    def close(self) -> None:
+        """It can be used again; that opens it."""
+        with self._lock:
+            self._let_go()
+
+    # ------------------------------------------------------------ asking
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        session: SessionId | None = None,
+        role: str | None = None,
+        since: float | None = None,
+    ) -> list[Hit]:
+        """The best hits, one for each conversation; or all that are in the conversation which `session` is a part of.
+
+        Of a word that is everywhere, only the last few thousand places are compared.
+        """
+        parsed = parse(query)
+        if not parsed.groups or limit < 1:
+            return []
+
+        def ask(database: sqlite3.Connection) -> list[Hit]:
+            found = _Found(limit=limit, distinct=session is None)
+            for table, expression in self._expressions(parsed):
+                if expression and not found.enough():
+                    rows = _rows(database, table, expression, session=session, role=role, since=since)
+                    found.take(rows, parsed, in_doubt=table == "grams")
+            return found.hits
+
+        return self._run(ask, otherwise=[])
+
+    def _expressions(self, query: Query) -> Iterator[tuple[str, str]]:
+        yield "words", query.for_words()
+        if self._trigrams:
+            yield "grams", query.for_grams()
+        else:
+            yield "words", query.for_beginnings()
+
+    # ------------------------------------------------------------ the file
+
+    def _run(self, work: Callable[[sqlite3.Connection], T], *, otherwise: T) -> T:
+        """Do it; on a damaged file make a new one, and answer as that would."""
+        with self._lock:
+            try:
+                return work(self._opened())
+            except sqlite3.Error as error:
+                if not is_damage(error):
+                    raise translated(error, self.path) from error
+                logger.warning("the search index is damaged ({}) and is made anew", error)
+                self._discard()
+                return otherwise
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._database is None:
+            try:
+                self._database = self._connect()
+            except sqlite3.Error as error:
+                if not is_damage(error):
+                    raise
+                logger.warning("the search index cannot be used ({}) and is made anew", error)
+                self._discard()
+                self._database = self._connect()
+        return self._database
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise StorageError(f"the search index {self.path} cannot be used: {error.strerror}") from error
+        database = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
+        try:
+            self._prepare(database)
+        except BaseException:
+            database.close()
+            raise
+        return database
+
+    def _prepare(self, database: sqlite3.Connection) -> None:
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        database.execute("PRAGMA secure_delete = ON")
+        database.execute("PRAGMA cache_size = -16000")
+        self._trigrams = self._wants_trigrams and has_trigrams(database)
+        # Folding and tokens are only alike under the same Unicode tables.
+        version = f"{_FORMAT} unicode-{unicodedata.unidata_version} trigrams-{self._trigrams:d}"
+        tables = {name for (name,) in database.execute("SELECT name FROM sqlite_master")}
+        if not tables:
+            with transaction(database):
+                for statement in (_SCHEMA + (_GRAMS if self._trigrams else "")).split(";\n"):
+                    database.execute(statement)
+                set_fact(database, "version", version)
+        elif "meta" not in tables or get_fact(database, "version") != version:
+            raise OtherVersionError("it is of another version")
+
+    def _discard(self) -> None:
+        """Not kept beside: it would hold texts that nobody could be made to forget."""
+        self._let_go()
+        self._stale = True
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            Path(f"{self.path}{suffix}").unlink(missing_ok=True)
+
+    def _let_go(self) -> None:
+        if self._database is not None:
+            self._database.close()
+            self._database = None
+
+    # ------------------------------------------------------------ rows
+
+    def _tables(self) -> list[tuple[str, Callable[[str], str]]]:
+        words: list[tuple[str, Callable[[str], str]]] = [("words", spaced)]
+        return [*words, ("grams", str)] if self._trigrams else words
+
+    def _insert(self, database: sqlite3.Connection, entries: Iterable[Indexed]) -> None:
+        [(last,)] = database.execute("SELECT coalesce(max(id), 0) FROM entries")
+        platforms: dict[SessionId, str] = {}
+        rows = []
+        folded = []
+        for number, entry in enumerate(entries, last + 1):
+            text = fit(entry.text[:MAX_TEXT_CHARS])
+            platform = platforms[entry.session] = entry.platform or (
+                platforms[entry.session] if entry.session in platforms else _platform(database, entry.session)
+            )
+            place = (number, entry.session, entry.root, entry.seq, entry.at, entry.role, platform, text)
+            rows.append(place)
+            folded.append((number, fold(text)))
+        database.executemany(f"INSERT INTO entries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)  # noqa: S608
+        for table, form in self._tables():
+            database.executemany(
+                f"INSERT INTO {table} (rowid, text) VALUES (?, ?)",  # noqa: S608
+                ((number, form(text)) for number, text in folded),
+            )
+
+
+class _Found:
+    """Hits as they come, best first, until there are enough."""
+
+    def __init__(self, *, limit: int, distinct: bool) -> None:
+        self.hits: list[Hit] = []
+        self._limit = limit
+        self._distinct = distinct
+        self._seen: set[object] = set()
+
+    def enough(self) -> bool:
+        return len(self.hits) >= self._limit
+
+    def take(self, rows: Iterator[tuple[float, _Row]], query: Query, *, in_doubt: bool) -> None:
+        tokens = query.tokens()
+        for score, (number, session, root, seq, at, role, platform, text) in rows:
+            same = root if self._distinct else number
+            if same in self._seen or (in_doubt and not query.occurs_in(fold(text))):
+                continue
+            self._seen.add(same)
+            self.hits.append(
+                Hit(
+                    session=SessionId(session),
+                    root=SessionId(root),
+                    seq=Seq(seq),
+                    at=at,
+                    role=role,
+                    platform=platform,
+                    snippet=snippet(text, tokens),
+                    score=min(score, self.hits[-1].score) if self.hits else score,
+                )
+            )
+            if self.enough():
+                return
+
+
+_Row = tuple[int, str, str, int, float, str, str, str]
+
+
+def _rows(
+    database: sqlite3.Connection,
+    table: str,
+    expression: str,
+    *,
+    session: SessionId | None,
+    role: str | None,
+    since: float | None,
+) -> Iterator[tuple[float, _Row]]:
+    """Score and row of what matches, best first."""
+    conditions, values = [f"{table} MATCH ?"], [expression]
+    if session is not None:
+        conditions.append(
+            "+rowid IN (SELECT id FROM entries WHERE root IN (SELECT root FROM entries WHERE session = ?))"
+        )
+        values.append(session)
+    if since is not None:  # later entries have higher numbers: nothing before the first one can be new enough
+        [(first,)] = database.execute("SELECT coalesce(min(id), -1) FROM entries WHERE at >= ?", (since,))
+        if first < 0:
+            return
+        conditions.append("rowid >= ?")
+        values.append(first)
+    sql = (
+        f"SELECT rowid, bm25({table}) FROM {table} WHERE {' AND '.join(conditions)} "  # noqa: S608
+        f"ORDER BY rowid DESC LIMIT {_CANDIDATES}"
+    )
+    ranked = sorted(database.execute(sql, values), key=itemgetter(1))
+    for first in range(0, len(ranked), _PAGE):
+        page = ranked[first : first + _PAGE]
+        numbers = ",".join(str(number) for number, _ in page)
+        entries = {row[0]: row for row in database.execute(f"SELECT {_COLUMNS} FROM entries WHERE id IN ({numbers})")}  # noqa: S608
+        for number, rank in page:
+            row = entries.get(number)
+            if row and (role is None or row[5] == role) and (since is None or row[4] >= since):
+                yield -rank, row
+
+
+def _position(database: sqlite3.Connection) -> int:
+    return int(get_fact(database, "position") or 0)
+
+
+def _platform(database: sqlite3.Connection, session: SessionId) -> str:
+    row = database.execute(
+        "SELECT platform FROM entries WHERE session = ? ORDER BY id DESC LIMIT 1", (session,)
+    ).fetchone()
+    return str(row[0]) if row else ""
