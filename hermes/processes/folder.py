@@ -1,0 +1,103 @@
+"""A process's folder, as the daemon reads it. What is not there, or not whole, is None or empty."""
+
+# ruff: noqa: PTH116, PTH123 - a look asks for a file of each process: as strings their paths cost a third
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from hermes.processes.process import End, EndReason, Handle
+
+_STATE_WAIT_S: Final = 1.0  # for a shim that was on its way when its daemon died
+_POLL_S: Final = 0.02
+_SAID_MAX: Final = 2000
+
+
+def read_state(folder: Path) -> Handle | None:
+    values = _read(folder / "state.json")
+    try:
+        return Handle(id=folder.name, folder=str(folder), **{**values, "terminal": bool(values["terminal"])})
+    except (TypeError, KeyError):  # of another kind than ours
+        return None
+
+
+def awaited_state(folder: Path) -> Handle | None:
+    deadline = time.monotonic() + _STATE_WAIT_S
+    while folder.exists() and not (folder / "state.json").exists() and not complaint(folder):
+        if time.monotonic() >= deadline:
+            return None
+        time.sleep(_POLL_S)
+    return read_state(folder)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError):  # not there, or not whole
+        return {}
+    return values if isinstance(values, dict) else {}
+
+
+def read_end(handle: Handle) -> End | None:
+    values = _read(Path(handle.folder, "exit.json"))
+    try:
+        return End(
+            reason=EndReason(values["reason"]),
+            code=values["code"],
+            signal=values["signal"],
+            ended_at=values["ended_at"],
+            output_bytes=values["bytes"],
+            dropped_bytes=values["dropped"],
+            problem=values["problem"],
+            detail=values["detail"],
+            left=tuple(values["left"]),
+        )
+    except (KeyError, ValueError):
+        return None
+
+
+def complaint(folder: Path) -> str:
+    """What the shim said of itself, which it does only when something is wrong with it."""
+    try:
+        said = (folder / "shim.err").read_text(errors="replace").strip()
+    except OSError:
+        return ""
+    return f"its shim failed: {said[-_SAID_MAX:].splitlines()[-1]}" if said else ""
+
+
+def segment_stat(handle: Handle, number: int) -> os.stat_result | None:
+    try:
+        return os.stat(f"{handle.folder}/output.{number}")
+    except FileNotFoundError:
+        return None
+
+
+def last_segment(handle: Handle) -> int | None:
+    try:
+        names = [entry.name for entry in os.scandir(handle.folder) if entry.name.startswith("output.")]
+    except FileNotFoundError:
+        return None
+    return max((int(name.partition(".")[2]) for name in names), default=None)
+
+
+def read_output(handle: Handle, offset: int, length: int) -> bytes | None:
+    """None: a part of it is no longer kept."""
+    parts = []
+    while length > 0:
+        number, start = divmod(offset, handle.segment_bytes)
+        try:
+            with open(f"{handle.folder}/output.{number}", "rb") as segment:
+                segment.seek(start)
+                part = segment.read(min(length, handle.segment_bytes - start))
+        except FileNotFoundError:
+            return None
+        if not part:
+            break
+        parts.append(part)
+        offset += len(part)
+        length -= len(part)
+    return b"".join(parts)

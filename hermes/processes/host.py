@@ -1,0 +1,240 @@
+"""Background processes on this machine: starting them, finding them again, looking at them, ending them.
+
+All calls block and are meant for threads; none waits for long but `start` (for the shim's first word), `write` and
+`wait` (as long as they are told to). Everything there is to know is in the processes' folders and in the kernel, so a
+host has no state but a cache, and the daemon after this one sees the same.
+
+A process is touched only after its pid was seen to belong to it (`identity`). A shim that was killed cannot say how
+its command ended: that process is lost, and what is left of it is ended.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shutil
+import signal
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Final
+
+from hermes.processes.folder import (
+    awaited_state,
+    complaint,
+    last_segment,
+    read_end,
+    read_output,
+    read_state,
+    segment_stat,
+)
+from hermes.processes.identity import bury, collect, is_shim, shim_fd, shim_lives, signal_group, tell_shim
+from hermes.processes.launch import STARTED, launch
+from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
+from hermes.processes.shim.member import boot_id
+from hermes.processes.table import TICKS_PER_S, Table, listening_ports, lives, machine_uptime_s, scan
+
+_POLL_S: Final = 0.02
+
+
+class ProcessHost:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        self._segments: dict[str, int] = {}  # where each process's output was seen to end
+
+    def start(self, spec: ProcessSpec) -> Handle | FailedStart:
+        """Returns when the command runs, or has failed to; never with something half started."""
+        if spec.id != Path(spec.id).name or spec.id == "..":
+            return FailedStart(reason=f"{spec.id!r} cannot name a folder")
+        folder = self._root / spec.id
+        try:
+            self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700)
+            word = launch(spec, folder)
+            state = read_state(folder) if word == STARTED else None
+        except (OSError, ValueError) as error:
+            if not isinstance(error, FileExistsError):  # then it is another's
+                shutil.rmtree(folder, ignore_errors=True)
+            return FailedStart(reason=str(error))
+        if state is None:
+            reason = word or complaint(folder) or "the shim died before it could start the command"
+            shutil.rmtree(folder, ignore_errors=True)
+            return FailedStart(reason=reason)
+        return state
+
+    def stored(self) -> tuple[str, ...]:
+        """The ids of all processes that have a folder."""
+        try:
+            return tuple(sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir()))
+        except FileNotFoundError:
+            return ()
+
+    def adopt(self, folder: Path) -> Handle | Lost:
+        """A process of an earlier daemon, running or ended since."""
+        handle = awaited_state(folder)
+        if handle is None:
+            return Lost(id=folder.name, reason=complaint(folder) or "it was never seen to start")
+        if shim_lives(handle) or read_end(handle) is not None:
+            return handle
+        return Lost(id=handle.id, reason=bury(handle))
+
+    def find(self, name: str) -> Handle | Lost:
+        """The same, by its id."""
+        return self.adopt(self._root / name)
+
+    def look(self, handle: Handle) -> Look:
+        return self.look_all((handle,))[handle.id]
+
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, Look]:
+        """By id. One pass over the machine's processes, whatever the number of handles."""
+        table = scan()
+        boot = boot_id()
+        uptime_s = machine_uptime_s()
+        return {handle.id: self._look(handle, table, boot, uptime_s) for handle in handles}
+
+    def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:
+        """On which TCP ports each listens, by id. Dearer than a look: not for every heartbeat."""
+        table = scan()
+        if table is None:
+            return {handle.id: () for handle in handles}
+        boot = boot_id()
+        pids = {
+            handle.id: [member.pid for member in table.below(handle.shim_pid)]
+            for handle in handles
+            if is_shim(table, handle, boot)
+        }
+        open_at = listening_ports({pid for each in pids.values() for pid in each})
+        return {
+            handle.id: tuple(sorted({port for pid in pids.get(handle.id, ()) for port in open_at[pid]}))
+            for handle in handles
+        }
+
+    def output(self, handle: Handle, offset: int, limit: int) -> Chunk:
+        """At most `limit` bytes from `offset` on, or from the first that is still kept."""
+        total, _ = self._written(handle)
+        size = handle.segment_bytes
+        while True:
+            at = max(offset, ((total - 1) // size - 1) * size, 0)
+            data = read_output(handle, at, min(limit, total - at))
+            if data is not None:
+                return Chunk(offset=at, data=data, total=total)
+            total, _ = self._written(handle)  # it has moved on meanwhile
+
+    def tail(self, handle: Handle, limit: int) -> Chunk:
+        total, _ = self._written(handle)
+        return self.output(handle, max(0, total - limit), limit)
+
+    def write(self, handle: Handle, data: bytes, timeout_s: float = 2.0) -> int:
+        """How many bytes it has taken in time. Raises BrokenPipeError when its input is closed."""
+        deadline = time.monotonic() + timeout_s
+        with ExitStack() as held:
+            fifo = _open_input(handle)
+            held.callback(os.close, fifo)
+            poller = select.poll()
+            poller.register(fifo, select.POLLOUT)
+            sent = 0
+            while sent < len(data) and poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                with suppress(BlockingIOError):
+                    sent += os.write(fifo, data[sent : sent + select.PIPE_BUF])
+            return sent
+
+    def close_input(self, handle: Handle) -> None:
+        """What was written before is still read; a terminal gets an end of input."""
+        tell_shim(handle, signal.SIGUSR1)
+
+    def signal(self, handle: Handle, number: int) -> bool:
+        """To the command's group, as it is: nothing follows. False when it is gone."""
+        if not shim_lives(handle):
+            return False
+        return signal_group(handle, number)
+
+    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool:
+        """End it and all that it has started: asked first, forced after `grace_s`. Does not wait. False: it was over.
+
+        A second call does not wait for the first one's grace.
+        """
+        with suppress(FileNotFoundError):  # forgotten
+            Path(handle.folder, "grace").write_text(str(grace_s))
+        return tell_shim(handle, signal.SIGTERM, signal.SIGCONT)
+
+    def end_fd(self, handle: Handle) -> int | None:
+        """A descriptor that becomes readable when it has ended; whoever asks closes it. None: look from time to time.
+
+        The end is known before the kernel says so: a look at that moment has it.
+        """
+        return shim_fd(handle)
+
+    def wait(self, handle: Handle, timeout_s: float) -> End | None:
+        """How it ended; None when it has not in time."""
+        deadline = time.monotonic() + timeout_s
+        descriptor = shim_fd(handle)
+        if descriptor is not None:
+            with ExitStack() as held:
+                held.callback(os.close, descriptor)
+                poller = select.poll()
+                poller.register(descriptor, select.POLLIN)
+                poller.poll(max(0.0, timeout_s) * 1000)
+        while shim_lives(handle):
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(_POLL_S)
+        return self._end(handle)
+
+    def forget(self, handle: Handle | Lost) -> None:
+        """Delete all that is stored of it. One that runs has to be ended before."""
+        folder = self._root / handle.id
+        if isinstance(handle, Handle) and shim_lives(handle):
+            raise ValueError(f"process {handle.id} runs")
+        shutil.rmtree(folder, ignore_errors=True)
+        self._segments.pop(handle.id, None)
+
+    def _look(self, handle: Handle, table: Table | None, boot: str, uptime_s: float | None) -> Look:
+        alive = is_shim(table, handle, boot) if table is not None else shim_lives(handle)
+        end = None if alive else self._end(handle)
+        total, written_at = self._written(handle)
+        if not alive or table is None:
+            return Look(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
+        below = table.below(handle.shim_pid)
+        living = [member for member in below if lives(member)]
+        watching = table.get(handle.shim_pid)
+        ticks = sum(member.cpu + member.cpu_of_dead for member in below) + (watching.cpu_of_dead if watching else 0)
+        return Look(
+            alive=True,
+            output_bytes=total,
+            last_output_at=written_at,
+            cpu_s=ticks / TICKS_PER_S,
+            rss_bytes=sum(member.resident for member in living),
+            processes=len(living),
+            age_s=None if uptime_s is None else max(0.0, uptime_s - handle.started_ticks / TICKS_PER_S),
+        )
+
+    def _end(self, handle: Handle) -> End:
+        collect(handle)
+        end = read_end(handle)
+        if end is not None:
+            return end
+        total, _ = self._written(handle)
+        return End(reason=EndReason.LOST, output_bytes=total, detail=bury(handle))
+
+    def _written(self, handle: Handle) -> tuple[int, float | None]:
+        """How much, and when the last of it; the latter by the machine's clock."""
+        number = self._segments.get(handle.id, 0)
+        found = segment_stat(handle, number)
+        while found is None or found.st_size >= handle.segment_bytes:
+            last = last_segment(handle)
+            if last is None:
+                return 0, None
+            if found is not None and last == number:
+                break  # full, and nothing came after
+            number, found = last, segment_stat(handle, last)
+        self._segments[handle.id] = number
+        total = number * handle.segment_bytes + found.st_size
+        return total, found.st_mtime if total else None
+
+
+def _open_input(handle: Handle) -> int:
+    try:
+        return os.open(Path(handle.folder, "stdin"), os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:  # no file: closed; no reader: the command closed it, or ended
+        raise BrokenPipeError(f"the input of process {handle.id} is closed") from error

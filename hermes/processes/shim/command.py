@@ -1,0 +1,157 @@
+"""The command's processes: starting, counting, signalling and reaping them."""
+
+# ruff: noqa: PLC0415, SIM105 - what few shims need is loaded by those, and contextlib by none
+
+from __future__ import annotations
+
+import os
+
+from hermes.processes.shim.member import Member, children, look_at
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable, Iterator
+else:
+    import _signal as signal  # the public module makes enumerations of all its numbers: 0.8 MB
+
+ORDER = b"hermes-process 1"
+_RESTORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGUSR1", "SIGCHLD")
+_TERMINAL_SIZE = (40, 120)
+
+
+class Order:
+    """What to run, as the daemon sent it: fields that end with NUL."""
+
+    def __init__(self, raw: bytes) -> None:
+        fields = raw.split(b"\0")
+        if fields[0] != ORDER or fields[-1] != b"end":
+            raise ValueError("the order did not arrive whole")
+        numbers = [int(field) for field in fields[1:7]]
+        self.terminal = bool(numbers[0])
+        self.segment_bytes, self.memory_max, self.processes_max, self.output_max, count = numbers[1:]
+        self.command_hash = fields[7].decode()
+        self.cwd = fields[8]
+        self.argv = fields[9 : 9 + count]
+        pairs = (field.partition(b"=") for field in fields[9 + count : -1])
+        self.environ = {name: value for name, _, value in pairs}
+
+
+class Command:
+    def __init__(self, order: Order) -> None:
+        self.order = order
+        self.pid = 0
+        self.ended: tuple[int | None, int | None] | None = None  # its code, or its signal
+        self.input = -1  # where to write for it: a terminal's other side, or the FIFO, only to keep it open
+        self.output = -1
+
+    def start(self) -> None:
+        """Raises OSError with what the system says about it."""
+        if self.order.terminal:
+            self.output, theirs = _terminal()
+            self.input, stdin = self.output, theirs
+        else:
+            self.output, theirs = os.pipe()
+            stdin = os.open("stdin", os.O_RDONLY | os.O_NONBLOCK)
+            self.input = os.open("stdin", os.O_WRONLY)
+            os.set_blocking(stdin, True)
+        failed, failure = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            self._become(stdin, theirs, failure)
+        for descriptor in {stdin, theirs, failure}:
+            os.close(descriptor)
+        problem = b"".join(iter(lambda: os.read(failed, 4096), b""))
+        os.close(failed)
+        if problem:
+            os.waitpid(self.pid, 0)
+            raise OSError(problem.decode("utf-8", "replace"))
+        os.set_blocking(self.output, False)
+
+    def _become(self, stdin: int, output: int, failure: int) -> None:
+        """In the new process. It never comes back from here."""
+        where = self.order.cwd
+        try:
+            os.setsid()
+            if self.order.terminal:
+                import fcntl
+                import termios
+
+                fcntl.ioctl(output, termios.TIOCSCTTY, 0)
+            for descriptor, source in enumerate((stdin, output, output)):
+                os.dup2(source, descriptor)
+            for name in _RESTORED:
+                signal.signal(getattr(signal, name), signal.SIG_DFL)
+            _volunteer_for_the_oom_killer()
+            os.chdir(where)
+            where = self.order.argv[0]
+            os.execvpe(where, self.order.argv, self.order.environ)  # noqa: S606 - a shell is the caller's choice
+        except OSError as error:
+            os.write(failure, where + b": " + (error.strerror or str(error)).encode())
+        except ValueError as error:
+            os.write(failure, str(error).encode())
+        finally:
+            os._exit(127)
+
+    def reap(self) -> list[int]:
+        """Collect the dead. Those of its processes that are children of the shim: without any it is all over."""
+        if self.ended is None:
+            seen = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            if seen is not None:
+                by_signal = seen.si_code != os.CLD_EXITED
+                self.ended = (None, seen.si_status) if by_signal else (seen.si_status, None)
+        left = []
+        for child in children(os.getpid()):
+            if child == self.pid:
+                continue
+            try:
+                if os.waitpid(child, os.WNOHANG)[0] == 0:
+                    left.append(child)
+            except ChildProcessError:
+                pass
+        return left
+
+    def members(self) -> Iterator[Member]:
+        """All living processes of the command, however deep."""
+        waiting, seen = [os.getpid()], set()
+        while waiting:
+            for pid in children(waiting.pop()):
+                if pid not in seen:
+                    seen.add(pid)
+                    waiting.append(pid)
+                    member = look_at(pid)
+                    if member is not None and member.state not in (b"Z", b"X"):
+                        yield member
+
+    def signal(self, *numbers: int) -> None:
+        """To the group, and to each process that left it."""
+        apart = [member.pid for member in self.members() if member.group != self.pid]
+        for number in numbers:
+            send(os.killpg, self.pid, number)
+            for pid in apart:
+                send(os.kill, pid, number)
+
+
+def send(how: Callable[[int, int], None], target: int, number: int) -> None:
+    try:
+        how(target, number)
+    except (ProcessLookupError, PermissionError):  # gone; or it runs as somebody else
+        pass
+
+
+def _terminal() -> tuple[int, int]:
+    import termios
+
+    ours, theirs = os.openpty()
+    termios.tcsetwinsize(ours, _TERMINAL_SIZE)
+    return ours, theirs
+
+
+def _volunteer_for_the_oom_killer() -> None:
+    """When memory runs out it shall be the command that goes, not the shim and not the daemon."""
+    try:
+        descriptor = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        os.write(descriptor, b"500")
+        os.close(descriptor)
+    except OSError:
+        pass

@@ -1,0 +1,51 @@
+"""The shim's files about its command: whole or not at all."""
+
+# ruff: noqa: PTH104, PTH108, SIM105 - pathlib and contextlib would be loaded by every shim
+
+from __future__ import annotations
+
+import os
+
+_SIZE = 2048
+
+
+def write_status(name: str, values: dict[str, object], *, lasting: bool) -> None:
+    """`lasting`: also when the power goes. A command that runs would not outlive that anyway."""
+    descriptor = os.open(f"{name}.new", os.O_WRONLY | os.O_CREAT, 0o600)
+    try:
+        os.write(descriptor, _json(values).encode().ljust(_SIZE))
+        if lasting:
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(f"{name}.new", name)
+
+
+def reserve_status(name: str) -> None:
+    """Take its place on the disk now: how the command ended shall be known also when the disk has become full."""
+    with open(f"{name}.new", "xb", opener=_private) as file:
+        file.write(b" " * _SIZE)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _json(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_json(name)}: {_json(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(_json(item) for item in value) + "]"
+    if isinstance(value, (int, float)):
+        return repr(value)
+    plain = (c if " " <= c <= "~" and c not in '"\\' else f"\\u{min(ord(c), 0xFFFD):04x}" for c in str(value))
+    return f'"{"".join(plain)}"'
+
+
+def remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass

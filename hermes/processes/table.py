@@ -1,0 +1,92 @@
+"""The machine's processes, read at once: who belongs to which shim, what they use, on which ports they listen.
+
+One pass over /proc serves any number of background processes. Elsewhere than on Linux there is nothing to read, and
+`scan` says so.
+"""
+
+# ruff: noqa: PTH115, PTH208 - thousands of paths every few seconds: as strings they cost a third
+
+from __future__ import annotations
+
+import os
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from hermes.processes.shim.member import Member, look_at
+
+_DEAD: Final = (b"Z", b"X")
+_LISTENS: Final = "0A"
+TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
+
+
+class Table:
+    def __init__(self, members: Iterable[Member]) -> None:
+        self._members = {member.pid: member for member in members}
+        self._children: defaultdict[int, list[Member]] = defaultdict(list)
+        for member in self._members.values():
+            self._children[member.parent].append(member)
+
+    def get(self, pid: int) -> Member | None:
+        return self._members.get(pid)
+
+    def below(self, pid: int) -> list[Member]:
+        """All that it has started, however deep, the dead included. A shim is the parent of its orphans."""
+        found: list[Member] = []
+        waiting = [pid]
+        while waiting:
+            children = self._children.get(waiting.pop(), ())
+            found += children
+            waiting += (child.pid for child in children)
+        return found
+
+
+def scan() -> Table | None:
+    if not Path("/proc/self/stat").exists():
+        return None
+    members = (look_at(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    return Table(member for member in members if member is not None)
+
+
+def machine_uptime_s() -> float | None:
+    """Since its start, sleep included: what start times are counted in."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else None
+
+
+def lives(member: Member | None) -> bool:
+    return member is not None and member.state not in _DEAD
+
+
+def listening_ports(pids: Collection[int]) -> dict[int, set[int]]:
+    """The TCP ports on which each of them listens. Dear: it asks for every descriptor they have."""
+    sockets = _listening_sockets()
+    return {pid: {sockets[inode] for inode in _sockets_of(pid) if inode in sockets} for pid in pids}
+
+
+def _listening_sockets() -> dict[str, int]:
+    found = {}
+    for name in ("tcp", "tcp6"):
+        try:
+            lines = Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+        except OSError:  # no such protocol here
+            continue
+        for fields in map(str.split, lines):
+            if fields[3] == _LISTENS:
+                found[fields[9]] = int(fields[1].rpartition(":")[2], 16)
+    return found
+
+
+def _sockets_of(pid: int) -> Iterable[str]:
+    folder = f"/proc/{pid}/fd"
+    try:
+        names = os.listdir(folder)
+    except OSError:  # it ended meanwhile, or runs as somebody else
+        return
+    for name in names:
+        with suppress(OSError):  # closed meanwhile
+            target = os.readlink(f"{folder}/{name}")
+            if target.startswith("socket:["):
+                yield target[8:-1]

@@ -1,0 +1,102 @@
+"""Words that a process's output is watched for, and how often that may disturb anybody.
+
+A line that contains one of the patterns is worth a notice, but there is at most one in 15 seconds; what matches in
+between is counted and told with the next. A process that matches too much, three such windows in a row, is no longer
+watched: its end will be told instead. Over all processes a breaker keeps the same order.
+
+Pure: the state goes in and comes out, and time is an argument.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from hermes.tools.command_output import plain_text
+from hermes.values import dataclass
+
+BETWEEN_S: Final = 15.0
+STRIKES_MAX: Final = 3
+_LINES_MAX: Final = 20  # in a notice
+_LINE_MAX: Final = 500  # of each
+_UNFINISHED_MAX_BYTES: Final = 8192  # a longer line is taken for several
+
+_BREAKER_MAX: Final = 15
+_BREAKER_WINDOW_S: Final = 10.0
+_BREAKER_PAUSE_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPatterns:
+    patterns: tuple[str, ...]
+    terminal: bool = False
+    unfinished: bytes = b""  # the last line, as far as it has come
+    noticed_at: float | None = None
+    suppressed: int = 0  # matches since then that nobody was told of
+    strikes: int = 0  # windows in a row that had such
+    promoted: bool = False  # given up: the end will be told instead
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchNotice:
+    lines: tuple[str, ...]
+    suppressed: int = 0  # matching lines that are not shown
+    promoted: bool = False  # it was the last of its kind
+
+
+def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
+    """What follows from output that is new."""
+    if watch.promoted or not watch.patterns:
+        return watch, None
+    *lines, rest = (watch.unfinished + data).split(b"\n")
+    if len(rest) > _UNFINISHED_MAX_BYTES:
+        lines.append(rest)
+        rest = b""
+    return _judged(replace(watch, unfinished=rest), _matching(watch, lines), now)
+
+
+def watch_end(watch: WatchPatterns, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
+    """The last line may lack its end."""
+    if watch.promoted or not watch.patterns:
+        return watch, None
+    return _judged(replace(watch, unfinished=b""), _matching(watch, [watch.unfinished]), now)
+
+
+def _matching(watch: WatchPatterns, lines: list[bytes]) -> list[str]:
+    wanted = [pattern.encode() for pattern in watch.patterns]
+    # Most lines have nothing of it and are not worth making text of, unless colours may split a word.
+    likely = (
+        lines if watch.terminal else [line for line in lines if any(p in line for p in wanted) or b"\x1b" in line]
+    )
+    texts = (plain_text(line, terminal=watch.terminal) for line in likely)
+    return [text for text in texts if any(pattern in text for pattern in watch.patterns)]
+
+
+def _judged(watch: WatchPatterns, found: list[str], now: float) -> tuple[WatchPatterns, WatchNotice | None]:
+    if not found:
+        return watch, None
+    if watch.noticed_at is not None and 0 <= now - watch.noticed_at < BETWEEN_S:
+        return replace(watch, suppressed=watch.suppressed + len(found)), None
+    strikes = watch.strikes + 1 if watch.suppressed else 0
+    promoted = strikes >= STRIKES_MAX
+    shown = tuple(line.strip()[:_LINE_MAX] for line in found[-_LINES_MAX:])
+    notice = WatchNotice(lines=shown, suppressed=watch.suppressed + len(found) - len(shown), promoted=promoted)
+    return replace(watch, noticed_at=now, suppressed=0, strikes=strikes, promoted=promoted), notice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Breaker:
+    """Of the notices of all processes together."""
+
+    recent: tuple[float, ...] = ()
+    paused_until: float | None = None
+
+
+def admit(breaker: Breaker, now: float) -> tuple[Breaker, bool]:
+    """Whether one more notice may go out. What may not is lost; the output is still there to read."""
+    if breaker.paused_until is not None and breaker.paused_until - _BREAKER_PAUSE_S <= now < breaker.paused_until:
+        return breaker, False
+    recent = tuple(at for at in breaker.recent if 0 <= now - at < _BREAKER_WINDOW_S)
+    if len(recent) >= _BREAKER_MAX:
+        return Breaker(paused_until=now + _BREAKER_PAUSE_S), False
+    return Breaker(recent=(*recent, now)), True

@@ -1,0 +1,36 @@
+"""A daemon as far as processes go: adopts what it finds, starts what it is told, and waits to be killed.
+
+    python -m tests.processes.daemon ROOT COUNT COMMAND...
+
+It says "ready N" once N processes are known to run, each under an id of its own; `{}` in the command is its number.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+from hermes.processes.host import ProcessHost
+from hermes.processes.process import Handle, ProcessSpec
+from tests.processes.stage import ENVIRON
+
+
+def main() -> None:
+    root, count, *command = sys.argv[1:]
+    host = ProcessHost(Path(root))
+    known = {name: host.adopt(Path(root, name)) for name in host.stored()}
+    for number in range(int(count)):
+        name = f"proc_{number}"
+        if name not in known:
+            argv = tuple(part.replace("{}", str(number)) for part in command)
+            started = host.start(ProcessSpec(id=name, argv=argv, cwd=str(Path(root).parent), environ=ENVIRON))
+            assert isinstance(started, Handle), started
+            known[name] = started
+            print("started", name, flush=True)
+    print("ready", sum(isinstance(each, Handle) and host.look(each).alive for each in known.values()), flush=True)
+    signal.pause()
+
+
+if __name__ == "__main__":
+    main()

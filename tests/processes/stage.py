@@ -1,0 +1,81 @@
+"""A host whose processes all end with the test, and what its tests look for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hermes.processes.host import ProcessHost
+from hermes.processes.process import End, FailedStart, Handle, ProcessLimits, ProcessSpec
+from hermes.processes.shim.member import look_at
+
+ENVIRON = {"PATH": os.environ["PATH"]}
+PATIENCE_S = 20.0
+
+
+class Stage(ProcessHost):
+    def __init__(self, root: Path) -> None:
+        super().__init__(root)
+        self.root = root
+
+    def run(
+        self,
+        *argv: str,
+        terminal: bool = False,
+        limits: ProcessLimits | None = None,
+        environ: dict[str, str] | None = None,
+    ) -> Handle:
+        spec = ProcessSpec(
+            id=f"proc_{len(self.stored())}",
+            argv=argv,
+            cwd="/",
+            environ=ENVIRON if environ is None else environ,
+            terminal=terminal,
+            limits=limits or ProcessLimits(),
+        )
+        started = self.start(spec)
+        assert not isinstance(started, FailedStart), started.reason
+        return started
+
+    def ended(self, handle: Handle) -> End:
+        end = self.wait(handle, PATIENCE_S)
+        assert end is not None, "it has not ended in time"
+        return end
+
+    def said(self, handle: Handle) -> bytes:
+        return self.output(handle, 0, 10**9).data
+
+    def until_said(self, handle: Handle, text: bytes) -> None:
+        eventually(lambda: text in self.said(handle))
+
+    def clear(self) -> None:
+        for name in self.stored():
+            handle = self.adopt(self.root / name)
+            if isinstance(handle, Handle) and self.kill(handle, 0):
+                self.ended(handle)
+
+
+def eventually(holds: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline, "it did not come to pass in time"
+        time.sleep(0.01)
+
+
+def alive(pid: int) -> bool:
+    member = look_at(pid)
+    return member is not None and member.state not in (b"Z", b"X")
+
+
+def with_argument(text: str) -> list[int]:
+    """The living processes that have it in their command line."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if text.encode() in (entry / "cmdline").read_bytes() and alive(int(entry.name)):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,197 @@
+"""Daemons that are killed, and what the next one finds."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hermes.processes.process import EndReason, Handle, Lost
+from hermes.processes.shim.member import boot_id, look_at
+from tests.processes.stage import Stage, alive, eventually, with_argument
+
+COUNTING = "i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.02; done; echo end $i; exit {}"
+
+
+@contextmanager
+def daemon(stage: Stage, count: int, *command: str) -> Iterator[subprocess.Popen[str]]:
+    argv = [sys.executable, "-m", "tests.processes.daemon", str(stage.root), str(count), *command]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def ready(process: subprocess.Popen[str]) -> int:
+    assert process.stdout is not None
+    for line in process.stdout:
+        if line.startswith("ready"):
+            return int(line.split()[1])
+    raise AssertionError("the daemon died")
+
+
+def adopted(stage: Stage, name: str) -> Handle:
+    handle = stage.adopt(stage.root / name)
+    assert isinstance(handle, Handle), handle.reason
+    return handle
+
+
+def counted(output: bytes) -> None:
+    *numbers, last = output.decode().splitlines()
+    assert [int(number) for number in numbers] == list(range(1, len(numbers) + 1))
+    assert last == f"end {len(numbers)}"
+
+
+def test_a_process_goes_on_when_its_daemon_is_killed_and_the_next_one_knows_all_of_it(
+    stage: Stage, tmp_path: Path
+) -> None:
+    with daemon(stage, 1, "sh", "-c", "read x; echo got $x; " + COUNTING.replace("{}", "7")) as process:
+        assert ready(process) == 1
+        process.kill()
+    handle = adopted(stage, "proc_0")
+    assert stage.look(handle).alive
+    stage.write(handle, b"it\n")
+    stage.until_said(handle, b"got it\n1\n")
+    (tmp_path / "go").touch()
+    assert stage.ended(handle).code == 7
+    counted(stage.said(handle).removeprefix(b"got it\n"))
+
+
+def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path) -> None:
+    with daemon(stage, 1, "sh", "-c", COUNTING.replace("{}", "9")) as process:
+        assert ready(process) == 1
+        process.kill()
+    (tmp_path / "go").touch()
+    eventually((stage.root / "proc_0" / "exit.json").exists)
+    handle = adopted(stage, "proc_0")
+    assert stage.ended(handle).code == 9
+    counted(stage.said(handle))
+
+
+def test_twenty_processes_survive_five_kills_of_the_daemon(stage: Stage, tmp_path: Path) -> None:
+    first: list[Handle] = []
+    for _ in range(5):
+        with daemon(stage, 20, "sh", "-c", COUNTING) as process:
+            assert ready(process) == 20
+            process.kill()
+        seen = [adopted(stage, f"proc_{number}") for number in range(20)]
+        first = first or seen
+        assert seen == first  # the same processes, not others in their place
+    (tmp_path / "go").touch()
+    for number, handle in enumerate(first):
+        assert stage.ended(handle).code == number
+        counted(stage.said(handle))
+    assert len(stage.stored()) == 20
+
+
+def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_find(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    chance = random.Random(7)
+    for count in range(5, 26, 5):
+        with daemon(stage, count, "sleep", mark) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline()
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(chance.uniform(0.001, 0.08))
+            process.kill()
+    found = [stage.adopt(stage.root / name) for name in stage.stored()]
+    running = sorted(handle.pid for handle in found if isinstance(handle, Handle))
+    eventually(lambda: sorted(with_argument(mark)) == running)
+
+
+@contextmanager
+def stranger_process() -> Iterator[subprocess.Popen[bytes]]:
+    with subprocess.Popen(["sleep", "100"], start_new_session=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def forged(stage: Stage, **changes: Any) -> Path:
+    """A process that is over, with a state that says otherwise."""
+    handle = stage.run("true")
+    stage.ended(handle)
+    folder = Path(handle.folder)
+    (folder / "exit.json").unlink()
+    state = json.loads((folder / "state.json").read_text())
+    before = {name: state[name] - 100 for name in ("started_ticks", "shim_started_ticks")}
+    (folder / "state.json").write_text(json.dumps({**state, **before, **changes}))
+    return folder
+
+
+def test_a_reused_pid_is_never_touched(stage: Stage) -> None:
+    with stranger_process() as stranger:
+        folder = forged(stage, pid=stranger.pid, shim_pid=stranger.pid)
+        lost = stage.adopt(folder)
+        assert isinstance(lost, Lost)
+        assert "shim was killed" in lost.reason
+        state = json.loads((folder / "state.json").read_text())
+        handle = Handle(id=folder.name, folder=str(folder), **{**state, "terminal": False})
+        assert not stage.look(handle).alive
+        assert not stage.kill(handle, 0)
+        assert not stage.signal(handle, signal.SIGKILL)
+        assert stage.end_fd(handle) is None
+        assert stage.ports((handle,)) == {handle.id: ()}
+        assert alive(stranger.pid)
+        stage.forget(handle)
+        assert stranger.poll() is None
+
+
+def test_a_pid_of_an_earlier_boot_is_never_touched(stage: Stage) -> None:
+    with stranger_process() as stranger:
+        member = look_at(stranger.pid)
+        assert member is not None
+        ticks = {"started_ticks": member.started, "shim_started_ticks": member.started}
+        folder = forged(stage, pid=stranger.pid, shim_pid=stranger.pid, boot_id="another", **ticks)
+        lost = stage.adopt(folder)
+        assert isinstance(lost, Lost)
+        assert "restarted" in lost.reason
+        assert stranger.poll() is None
+
+
+def test_a_clock_that_was_set_changes_nothing(stage: Stage) -> None:
+    handle = stage.run("sleep", "100")
+    state = Path(handle.folder, "state.json")
+    for started_at in (0.0, time.time() + 10**9):
+        state.write_text(json.dumps({**json.loads(state.read_text()), "started_at": started_at}))
+        again = adopted(stage, handle.id)
+        assert (again.pid, again.started_ticks, again.boot_id) == (handle.pid, handle.started_ticks, boot_id())
+        assert stage.look(again).alive
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\0\0\0"])
+def test_a_garbled_state_is_a_loss_that_is_told(stage: Stage, text: str) -> None:
+    folder = stage.root / "proc_x"
+    folder.mkdir(parents=True)
+    (folder / "state.json").write_text(text)
+    lost = stage.adopt(folder)
+    assert isinstance(lost, Lost)
+    assert lost.reason
+    stage.forget(lost)
+    assert stage.stored() == ()
+
+
+def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    handle = stage.run("sh", "-c", f"echo said; sleep {mark} & sleep {mark}")
+    stage.until_said(handle, b"said")
+    os.kill(handle.shim_pid, signal.SIGKILL)
+    end = stage.ended(handle)
+    assert end.reason is EndReason.LOST
+    assert "still ran and was ended" in end.detail
+    assert (end.code, end.signal) == (None, None)
+    eventually(lambda: with_argument(mark) == [])
+    assert stage.said(handle) == b"said\n"
+    assert isinstance(stage.adopt(Path(handle.folder)), Lost)

@@ -1,0 +1,81 @@
+"""Runaways: each is ended, and its end says why."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import pytest
+
+from hermes.processes.process import EndReason, ProcessLimits
+from tests.processes.stage import Stage, eventually, with_argument
+
+
+@pytest.mark.parametrize("escape", ["", "setsid "])
+def test_a_storm_of_processes_is_ended(stage: Stage, escape: str) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    script = f"while :; do {escape}sleep {mark} & done"
+    end = stage.ended(stage.run("sh", "-c", script, limits=ProcessLimits(processes=40)))
+    assert end.reason is EndReason.PROCESSES
+    assert "more than the 40 allowed" in end.detail
+    assert with_argument(mark) == []
+
+
+def test_a_fork_bomb_is_ended(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    script = f"bomb() {{ : {mark}; sleep 0.1; bomb & bomb; }}; bomb"
+    end = stage.ended(stage.run("sh", "-c", script, limits=ProcessLimits(processes=60)))
+    assert end.reason is EndReason.PROCESSES
+    assert with_argument(mark) == []
+
+
+def test_a_storm_after_a_long_silence_is_noticed_too(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    script = f"read x; while :; do sleep {mark} & done"
+    handle = stage.run("sh", "-c", script, limits=ProcessLimits(processes=100))
+    assert stage.wait(handle, 2.5) is None  # silence is what is tested
+    stage.write(handle, b"\n")
+    assert stage.ended(handle).reason is EndReason.PROCESSES
+    assert with_argument(mark) == []
+
+
+def test_a_memory_hog_is_ended(stage: Stage) -> None:
+    hog = "import time\nkept = []\nwhile True: kept.append(b'x' * 10**6 + b'y'); time.sleep(0.001)"
+    handle = stage.run(sys.executable, "-c", hog, limits=ProcessLimits(memory_bytes=100 * 2**20))
+    end = stage.ended(handle)
+    assert end.reason is EndReason.MEMORY
+    assert "more than the 104857600 allowed" in end.detail
+
+
+def test_memory_that_is_shared_counts_once(stage: Stage) -> None:
+    crowd = (
+        "import os, time\nkept = b'x' * 60_000_000\n"
+        "for _ in range(5):\n if os.fork() == 0: break\n"
+        "print('up', flush=True)\ntime.sleep(100)"
+    )
+    handle = stage.run(sys.executable, "-c", crowd, limits=ProcessLimits(memory_bytes=200 * 2**20))
+    eventually(lambda: stage.said(handle).count(b"up") == 6)
+    assert (stage.look(handle).rss_bytes or 0) > 200 * 2**20
+    assert stage.wait(handle, 1.5) is None
+
+
+def test_endless_output_is_ended(stage: Stage) -> None:
+    limits = ProcessLimits(output_bytes=50_000_000, spool_bytes=100_000)
+    handle = stage.run("yes", limits=limits)
+    end = stage.ended(handle)
+    assert end.reason is EndReason.OUTPUT
+    assert 50_000_000 < end.output_bytes < 60_000_000
+    assert len(stage.said(handle)) <= 100_000
+
+
+def test_a_runaway_in_its_grace_is_ended_at_once(stage: Stage) -> None:
+    handle = stage.run("sh", "-c", "trap '' TERM; echo up; yes", limits=ProcessLimits(output_bytes=200_000_000))
+    stage.until_said(handle, b"up")
+    stage.kill(handle, grace_s=1000)
+    assert stage.ended(handle).reason is EndReason.KILLED
+
+
+def test_zero_is_no_limit(stage: Stage) -> None:
+    limits = ProcessLimits(memory_bytes=0, processes=0, output_bytes=0)
+    handle = stage.run("sh", "-c", "for i in 1 2 3; do sleep 0.3 & done; seq 1000; wait", limits=limits)
+    assert stage.ended(handle).reason is EndReason.EXITED
