@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
-    from hermes.types import Failure, Phase, SessionId, TurnId, Usage
+    from hermes.types import CallOutcome, Failure, Phase, SessionId, TurnId, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +34,92 @@ class TextDelta:
     session: SessionId
     turn: TurnId
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReset:
+    """The answer was cut off and is asked for again: what was said since the last tool call does not count."""
+
+    session: SessionId
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBegan:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallProgress:
+    session: SessionId
+    turn: TurnId
+    call: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAsked:
+    """The turn waits for a person: for leave to run a call, or for the answer to a question."""
+
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    question: str
+    choices: tuple[str, ...]
+    approval: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    answer: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steered:
+    """What was said meanwhile is part of the turn in flight now."""
+
+    session: SessionId
+    turn: TurnId
+    message: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMoved:
+    """The conversation goes on in another session, and an open turn with it."""
+
+    session: SessionId
+    successor: SessionId
+    reason: str
+    turn: TurnId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something the person should know."""
+
+    session: SessionId
+    text: str
+    turn: TurnId | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,5 +157,22 @@ class ActorFailed:
     verdict: str  # what supervision does about it
 
 
-Event: TypeAlias = TurnAccepted | TurnBegan | TextDelta | TurnAnswered | TurnGaveUp | PhaseChanged | ActorFailed
+Event: TypeAlias = (
+    TurnAccepted
+    | TurnBegan
+    | TextDelta
+    | TextReset
+    | CallBegan
+    | CallProgress
+    | CallEnded
+    | CallAsked
+    | CallAnswered
+    | Steered
+    | TurnAnswered
+    | TurnGaveUp
+    | SessionMoved
+    | Notice
+    | PhaseChanged
+    | ActorFailed
+)
 TurnOutcome: TypeAlias = TurnAnswered | TurnGaveUp

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from hermes.errors import HermesError
 from hermes.events import Event, TurnOutcome
+from hermes.processes.process import Chunk, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.records import LogEntry, Record
 from hermes.types import (
+    Call,
+    CallOutcome,
     DeadLetter,
     EncodedMessage,
     Epoch,
     Failure,
     InboundKey,
+    Preferences,
+    ProcessRecord,
+    ProcessView,
     Seen,
     Seq,
     Session,
@@ -43,6 +50,7 @@ class Append:
     pending: bool  # whether start-up must look at this session
     bind: SessionKey | None = None  # from now on this key means this session
     seen: Seen | None = None  # refused with AlreadySeenError if its key was seen before
+    due: float | None = None  # when somebody must look at this session again; None: not by the clock
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +60,16 @@ class Restore:
     head: Session
     epoch: Epoch
     pending: bool
+    due: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetDue:
+    """Have somebody look at a session then, and not when its last append said. Refused if it has moved on since."""
+
+    session: SessionId
+    expected_seq: Seq  # what its next record would get
+    due: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,7 +97,50 @@ class ForgetSeen:
     limit: int
 
 
-Operation: TypeAlias = Append | Restore | Erase | SetAside | DropDeadLetter | ForgetSeen
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Add to what was used on a day, by a model, on a platform."""
+
+    day: str  # YYYY-MM-DD, UTC
+    model: str
+    platform: str
+    usage: Usage
+    turns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutFact:
+    """Remember something small under a name; None forgets it."""
+
+    name: str
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutProcess:
+    record: ProcessRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropProcess:
+    """Forget it; there need not be one."""
+
+    id: str
+
+
+Operation: TypeAlias = (
+    Append
+    | Restore
+    | SetDue
+    | Erase
+    | SetAside
+    | DropDeadLetter
+    | ForgetSeen
+    | Tally
+    | PutFact
+    | PutProcess
+    | DropProcess
+)
 Transaction: TypeAlias = tuple[Operation, ...]  # all or nothing
 
 
@@ -102,6 +163,9 @@ class StoreStats:
     last_commit_s: float
 
 
+Due: TypeAlias = tuple[float, SessionId]  # a session, and when somebody must look at it
+
+
 class Reader(Protocol):
     """Blocking and thread-safe; each call is its own short look. Never called on the event loop."""
 
@@ -112,7 +176,16 @@ class Reader(Protocol):
     def seen(self, key: InboundKey) -> Seen | None: ...
     def pending(self) -> list[SessionId]: ...
     def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...  # last active first
+    def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]: ...  # the earliest first
+    def due_at(self, session: SessionId) -> float | None: ...  # raises BadRowError
     def dead_letters(self) -> list[DeadLetter]: ...
+    def tallies(self, first_day: str) -> list[Tally]: ...  # of that day and later, oldest first
+    def fact(self, name: str) -> bytes | None: ...
+    def facts(self, prefix: str) -> list[str]: ...  # the names that begin so
+    def processes(self) -> list[ProcessRecord]: ...  # by id; a damaged one is left out
+    def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
+        """All sessions' records in the order they were written, after that position."""
+
     def stats(self) -> StoreStats: ...
 
 
@@ -148,6 +221,13 @@ class ModelRequest:
     session: SessionId
     messages: Sequence[EncodedMessage]
     options: bytes = b"{}"  # a JSON object of sampling options, sent on as they are
+    tools: bytes = b""  # a JSON array, or nothing
+    model: str = ""  # by name, where the endpoint has several; empty: as configured
+    reasoning: str = ""  # how much effort, in the endpoint's words
+
+    def for_another(self) -> ModelRequest:
+        """The same, to be asked of another model."""
+        return replace(self, model="")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,36 +258,98 @@ class Model(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnJob:
+class ModelJob:
+    """Show the model a transcript, and have it go on."""
+
     session: SessionId
+    root: SessionId  # whose folder the conversation works in
     turn: TurnId
     attempt: int
+    replies: int
     messages: Sequence[EncodedMessage]
     options: bytes
+    prompt: EncodedMessage | None = None  # None: it is to be built
+    platform: str = ""
+    preferences: Preferences = Preferences()
+    grants: tuple[str, ...] = ()
+    spent: Usage = Usage()  # by the session so far
+    last: bool = False  # no more tools in this turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnReport:
-    """How a turn's work came out; exactly one for each job that was not cancelled."""
+class ModelReport:
+    """How it came out; exactly one for each job that was not cancelled."""
 
     turn: TurnId
     attempt: int
+    replies: int
+    failure: Failure | None = None  # set: there is no answer
+    message: EncodedMessage = EncodedMessage(b"")
     text: str = ""
     model: str = ""
     finish_reason: str = ""
     usage: Usage = Usage()
-    failure: Failure | None = None  # set: there is no answer
+    calls: tuple[Call, ...] = ()
+    prompt: EncodedMessage | None = None
+    context_tokens: int = 0
+    context_full: bool = False
 
 
-class TurnHandle(Protocol):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolJob:
+    session: SessionId
+    root: SessionId
+    turn: TurnId
+    attempt: int
+    call: str
+    name: str
+    arguments: str  # JSON, as the model wrote it
+    platform: str = ""
+    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
+    unasked: bool = False  # the person wants no questions at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReport:
+    turn: TurnId
+    attempt: int
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryJob:
+    """Make a shorter transcript that a conversation can go on from."""
+
+    session: SessionId
+    root: SessionId
+    messages: Sequence[EncodedMessage]
+    focus: str = ""
+    preferences: Preferences = Preferences()
+    turn: TurnId | None = None  # in flight, and waiting for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryReport:
+    messages: tuple[EncodedMessage, ...] = ()
+    problem: str = ""  # not empty: there is none, and why
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Work(Protocol):
     def cancel(self) -> None:
-        """End the work. No report follows."""
+        """End it. No report follows."""
 
 
-class Turns(Protocol):
-    """Runs turns as tasks that it holds itself. Reports come back on the loop."""
+class Agent(Protocol):
+    """Does a session's work as tasks that it holds itself. Reports come back on the loop."""
 
-    def start(self, job: TurnJob, report: Callable[[TurnReport], None]) -> TurnHandle: ...
+    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work: ...
+    def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...
+    def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work: ...
 
 
 # ---------------------------------------------------------------- live events
@@ -247,6 +389,7 @@ class Submission:
     options: bytes = b"{}"
     inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
     fingerprint: bytes = b""
+    busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,6 +401,8 @@ class Receipt:
     position: int = 0  # how many turns go first
     duplicate: bool = False
     notice: str = ""  # for the person: why this is a fresh session, say
+    handling: str = "started"  # or queued, steering, interrupting, answer
+    into: TurnId | None = None  # the turn that it is the answer for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +412,7 @@ class SessionView:
     lineage: tuple[SessionId, ...]  # oldest ancestor first, this session last
     live: bool  # an actor holds it in memory
     mailbox: int = 0
+    reset: str = ""  # when it will be reset, and what keeps it from that
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +421,13 @@ class StoredMessage:
     at: float
     turn: TurnId
     message: EncodedMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    session: SessionId
+    seq: Seq
+    record: Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -294,11 +447,27 @@ class Sessions(Protocol):
     """The front desk. Each call raises HermesErrors only."""
 
     async def submit(self, submission: Submission) -> Receipt: ...
+    async def accepted(self, submission: Submission) -> Receipt | None:
+        """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         """What the journal says about a turn; None while it has not ended."""
 
-    async def view(self, session: SessionId) -> SessionView: ...  # the live end of that id's lineage
-    async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
+    async def begin(
+        self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
+    ) -> Session:
+        """A fresh session there, before anybody has said anything in it; the one that is open there, if one is."""
+
+    async def bound(self, key: SessionKey) -> SessionId | None: ...  # what the key means now
+    async def conversation(self, session: SessionId) -> Session:
+        """That very session, or what it was compressed into: not a fresh one that was begun after it."""
+
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        """The live end of that id's lineage; `exact`: that very session."""
+
+    async def messages(
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+    ) -> list[StoredMessage]:
         """The transcript after that place, oldest first; `after=None` means the last of it.
 
         About `limit` of them: fewer when they are large, more when several share the last place.
@@ -308,10 +477,98 @@ class Sessions(Protocol):
     async def stop_turn(self, session: SessionId, reason: str, turn: TurnId | None = None) -> Session: ...
     async def end(self, session: SessionId, reason: str) -> Session: ...
     async def suspend(self, session: SessionId, reason: str) -> Session: ...
-    async def resume(self, session: SessionId, reason: str) -> Session: ...
+    async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session: ...
+    async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session: ...
+    async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session: ...
+    async def compress(self, session: SessionId, focus: str = "") -> Session: ...
+    async def branch(
+        self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
+    ) -> Session:
+        """A session of its own that begins with a copy of this one: whole, or up to the end of that turn."""
+
+    async def undo(self, session: SessionId, turns: int = 1) -> Session: ...
+    async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt: ...
+    async def used(self, first_day: str) -> list[Tally]: ...
+    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]: ...
+    async def fact(self, name: str) -> bytes | None: ...
+    async def remember(self, name: str, value: bytes | None) -> None: ...
+    async def granted(self) -> list[str]: ...  # kinds of commands that were allowed for good
+    async def withdraw(self, kind: str) -> None: ...
     async def erase(self, session: SessionId) -> None: ...
     async def dead_letters(self) -> list[DeadLetter]: ...
     async def replay(self, dead_letter: str) -> Receipt: ...
+
+
+# ---------------------------------------------------------------- background processes
+
+
+class Processes(Protocol):
+    """Background processes, as everyone sees them: one list, from memory, on the loop."""
+
+    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
+        """Those of a conversation, by the first session of its lineage; None: all there are."""
+
+
+class ProcessList(Processes, Protocol):
+    """The list, and what a person can do with it."""
+
+    async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
+        """Those of that session and of all it grew from, the oldest first."""
+
+    def blocks(self, view: ProcessView) -> str:
+        """Why a reset waits for it; empty: it does not."""
+
+    def explain(self, view: ProcessView) -> str:
+        """Its age, what it did, and whether and why a reset waits for it."""
+
+    async def kill(self, process: str) -> ProcessView:
+        """Has it ended, with all that it started; answers when that is known, or a while later."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOrder:
+    """A background process to be started. `environ` is all that it gets."""
+
+    session: SessionId
+    command: str  # as it was asked for
+    argv: tuple[str, ...]
+    cwd: str
+    environ: Mapping[str, str] = field(repr=False)
+    pty: bool = False
+    notify: bool = False
+    watch: tuple[str, ...] = ()
+
+
+class BackgroundProcesses(ProcessList, Protocol):
+    """What an agent can do with processes. Each call raises HermesErrors only."""
+
+    async def start(self, order: ProcessOrder) -> ProcessView: ...
+    async def output(self, process: str, offset: int, limit: int) -> Chunk: ...
+    async def tail(self, process: str, limit: int) -> Chunk: ...
+    async def write(self, process: str, data: bytes) -> int: ...
+    async def close_input(self, process: str) -> None: ...
+    async def wait(self, process: str, timeout_s: float) -> ProcessView:
+        """How it is when it has ended, or after that time."""
+
+
+class ProcessHost(Protocol):
+    """The machine that they run on. Everything here blocks, and is for threads."""
+
+    def start(self, spec: ProcessSpec) -> Handle | FailedStart: ...
+    def find(self, name: str) -> Handle | Lost: ...
+    def look(self, handle: Handle) -> Look: ...
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, Look]: ...
+    def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]: ...
+    def output(self, handle: Handle, offset: int, limit: int) -> Chunk: ...
+    def tail(self, handle: Handle, limit: int) -> Chunk: ...
+    def write(self, handle: Handle, data: bytes) -> int: ...
+    def close_input(self, handle: Handle) -> None: ...
+    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool: ...
+    def end_fd(self, handle: Handle) -> int | None: ...
+    def forget(self, handle: Handle | Lost) -> None: ...
+
+
+# ---------------------------------------------------------------- the daemon as a whole
 
 
 class Operations(Protocol):

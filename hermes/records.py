@@ -7,7 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from hermes.types import EncodedMessage, Failure, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.types import (
+    Call,
+    CallOutcome,
+    EncodedMessage,
+    Failure,
+    Preferences,
+    SessionId,
+    SessionKey,
+    Source,
+    Turn,
+    TurnId,
+    Usage,
+)
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -32,15 +44,93 @@ class MessageReceived:
     messages: tuple[EncodedMessage, ...]
     source: Source
     options: bytes = b"{}"
+    steer: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """From here on the turn's messages are part of the transcript."""
+    """From here on the turn's messages are part of the transcript, and so is the note, which is for the model."""
 
     at: float
     turn: TurnId
     attempt: int
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """A message did not get a turn of its own: from here on it is part of another one.
+
+    A hidden one was no news for the model: the answer to a question, say, which stands with its call.
+    """
+
+    at: float
+    turn: TurnId
+    into: TurnId
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptBuilt:
+    """The system prompt, which stays as it is to the letter until it is built anew."""
+
+    at: float
+    message: EncodedMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReplied:
+    """The model answered in the middle of a turn: it asks for tools."""
+
+    at: float
+    turn: TurnId
+    message: EncodedMessage
+    calls: tuple[Call, ...]
+    model: str
+    usage: Usage = Usage()
+    context_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolStarted:
+    """Written before the call runs: from here on it may have had effects."""
+
+    at: float
+    turn: TurnId
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFinished:
+    """Written before the model sees it."""
+
+    at: float
+    turn: TurnId
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float = 0.0
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A call waits for a person: for leave to run, or for the answer to its question."""
+
+    at: float
+    turn: TurnId
+    call: str
+    question: str
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    at: float
+    turn: TurnId
+    call: str
+    answer: str
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +140,8 @@ class TurnFinished:
     message: EncodedMessage
     model: str
     finish_reason: str
-    usage: Usage = Usage()
+    usage: Usage = Usage()  # of the last model call; the others stand with theirs
+    context_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +182,19 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
+    """With a notice, which may be empty, it was a reset: whoever writes next is told that."""
+
     at: float
+    reason: str
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetBlocked:
+    """A reset is due and does not happen, since these background processes work. Written when they change."""
+
+    at: float
+    by: tuple[str, ...]
     reason: str
 
 
@@ -104,10 +207,74 @@ class Continued:
     reason: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferred:
+    """A person chose how this conversation is to go on."""
+
+    at: float
+    preferences: Preferences
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undone:
+    """The transcript goes back: what became visible with record `seq`, from its `offset`-th message on, is hidden."""
+
+    at: float
+    seq: int
+    offset: int
+    turns: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionStarted:
+    at: float
+    reason: str
+    focus: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionFailed:
+    """Nothing was lost and nothing dropped: the session goes on as it was."""
+
+    at: float
+    reason: str
+    counts: bool = True  # towards giving up on it; an interrupted one does not
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextCarried:
+    """What a session takes over from the one it grew out of, in the transaction that begins it."""
+
+    at: float
+    origin: SessionId
+    root: SessionId
+    messages: tuple[EncodedMessage, ...]
+    preferences: Preferences
+    grants: tuple[str, ...] = ()
+    prompt: EncodedMessage | None = None
+    turn: Turn | None = None  # goes on here
+    waiting: tuple[MessageReceived, ...] = ()
+    owner: str = ""
+    active_at: float = 0.0
+    turns: int = 0
+    usage: Usage = Usage()
+    summary_usage: Usage = Usage()  # what it took to make, and is part of `usage`
+    summary_model: str = ""
+
+
 Record: TypeAlias = (
     SessionStarted
     | MessageReceived
     | TurnStarted
+    | Merged
+    | PromptBuilt
+    | ModelReplied
+    | ToolStarted
+    | ToolFinished
+    | Asked
+    | Answered
     | TurnFinished
     | TurnFailed
     | TurnInterrupted
@@ -115,7 +282,13 @@ Record: TypeAlias = (
     | Suspended
     | Resumed
     | Ended
+    | ResetBlocked
     | Continued
+    | Preferred
+    | Undone
+    | CompressionStarted
+    | CompressionFailed
+    | ContextCarried
 )
 
 

@@ -42,6 +42,7 @@ class FailureKind(StrEnum):
     MALFORMED_REPLY = "malformed_reply"
     POLICY = "policy"
     UNSUPPORTED = "unsupported"
+    BUDGET = "budget"  # what may be spent has been spent
     CANCELLED = "cancelled"
     SUSPENDED = "suspended"  # not ended: it goes on when its session is resumed
     INTERNAL = "internal"
@@ -56,8 +57,20 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
+    """What the provider says was used. `prompt_tokens` holds the cached ones."""
+
     prompt_tokens: int = 0
     completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +79,81 @@ class Source:
 
     platform: str
     user: str = ""
+    automatic: bool = False  # no person wrote it: it puts off no reset
+
+
+class Effect(StrEnum):
+    """What running a tool call a second time would mean, for one whose outcome was not recorded."""
+
+    PURE = "pure"  # it only reads: run it again
+    EFFECT = "effect"  # it may have changed something: never run it again by itself
+
+
+class Verdict(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Whether a tool call may run. `rules` are what a grant for longer than once would cover; all must be granted."""
+
+    verdict: Verdict = Verdict.ALLOW
+    reason: str = ""
+    rules: tuple[str, ...] = ()
+    once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+
+
+class CallState(StrEnum):
+    PROPOSED = "proposed"  # the model asked for it
+    ASKED = "asked"  # waits for a person
+    STARTED = "started"  # may have had effects
+
+
+class CallOutcome(StrEnum):
+    OK = "ok"
+    ERROR = "error"
+    DENIED = "denied"
+    STOPPED = "stopped"  # ended by whoever stopped the turn
+    NOT_RUN = "not_run"
+    UNKNOWN = "unknown"  # it began, and nothing says how it ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call that has no outcome yet. Its arguments are in the transcript, not here."""
+
+    id: str
+    name: str
+    summary: str = ""  # one line for people
+    state: CallState = CallState.PROPOSED
+    parallel: bool = False
+    effect: Effect = Effect.EFFECT
+    gate: Gate = Gate()
+    problem: str = ""  # not empty: it cannot run, and this is what the model is told
+    question: str = ""  # not empty: it is no work but a question to the person
+    choices: tuple[str, ...] = ()
+
+
+class Busy(StrEnum):
+    """What a message does that comes while a turn runs."""
+
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What a person has chosen for one conversation; empty means as configured."""
+
+    title: str = ""
+    model: str = ""
+    personality: str = ""
+    reasoning: str = ""
+    busy: str = ""
+    yolo: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +164,11 @@ class Turn:
     accepted_at: float
     attempt: int = 0  # how often it was started
     options: bytes = b"{}"  # model options of this turn, as a JSON object
+    steer: bool = False  # to be told to the turn in flight, if that comes to a point where it can listen
+    replies: int = 0  # how often the model has answered within this turn
+    calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
+    usage: Usage = Usage()
+    merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +194,22 @@ class Session:
     turns: int = 0
     usage: Usage = Usage()
     last_failure: Failure | None = None
+    root: SessionId | None = None  # the oldest ancestor, whose folder it works in; None: itself
+    owner: str = ""  # the user who began it, where its platform tells users apart
+    preferences: Preferences = Preferences()
+    grants: tuple[str, ...] = ()  # rules that its person has allowed for the whole session
+    prompted: bool = False  # the log holds its system prompt
+    context_tokens: int = 0  # what the model was shown last, and its answer
+    compressing: str = ""  # not empty: a summary is being made, and why
+    compressing_focus: str = ""
+    compression_failures: int = 0  # in a row
+    compression_failed_at: float = 0.0
+    hidden: tuple[tuple[int, int, int], ...] = ()  # undone: from a record's n-th message up to another record
+    compression_problem: str = ""  # of the last failure
+    blocked_by: tuple[str, ...] = ()  # background processes for which a due reset waits, as far as it is recorded
+    blocked_reason: str = ""
+    taken_up_at: float = 0.0  # when somebody last came back to it
+    notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,3 +235,52 @@ class DeadLetter:
     options: bytes
     problem: str
     at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRecord:
+    """A background process as the store knows it. It is there before the process is, so that none is ever lost."""
+
+    id: str  # "proc_" and 12 hex digits
+    root: SessionId  # whose folder its conversation works in
+    session: SessionId  # that started it
+    key: SessionKey
+    platform: str
+    command: str  # a summary, one line
+    cwd: str
+    started_at: float
+    notify: bool = False  # its end is told to its conversation
+    watch: tuple[str, ...] = ()  # words in its output that are told
+    pty: bool = False
+    pid: int = 0  # 0: not known to have started
+    active_at: float = 0.0  # about when it last did something
+    watched_bytes: int = 0  # of its output, looked through for `watch`
+    ended_at: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
+    detail: str = ""
+    output_bytes: int = 0  # at its end
+    told: bool = False  # its end was handed over to its conversation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """What everyone is shown of a background process."""
+
+    id: str
+    session: SessionId
+    command: str  # a summary, one line
+    pid: int
+    started_at: float  # from the kernel's own count of its age, so that it moves along when the clock is set
+    heartbeat_at: float  # when its actor last saw it alive
+    active_at: float  # when it last did something: CPU above a floor, or output
+    cpu_s: float = 0.0
+    output_bytes: int = 0
+    ports: tuple[int, ...] = ()  # that it listens on
+    ended_at: float | None = None
+    exit_code: int | None = None  # None after its end: nobody knows
+    signal: int | None = None  # that ended it
+    reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
+    detail: str = ""
+    memory_bytes: int = 0

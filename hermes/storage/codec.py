@@ -13,28 +13,64 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
-from operator import attrgetter
+from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from zlib import crc32
 
 import msgpack
 
 from hermes.errors import StorageError
+from hermes.ports import Tally
 from hermes.records import BadRecord, Record
-from hermes.types import DeadLetter, Failure, Seen, Seq, Session, SessionId, Source, Turn, Usage
+from hermes.types import (
+    Call,
+    DeadLetter,
+    Failure,
+    Gate,
+    Preferences,
+    ProcessRecord,
+    Seen,
+    Seq,
+    Session,
+    SessionId,
+    Source,
+    Turn,
+    Usage,
+)
 
 T = TypeVar("T")
 Converter = Callable[[Any], Any]
+_hints = cache(get_type_hints)
 
 FORMAT: Final = 1
 _FRAME = struct.Struct(">BI")
 _RECORDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
 UNSTORABLE: Final = (TypeError, ValueError, OverflowError, AttributeError, struct.error)  # what packing may raise
-_PARTS: Final = (Session, Turn, Usage, Failure, Source, Seen, DeadLetter)
+_PARTS: Final = (
+    Session,
+    Turn,
+    Call,
+    Gate,
+    Preferences,
+    Usage,
+    Failure,
+    Source,
+    Seen,
+    DeadLetter,
+    Tally,
+    ProcessRecord,
+)
 
 
 class DamagedError(StorageError):
     """These bytes are not what was written."""
+
+
+class LostPageError(DamagedError):
+    """The page that holds these bytes cannot be read; nothing on it can be written either."""
+
+    def __init__(self) -> None:
+        super().__init__("its page cannot be read")
 
 
 class UnreadableError(StorageError):
@@ -118,14 +154,29 @@ def _flatten(value: object) -> tuple[Any, ...]:
 
 
 def _values_of(kind: type) -> Callable[[object], tuple[Any, ...]]:
-    names = [field.name for field in fields(kind)]
-    if len(names) == 1:
-        return lambda value: (getattr(value, names[0]),)
-    return attrgetter(*names)
+    """Compiled, as dataclasses does with its methods: every append packs a whole session, and calls add up."""
+    made: Callable[[object], tuple[Any, ...]] = eval(f"lambda value: {_listing('value', kind)}")  # noqa: S307 - ours
+    return made
+
+
+def _listing(value: str, kind: type) -> str:
+    """The code that lists its fields' values: for a Source "(value.platform,value.user,)"."""
+    hints = _hints(kind)
+    return "(" + "".join(f"{_plain(f'{value}.{field.name}', hints[field.name])}," for field in fields(kind)) + ")"
+
+
+def _plain(value: str, hint: Any) -> str:
+    """The code for one field's value; where that is a dataclass, or several, their listings."""
+    part: Any = next(filter(is_dataclass, (hint, *get_args(hint))), None)
+    if part is None:
+        return value
+    if get_origin(hint) is tuple:
+        return f"[{_listing('each', part)} for each in {value}] if {value} else ()"
+    return f"None if {value} is None else {_listing(value, part)}"
 
 
 def _shape(kind: type) -> tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     names = tuple(field.name for field in fields(kind))
     converters = ((name, _converter(hints[name])) for name in names)
     return names, tuple((name, convert) for name, convert in converters if convert)

@@ -27,7 +27,9 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise StorageError(f"{target} is there already: a backup needs a new or an empty directory")
-        part.mkdir(mode=0o700, parents=True)
+        if not target.parent.is_dir():
+            raise StorageError(f"no backup was made: there is no directory {target.parent} to put it into")
+        part.mkdir(mode=0o700)
         _copy(env, part / DATA_FILE)
         sync_directory(part)
         part.rename(target)

@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import lmdb
 from lmdb.verify import VerifyError
@@ -19,9 +19,10 @@ from lmdb.verify import verify as walk_pages
 
 from hermes.errors import StorageError, StorageFailedError, StorageFormatError, StorageFullError
 from hermes.storage import codec
-from hermes.storage.codec import DamagedError, UnreadableError
+from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.filesystem import sync_directory
 from hermes.storage.keys import META, TABLES
+from hermes.storage.pages import Pages
 from hermes.types import Epoch
 from hermes.values import dataclass
 
@@ -32,6 +33,7 @@ _ENGINE: Final = 0  # LMDB 0.9's file format; never the library's default, which
 _META_KEYS: Final = (b"store", b"store.copy")  # one damaged byte must not cost the whole store
 _SHORT_OF_BYTES: Final = 1 << 20
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
+_PAGE_LOST: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError)
 _NOT_OURS: Final = (lmdb.InvalidError, lmdb.VersionMismatchError)
 
 
@@ -47,24 +49,53 @@ class Meta:
 class View:
     """One look at the store."""
 
-    __slots__ = ("_tables", "_txn")
+    __slots__ = ("_env", "_pages", "_scanned", "_spent", "_tables", "_txn")
 
-    def __init__(self, txn: lmdb.Transaction[bytes], tables: dict[str, Any]) -> None:
-        self._txn = txn
+    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: Pages) -> None:
+        self._env = env
         self._tables = tables
+        self._pages = pages
+        self._txn = env.begin()
+        self._scanned = False
+        self._spent: list[lmdb.Transaction[bytes]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for txn in (self._txn, *self._spent):
+            txn.abort()
 
     def get(self, table: str, key: bytes) -> bytes | None:
-        return self._txn.get(key, db=self._tables[table])
+        """Raises LostPageError, after which the look goes on."""
+        try:
+            return self._txn.get(key, db=self._tables[table])
+        except _PAGE_LOST as error:
+            self._renew()
+            raise LostPageError from error
 
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
-        """In key order, from `start` or the first that has the prefix."""
-        cursor = self._txn.cursor(self._tables[table])
-        if not cursor.set_range(start or prefix):
-            return
-        for key, value in cursor:
+        """In key order, from `start` or the first that has the prefix. What is on a lost page is left out."""
+        description = self._txn.get(table.encode())
+        assert description is not None
+        self._scanned = True
+        for key, value in self._pages.walk(description, start or prefix):
             if not key.startswith(prefix):
                 return
             yield key, value
+
+    def _renew(self) -> None:
+        """After an error a transaction is good for nothing but to keep its pages for a scan that is under way."""
+        if self._scanned:
+            self._spent.append(self._txn)
+        else:
+            self._txn.abort()
+        self._txn = self._env.begin()
+        self._scanned = False
+
+    def can_shrink(self, table: str, keys: Sequence[bytes]) -> bool:
+        description = self._txn.get(table.encode())
+        return description is not None and self._pages.can_shrink(description, keys)
 
     def last_key(self, table: str) -> bytes | None:
         cursor = self._txn.cursor(self._tables[table])
@@ -79,13 +110,27 @@ class View:
 
 
 def translated(error: lmdb.Error, directory: Path | None = None) -> StorageError:
-    # A write that was cut short by a full disk is an EIO of LMDB's own making; nothing of it was synced.
-    cut_short = error.code == errno.EIO and directory is not None and free_bytes(directory) < _SHORT_OF_BYTES
+    # A write that was cut short for want of space is an EIO of LMDB's own making; nothing of it was synced.
+    cut_short = error.code == errno.EIO and directory is not None and is_full(directory)
     if error.code in _FULL or cut_short:
         return StorageFullError(
-            "no space left on the disk: nothing was written; free some, or run `hermes storage compact`"
+            "no space left on the disk (or the file may not grow): nothing was written; "
+            "free some, or run `hermes storage compact`"
         )
+    if isinstance(error, _PAGE_LOST):
+        return StorageFailedError(f"a page that is needed cannot be read ({error}): restore a backup of the store")
     return StorageFailedError(f"the store cannot be used any more: {error}")
+
+
+def is_full(directory: Path) -> bool:
+    """Whether the data file cannot grow (a full disk, a quota, a limit on file sizes), found out by growing it."""
+    if free_bytes(directory) < _SHORT_OF_BYTES:
+        return True
+    try:
+        with (directory / DATA_FILE).open("ab", buffering=0) as file:
+            return file.write(bytes(_SHORT_OF_BYTES)) < _SHORT_OF_BYTES
+    except OSError as error:
+        return error.errno in _FULL
 
 
 def free_bytes(directory: Path) -> int:

@@ -27,9 +27,15 @@ BOUND: Final = "bound"  # session, session key -> nothing: `keys` the other way 
 INBOX: Final = "inbox"  # inbound key -> seen
 PENDING: Final = "pending"  # session -> nothing
 RECENT: Final = "recent"  # last activity (the latest sorts first), session -> nothing
+DUE: Final = "due"  # when somebody must look at it, session -> nothing
 DEAD: Final = "dead"  # dead letter
 BAD: Final = "bad"  # LSN -> the raw bytes of a record that was set aside
-TABLES: Final = (META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD)
+TALLY: Final = "tally"  # day, model, platform -> what was used
+FACTS: Final = "facts"  # name -> something small
+PROCESSES: Final = "processes"  # background process
+TABLES: Final = (
+    META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD, TALLY, FACTS, DUE, PROCESSES
+)  # fmt: skip
 
 LONGEST: Final = 200  # bytes of a text inside a key; two of them fit
 _LSN = struct.Struct(">Q")
@@ -54,12 +60,16 @@ def session_key(session: SessionId) -> bytes:
 
 def session_of(key: bytes) -> SessionId:
     """The session in its own key, or in front of a NUL in a longer one."""
-    return SessionId(key.partition(b"\0")[0].decode())
+    return SessionId(key.partition(b"\0")[0].decode(errors="replace"))  # keys have no checksum
 
 
 def text_key(text: SessionKey | InboundKey | str) -> bytes:
     raw = _encoded(text)
     return b"=" + raw if len(raw) <= LONGEST else b"#" + blake2b(raw, digest_size=32).digest()
+
+
+def tally_key(day: str, model: str, platform: str) -> bytes:
+    return text_key(f"{day}\0{model}\0{platform}")
 
 
 def prefix_of(session: bytes) -> bytes:
@@ -81,7 +91,16 @@ def recent_key(session: bytes, active_at: float) -> bytes:
 
 
 def session_of_recent(key: bytes) -> bytes:
+    """Also of a place in `due`."""
     return key[_LSN.size :]
+
+
+def due_key(session: bytes, due: float) -> bytes:
+    return _LSN.pack(round(due * 1_000_000)) + session
+
+
+def due_of(key: bytes) -> float:
+    return lsn_of(key[: _LSN.size]) / 1_000_000
 
 
 def _encoded(text: str) -> bytes:

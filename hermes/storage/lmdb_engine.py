@@ -22,6 +22,7 @@ from hermes.storage.env import DATA_FILE, claim, free_bytes, open_env, translate
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
+from hermes.storage.pages import Pages
 from hermes.storage.plan import Plan
 from hermes.storage.rows import Known
 from hermes.storage.stage import Changed
@@ -42,7 +43,7 @@ class LmdbEngine(LmdbReader):
         *,
         grow_timeout_s: float = GROW_TIMEOUT_S,
     ) -> None:
-        super().__init__(env, tables)
+        super().__init__(env, tables, Pages(directory / DATA_FILE, env.stat()["psize"]))
         self._epoch = epoch
         self._directory = directory
         self._grow_timeout_s = grow_timeout_s
@@ -98,6 +99,7 @@ class LmdbEngine(LmdbReader):
         with self._gate.closed(self._grow_timeout_s):
             self._env.close()
         self._headroom.close()
+        self._pages.close()
 
     def stats(self) -> StoreStats:
         with self._look() as view:
@@ -111,7 +113,7 @@ class LmdbEngine(LmdbReader):
             records=counts[LOG],
             pending=counts[PENDING],
             dead_letters=counts[DEAD],
-            bad_records=counts[BAD],
+            bad_records=counts[BAD] + len(self._lost),
             size_bytes=(self._directory / DATA_FILE).stat().st_size,
             used_bytes=used,
             map_bytes=self._env.info()["map_size"],
@@ -130,7 +132,10 @@ class LmdbEngine(LmdbReader):
             for lsn, found in damaged.items():
                 plan.set_aside(lsn, *found)
             outcomes = [plan.add(transaction) for transaction in batch]
-        changes = plan.changes()
+            changes = plan.changes()
+            erased = sorted(lsn for lsn, value in changes[LOG].items() if value is None)
+            if erased and not view.can_shrink(LOG, erased):  # the engine would die of a lost page next to them
+                changes[LOG].update(dict.fromkeys(erased, b""))
         if any(changes.values()):
             self._store(changes)
         plan.done()
@@ -177,9 +182,9 @@ class LmdbEngine(LmdbReader):
         gone = [key for key, value in changed.items() if value is None]
         for key in gone:
             txn.delete(key, db=self._tables[table])
-        puts = ((key, value) for key, value in changed.items() if value is not None)
+        puts = {key: value for key, value in changed.items() if value is not None} if gone else changed
         at_end = table == LOG and not gone and min(changed) > self._last_lsn
-        txn.cursor(self._tables[table]).putmulti(puts, append=at_end)
+        txn.cursor(self._tables[table]).putmulti(puts.items(), append=at_end)  # type: ignore[arg-type]  # no None left
 
     def _tend(self) -> None:
         """A quiet point: the batch is stored and nobody waits for what follows."""
@@ -209,10 +214,10 @@ def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoc
     try:
         return claim(env, directory)
     except lmdb.Error as error:
-        problem = translated(error)
+        problem = translated(error, directory)
         if not isinstance(problem, StorageFullError) or not Reserve(directory).release():
             raise problem from error
     try:
         return claim(env, directory)
     except lmdb.Error as error:
-        raise translated(error) from error
+        raise translated(error, directory) from error

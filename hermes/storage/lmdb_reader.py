@@ -1,48 +1,62 @@
 """Looking into the store on disk: the Reader over LMDB.
 
 Each look is short, copies what it needs and decodes after it has ended. A damaged record is reported in its place
-and noted for the writer to set aside; a damaged row is a BadRowError for its session and nobody else.
+and noted for the writer to set aside; a damaged row is a BadRowError for its session and nobody else. What is on a
+page that cannot be read is damaged, too, and stays where it is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import islice
-from typing import Any, Final
+from itertools import islice, takewhile
+from typing import Any, Final, TypeVar
 
 import lmdb
 from loguru import logger
 
 from hermes.errors import BadRowError, UnknownSessionError
-from hermes.records import BadRecord, LogEntry
+from hermes.ports import Due, Tally
+from hermes.records import BadRecord, LogEntry, Record
 from hermes.storage import codec
-from hermes.storage.codec import DamagedError, UnreadableError
+from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.env import View, translated
 from hermes.storage.gate import Gate
 from hermes.storage.keys import (
     DEAD,
+    DUE,
+    FACTS,
     INBOX,
     LOG,
     PENDING,
+    PROCESSES,
     RECENT,
+    TALLY,
+    due_key,
+    due_of,
+    lsn_key,
+    lsn_of,
     session_key,
     session_of,
     session_of_recent,
     text_key,
 )
 from hermes.storage.log import find_records, read_entry, without_gaps
+from hermes.storage.pages import Pages
 from hermes.storage.plan import bound_sessions
-from hermes.storage.row import read_head, read_lsns, read_row
-from hermes.types import DeadLetter, InboundKey, Seen, Seq, Session, SessionId, SessionKey
+from hermes.storage.row import due_time, read_head, read_lsns, read_row
+from hermes.types import DeadLetter, InboundKey, ProcessRecord, Seen, Seq, Session, SessionId, SessionKey
 
+T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records in one look
 
 
 class LmdbReader:
-    def __init__(self, env: lmdb.Environment, tables: dict[str, Any]) -> None:
+    def __init__(self, env: lmdb.Environment, tables: dict[str, Any], pages: Pages) -> None:
         self._env = env
         self._tables = tables
+        self._pages = pages
+        self._lost: set[bytes] = set()  # records whose page cannot be read, as far as anybody has looked, by LSN
         self._gate = Gate()
         self._damaged: dict[bytes, tuple[SessionId, Seq, bytes, str]] = {}  # to be set aside, by LSN
 
@@ -58,13 +72,23 @@ class LmdbReader:
         return session_of(sessions[0]) if sessions else None
 
     def log(self, session: SessionId, first: Seq = Seq(0), limit: int | None = None) -> list[LogEntry]:
+        try:
+            return self._log(session, first, limit)
+        except BadRowError as error:
+            if not isinstance(error.__cause__, LostPageError):  # that can be mended, by whoever asked
+                raise
+        found = self.salvage(session)
+        return found[first:] if limit is None else found[first : first + limit]
+
+    def _log(self, session: SessionId, first: Seq, limit: int | None) -> list[LogEntry]:
         key = session_key(session)
         with self._look() as view:
             row = read_row(view.get, key)
             if row is None:
                 return []
             stop = row.next_seq if limit is None else min(row.next_seq, first + limit)
-            found = [(lsn, view.get(LOG, lsn)) for lsn in read_lsns(view.get, row, first, stop)]
+            found = [(lsn, _value(view, lsn)) for lsn in read_lsns(view.get, row, first, stop)]
+        self._note_lost(session, [lsn for lsn, value in found if isinstance(value, LostPageError)])
         return [self._entry(session, Seq(seq), lsn, value) for seq, (lsn, value) in enumerate(found, first)]
 
     def salvage(self, session: SessionId) -> list[LogEntry]:
@@ -95,21 +119,71 @@ class LmdbReader:
             heads = (head for session in sessions if (head := _readable_head(view, session)))
             return list(islice(heads, limit))
 
+    def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]:
+        start = b"" if after is None else due_key(session_key(after[1]), after[0]) + b"\0"
+        with self._look() as view:
+            keys = (key for key, _ in view.scan(DUE, start=start))
+            places = ((due_of(key), session_of(session_of_recent(key))) for key in keys)
+            return list(islice(takewhile(lambda place: place[0] <= before, places), limit))
+
+    def due_at(self, session: SessionId) -> float | None:
+        key = session_key(session)
+        with self._look() as view:
+            row = read_row(view.get, key)
+        return due_time(row) if row else None
+
     def dead_letters(self) -> list[DeadLetter]:
         with self._look() as view:
             found = list(view.scan(DEAD))
-        return [letter for key, value in found if (letter := _readable_letter(key, value))]
+        return [letter for key, value in found if (letter := _readable(DeadLetter, key, value))]
+
+    def tallies(self, first_day: str) -> list[Tally]:
+        with self._look() as view:
+            found = list(view.scan(TALLY, start=text_key(first_day)))
+        return [tally for key, value in found if (tally := _readable(Tally, key, value))]
+
+    def fact(self, name: str) -> bytes | None:
+        key = text_key(name)
+        with self._look() as view:
+            value = view.get(FACTS, key)
+        if value is None:
+            return None
+        stored: bytes = codec.unpack(codec.unseal(key, value))[1]
+        return stored
+
+    def facts(self, prefix: str) -> list[str]:
+        with self._look() as view:
+            found = list(view.scan(FACTS))
+        names = [codec.unpack(codec.unseal(key, value))[0] for key, value in found]
+        return sorted(name for name in names if name.startswith(prefix))
+
+    def processes(self) -> list[ProcessRecord]:
+        with self._look() as view:
+            found = list(view.scan(PROCESSES))
+        return [record for key, value in found if (record := _readable(ProcessRecord, key, value))]
+
+    def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
+        with self._look() as view:
+            pairs = list(islice(view.scan(LOG, start=lsn_key(after + 1)), limit))
+        return [entry for lsn, value in pairs if (entry := _readable_record(lsn, value))]
 
     @contextmanager
     def _look(self) -> Iterator[View]:
         with self._gate:
             try:
-                with self._env.begin() as txn:
-                    yield View(txn, self._tables)
+                with View(self._env, self._tables, self._pages) as view:
+                    yield view
             except lmdb.Error as error:
                 raise translated(error) from error
 
-    def _entry(self, session: SessionId, seq: Seq, lsn: bytes, value: bytes | None) -> LogEntry:
+    def _note_lost(self, session: SessionId, lsns: list[bytes]) -> None:
+        if not self._lost.issuperset(lsns):  # once is enough
+            logger.error("session {}: {} of its records are on a page that cannot be read", session, len(lsns))
+            self._lost.update(lsns)
+
+    def _entry(self, session: SessionId, seq: Seq, lsn: bytes, value: bytes | LostPageError | None) -> LogEntry:
+        if isinstance(value, LostPageError):
+            return LogEntry(seq=seq, record=BadRecord(problem=str(value)))
         try:
             return read_entry(session, seq, lsn, value)
         except DamagedError as error:
@@ -117,6 +191,13 @@ class LmdbReader:
             logger.warning("record {} of session {} is damaged ({}); it is set aside", seq, session, error)
             self._damaged[lsn] = (session, seq, value, str(error))
             return LogEntry(seq=seq, record=BadRecord(problem=str(error)))
+
+
+def _value(view: View, lsn: bytes) -> bytes | LostPageError | None:
+    try:
+        return view.get(LOG, lsn)
+    except LostPageError as error:
+        return error
 
 
 def _place_after(view: View, session: SessionId) -> bytes:
@@ -136,9 +217,17 @@ def _readable_head(view: View, session: bytes) -> Session | None:
         return None
 
 
-def _readable_letter(key: bytes, value: bytes) -> DeadLetter | None:
+def _readable(kind: type[T], key: bytes, value: bytes) -> T | None:
     try:
-        return codec.open_as(DeadLetter, key, value)
+        return codec.open_as(kind, key, value)
     except (DamagedError, UnreadableError) as error:
         logger.warning("{}; it is left out of the list", error)
         return None
+
+
+def _readable_record(lsn: bytes, value: bytes) -> tuple[int, SessionId, Seq, Record] | None:
+    try:
+        session, seq, record = codec.open_record(codec.unseal(lsn, value))
+    except (DamagedError, UnreadableError):
+        return None  # whoever reads its session reports it
+    return None if isinstance(record, BadRecord) else (lsn_of(lsn), session, seq, record)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
@@ -22,18 +23,24 @@ from hermes.errors import (
 from hermes.ports import (
     Append,
     DropDeadLetter,
+    DropProcess,
+    Due,
     Erase,
     ForgetSeen,
     Operation,
+    PutFact,
+    PutProcess,
     Restore,
     SetAside,
+    SetDue,
     StoreStats,
+    Tally,
     Transaction,
 )
 from hermes.records import LogEntry, Record
 from hermes.storage.codec import UNSTORABLE, pack
-from hermes.storage.keys import recent_key, session_key, text_key
-from hermes.types import DeadLetter, Epoch, InboundKey, Seen, Seq, Session, SessionId, SessionKey
+from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
+from hermes.types import DeadLetter, Epoch, InboundKey, ProcessRecord, Seen, Seq, Session, SessionId, SessionKey
 from hermes.values import dataclass
 
 
@@ -42,6 +49,7 @@ class _Row:
     head: Session
     epoch: Epoch
     pending: bool
+    due: float | None
 
 
 class MemoryEngine:
@@ -53,6 +61,11 @@ class MemoryEngine:
         self._keys: dict[SessionKey, SessionId] = {}
         self._inbox: dict[InboundKey, Seen] = {}
         self._dead: dict[str, DeadLetter] = {}
+        self._tallies: dict[tuple[str, str, str], Tally] = {}
+        self._facts: dict[str, bytes] = {}
+        self._processes: dict[str, ProcessRecord] = {}
+        self._order: dict[int, tuple[SessionId, int]] = {}
+        self._position = 0
         self._undo: list[Callable[[], object]] = []  # what takes back the transaction at hand
         self._commits = self._transactions = 0
         self._forget_from = 0
@@ -110,9 +123,40 @@ class MemoryEngine:
             place = _activity(self._rows[after].head) if after is not None else b""
         return [head for head in heads if _activity(head) > place][:limit]
 
+    def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]:
+        with self._lock:
+            places = sorted((row.due, name) for name, row in self._rows.items() if row.due is not None)
+        return [place for place in places if place[0] <= before and (after is None or place > after)][:limit]
+
+    def due_at(self, session: SessionId) -> float | None:
+        with self._lock:
+            row = self._rows.get(session)
+        return row.due if row else None
+
     def dead_letters(self) -> list[DeadLetter]:
         with self._lock:
             return [self._dead[name] for name in sorted(self._dead)]
+
+    def tallies(self, first_day: str) -> list[Tally]:
+        with self._lock:
+            return [self._tallies[key] for key in sorted(self._tallies) if key[0] >= first_day]
+
+    def fact(self, name: str) -> bytes | None:
+        with self._lock:
+            return self._facts.get(name)
+
+    def facts(self, prefix: str) -> list[str]:
+        with self._lock:
+            return sorted(name for name in self._facts if name.startswith(prefix))
+
+    def processes(self) -> list[ProcessRecord]:
+        with self._lock:
+            return [self._processes[name] for name in sorted(self._processes)]
+
+    def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
+        with self._lock:
+            places = [(n, *place) for n, place in sorted(self._order.items()) if n > after and place in self._log]
+            return [(n, session, Seq(seq), self._log[session, seq]) for n, session, seq in places[:limit]]
 
     def stats(self) -> StoreStats:
         pending = len(self.pending())
@@ -157,19 +201,35 @@ class MemoryEngine:
                 self._append(operation)
             case Restore():
                 self._restore(operation)
+            case SetDue():
+                self._set_due(operation)
             case Erase(session=session):
                 self._erase(session)
             case SetAside(letter=letter):
                 pack((text_key(letter.id), letter))
                 self._set(self._dead, letter.id, letter)
             case DropDeadLetter(id=name):
-                if name not in self._dead:
-                    raise StorageError(f"there is no dead letter {name} (any more)")
-                self._remove(self._dead, name)
+                self._drop(name)
             case ForgetSeen():
                 self._forget(operation)
+            case Tally():
+                self._count(operation)
+            case PutFact() | PutProcess() | DropProcess():
+                self._keep(operation)
             case _:
                 assert_never(operation)
+
+    def _keep(self, operation: PutFact | PutProcess | DropProcess) -> None:
+        match operation:
+            case PutFact(name=name, value=bytes(value)):
+                self._set(self._facts, name, value)
+            case PutFact(name=name):
+                self._discard(self._facts, name)
+            case PutProcess(record=record):
+                pack((text_key(record.id), record))
+                self._set(self._processes, record.id, record)
+            case DropProcess(id=name):
+                self._discard(self._processes, name)
 
     def _append(self, append: Append) -> None:
         row = self._rows.get(append.session)
@@ -189,7 +249,9 @@ class MemoryEngine:
         for seq, record in enumerate(append.records, append.expected_seq):
             pack((seq, record))
             self._set(self._log, (append.session, seq), record)
-        self._put_row(_Row(head=append.head, epoch=append.epoch, pending=append.pending))
+            self._position += 1
+            self._set(self._order, self._position, (append.session, seq))
+        self._put_row(append)
 
     def _see(self, seen: Seen) -> None:
         if earlier := self._inbox.get(seen.key):
@@ -206,11 +268,21 @@ class MemoryEngine:
             raise StaleOwnerError(f"session {head.id} belongs to epoch {row.epoch}, not {restore.epoch}")
         if head.next_seq != row.head.next_seq:
             raise SequenceConflictError(f"session {head.id} is not at {head.next_seq}")
-        self._put_row(_Row(head=head, epoch=restore.epoch, pending=restore.pending))
+        self._put_row(restore)
 
-    def _put_row(self, row: _Row) -> None:
-        pack((_activity(row.head), row.head, row.epoch))
-        self._set(self._rows, row.head.id, row)
+    def _set_due(self, wish: SetDue) -> None:
+        row = self._rows.get(wish.session)
+        if row is None:
+            raise UnknownSessionError(f"there is no session {wish.session} (any more)")
+        if wish.expected_seq != row.head.next_seq:
+            raise SequenceConflictError(f"session {wish.session} is not at {wish.expected_seq}")
+        self._set(self._rows, wish.session, replace(row, due=_as_stored(wish.due)))
+
+    def _put_row(self, write: Append | Restore) -> None:
+        head = write.head
+        pack((_activity(head), head, write.epoch))
+        row = _Row(head=head, epoch=write.epoch, pending=write.pending, due=_as_stored(write.due))
+        self._set(self._rows, head.id, row)
 
     def _erase(self, session: SessionId) -> None:
         if session not in self._rows:
@@ -220,6 +292,17 @@ class MemoryEngine:
         for key in [key for key, meant in self._keys.items() if meant == session]:
             self._remove(self._keys, key)
         self._remove(self._rows, session)
+
+    def _drop(self, letter: str) -> None:
+        if letter not in self._dead:
+            raise StorageError(f"there is no dead letter {letter} (any more)")
+        self._remove(self._dead, letter)
+
+    def _count(self, tally: Tally) -> None:
+        key = (tally.day, tally.model, tally.platform)
+        if earlier := self._tallies.get(key):
+            tally = replace(tally, usage=earlier.usage + tally.usage, turns=earlier.turns + tally.turns)
+        self._set(self._tallies, key, tally)
 
     def _forget(self, forget: ForgetSeen) -> None:
         keys = sorted(self._inbox)[self._forget_from : self._forget_from + forget.limit]
@@ -236,9 +319,17 @@ class MemoryEngine:
             self._undo.append(lambda: table.pop(key))
         table[key] = value
 
+    def _discard(self, table: MutableMapping[Any, Any], key: Hashable) -> None:
+        if key in table:
+            self._remove(table, key)
+
     def _remove(self, table: MutableMapping[Any, Any], key: Hashable) -> None:
         before = table.pop(key)
         self._undo.append(lambda: table.__setitem__(key, before))
+
+
+def _as_stored(due: float | None) -> float | None:
+    return None if due is None else due_of(due_key(b"", due))
 
 
 def _activity(head: Session) -> bytes:

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from typing import assert_never
+
+from loguru import logger
 
 from hermes.errors import (
     AlreadySeenError,
@@ -20,21 +23,39 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports import Append, DropDeadLetter, Erase, ForgetSeen, Operation, Restore, SetAside, Transaction
+from hermes.ports import (
+    Append,
+    DropDeadLetter,
+    DropProcess,
+    Erase,
+    ForgetSeen,
+    Operation,
+    PutFact,
+    PutProcess,
+    Restore,
+    SetAside,
+    SetDue,
+    Tally,
+    Transaction,
+)
 from hermes.records import BadRecord
 from hermes.storage import codec
-from hermes.storage.codec import DamagedError, UnreadableError
+from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.keys import (
     BAD,
     BOUND,
     DEAD,
+    DUE,
+    FACTS,
     INBOX,
     INDEX,
     KEYS,
     LOG,
     NO_LSN,
+    PROCESSES,
     RECENT,
     SESSIONS,
+    TALLY,
     bound_key,
     index_key,
     lsn_key,
@@ -42,13 +63,14 @@ from hermes.storage.keys import (
     recent_key,
     session_key,
     session_of_recent,
+    tally_key,
     text_key,
 )
 from hermes.storage.log import find_records
-from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, read_lsns
+from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
 from hermes.storage.stage import Changed, Source, Stage, Undo, take_back
-from hermes.types import Seen, Seq, Session, SessionId, SessionKey
+from hermes.types import Seen, Seq, SessionId, SessionKey
 
 
 class Plan:
@@ -94,12 +116,14 @@ class Plan:
         """It was written."""
         self._rows.remember()
 
-    def _perform(self, operation: Operation) -> None:
+    def _perform(self, operation: Operation) -> None:  # noqa: C901, PLR0912 - one line for each kind of operation
         match operation:
             case Append():
                 self._append(operation)
             case Restore():
                 self._restore(operation)
+            case SetDue():
+                self._set_due(operation)
             case Erase(session=session):
                 self._erase(session)
             case SetAside(letter=letter):
@@ -111,6 +135,17 @@ class Plan:
                 self._stage.put(DEAD, text_key(name), None)
             case ForgetSeen():
                 self._forget(operation)
+            case Tally():
+                self._count(operation)
+            case PutFact(name=name, value=value):
+                key = text_key(name)
+                sealed = None if value is None else codec.seal(key, self._pack((name, value)))
+                self._stage.put(FACTS, key, sealed)
+            case PutProcess(record=record):
+                key = text_key(record.id)
+                self._stage.put(PROCESSES, key, codec.seal(key, self._pack(record)))
+            case DropProcess(id=name):
+                self._stage.put(PROCESSES, text_key(name), None)
             case _:
                 assert_never(operation)
 
@@ -137,7 +172,7 @@ class Plan:
             self._see(append.seen)
         if append.bind is not None:
             self._bind(key, name, append.bind)
-        self._rows.put(name, stored, self._row(key, append.head, append.epoch, append.pending, lsns))
+        self._rows.put(name, stored, self._row(key, append, lsns))
 
     @staticmethod
     def _require_order(append: Append, row: Row | None) -> None:
@@ -167,12 +202,22 @@ class Plan:
         self._stage.put(KEYS, key, codec.seal(key, self._pack(name)))
         self._stage.put(BOUND, bound_key(session, key), b"")
 
-    def _row(self, key: bytes, head: Session, epoch: int, pending: bool, open_lsns: bytes) -> Row:
-        return Row(key, head.next_seq, epoch, recent_key(key, head.active_at), pending, open_lsns, self._pack(head))
+    def _row(self, key: bytes, write: Append | Restore, open_lsns: bytes) -> Row:
+        head = write.head
+        place, due = recent_key(key, head.active_at), due_place(key, write.due)
+        return Row(key, head.next_seq, write.epoch, place, write.pending, open_lsns, self._pack(head), due)
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
         key = index_key(session, number)
         self._stage.put(INDEX, key, codec.seal(key, lsns))
+
+    def _set_due(self, wish: SetDue) -> None:
+        stored, row = self._rows.look(wish.session)
+        if row is None:
+            raise UnknownSessionError(f"there is no session {wish.session} (any more)")
+        if wish.expected_seq != row.next_seq:
+            raise SequenceConflictError(f"session {wish.session} is at {row.next_seq}, not {wish.expected_seq}")
+        self._rows.put(wish.session, stored, replace(row, due=due_place(row.key, wish.due)))
 
     # ------------------------------------------------------------ the rare ones: these may read a whole table
 
@@ -185,6 +230,7 @@ class Plan:
         found = dict(self._find(head.id))
         if not found:
             raise UnknownSessionError(f"there is no record of a session {head.id}")
+        self._stage.get(SESSIONS, key)  # where its page is lost it cannot be written: told here, not by the commit
         if head.next_seq != max(found) + 1:
             raise SequenceConflictError(f"session {head.id} is at {max(found) + 1}, not {head.next_seq}")
         self._clear_indexes(key, stored)
@@ -192,7 +238,7 @@ class Plan:
         for number in range(head.next_seq // CHUNK):
             self._put_chunk(key, number, lsns[:CHUNK_SIZE])
             lsns = lsns[CHUNK_SIZE:]
-        self._rows.put(head.id, stored, self._row(key, head, restore.epoch, restore.pending, lsns))
+        self._rows.put(head.id, stored, self._row(key, restore, lsns))
 
     def _erase(self, name: SessionId) -> None:
         key = session_key(name)
@@ -200,8 +246,10 @@ class Plan:
         if row is None and (stored is not None or self._stage.get(SESSIONS, key) is None):
             raise UnknownSessionError(f"there is no session {name} (any more)")
         for lsn in self._lsns(name, row):
-            self._stage.put(LOG, lsn, None)
-            self._stage.put(BAD, lsn, None)
+            with suppress(LostPageError):  # then it cannot be taken away either, and nobody knows of it any more
+                self._stage.get(LOG, lsn)
+                self._stage.put(LOG, lsn, None)
+                self._stage.put(BAD, lsn, None)
         for place, _ in self._stage.scan(BOUND, prefix_of(key)):
             self._stage.put(KEYS, place.partition(b"\0")[2], None)
             self._stage.put(BOUND, place, None)
@@ -225,13 +273,27 @@ class Plan:
         for place, _ in self._stage.scan(INDEX, prefix_of(key)):
             self._stage.put(INDEX, place, None)
         if stored is None:  # its place is not known: it has to be searched
-            for place, _ in self._stage.scan(RECENT):
-                if session_of_recent(place) == key:
-                    self._stage.put(RECENT, place, None)
+            for table in (RECENT, DUE):
+                for place, _ in self._stage.scan(table):
+                    if session_of_recent(place) == key:
+                        self._stage.put(table, place, None)
 
     def _find(self, session: SessionId) -> Iterator[tuple[Seq, bytes]]:
         for lsn, entry in find_records(self._stage.scan(LOG), session):
             yield entry.seq, lsn
+
+    def _count(self, tally: Tally) -> None:
+        key = tally_key(tally.day, tally.model, tally.platform)
+        try:
+            before = self._stage.get(TALLY, key)
+        except LostPageError as error:  # there is no place for it either; the turn it belongs to counts for more
+            logger.error("what was used on {} is not counted: {}", tally.day, error)
+            return
+        if before is not None:
+            with suppress(DamagedError, UnreadableError):  # it is lost; the count goes on from here
+                earlier = codec.open_as(Tally, key, before)
+                tally = replace(tally, usage=earlier.usage + tally.usage, turns=earlier.turns + tally.turns)
+        self._stage.put(TALLY, key, codec.seal(key, self._pack(tally)))
 
     def _forget(self, forget: ForgetSeen) -> None:
         for looked, (key, value) in enumerate(self._stage.scan(INBOX, start=self.forget_from)):
@@ -245,10 +307,10 @@ class Plan:
 
 def bound_sessions(source: Source, key: bytes) -> list[bytes]:
     """The session that a key means: none or one, unless its value is damaged and others say they have it."""
-    value = source.get(KEYS, key)
-    if value is None:
-        return []
     try:
+        value = source.get(KEYS, key)
+        if value is None:
+            return []
         return [session_key(codec.unpack(codec.unseal(key, value)))]
     except (DamagedError, UnreadableError):
         places = (place.partition(b"\0") for place, _ in source.scan(BOUND))

@@ -15,7 +15,7 @@ from typing import Final
 from hermes.errors import BadRowError
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.keys import INDEX, SESSIONS, index_key, session_of
+from hermes.storage.keys import INDEX, SESSIONS, due_key, due_of, index_key, session_of
 from hermes.types import Session
 
 Get = Callable[[str, bytes], bytes | None]
@@ -23,7 +23,10 @@ Get = Callable[[str, bytes], bytes | None]
 CHUNK: Final = 32
 LSN_SIZE: Final = 8
 CHUNK_SIZE: Final = CHUNK * LSN_SIZE
-_HEADER = struct.Struct(">QQ8s?B")  # next sequence, epoch, start of the place, pending, LSNs in the open chunk
+_HEADER = struct.Struct(">QQ8sBB")  # next sequence, epoch, start of the place, flags, LSNs in the open chunk
+_PENDING: Final = 1
+_DUE: Final = 2  # the header is followed by the start of its place in `due`
+_DUE_SIZE: Final = 8
 
 
 @dataclass(slots=True)  # not frozen: that would cost half a microsecond with every append
@@ -35,24 +38,37 @@ class Row:
     pending: bool
     open_lsns: bytes
     packed: bytes  # the session
+    due: bytes = b""  # its key in `due`, if it has one
+
+
+def due_place(session: bytes, due: float | None) -> bytes:
+    return b"" if due is None else due_key(session, due)
+
+
+def due_time(row: Row) -> float | None:
+    return due_of(row.due) if row.due else None
 
 
 def seal_row(row: Row) -> bytes:
-    header = _HEADER.pack(row.next_seq, row.epoch, row.place, row.pending, row.next_seq % CHUNK)
-    return codec.seal(row.key, header + row.open_lsns + row.packed)
+    flags = _PENDING * row.pending + _DUE * bool(row.due)
+    header = _HEADER.pack(row.next_seq, row.epoch, row.place, flags, row.next_seq % CHUNK)
+    return codec.seal(row.key, header + row.due[:_DUE_SIZE] + row.open_lsns + row.packed)
 
 
 def read_row(get: Get, session: bytes) -> Row | None:
-    value = get(SESSIONS, session)
-    if value is None:
-        return None
     try:
+        value = get(SESSIONS, session)
+        if value is None:
+            return None
         payload = codec.unseal(session, value)
-        next_seq, epoch, activity, pending, count = _HEADER.unpack_from(payload)
+        next_seq, epoch, activity, flags, count = _HEADER.unpack_from(payload)
     except (DamagedError, UnreadableError, struct.error) as error:
         raise BadRowError(session_of(session), str(error)) from error
-    end = _HEADER.size + count * LSN_SIZE
-    return Row(session, next_seq, epoch, activity + session, pending, payload[_HEADER.size : end], payload[end:])
+    start = _HEADER.size + _DUE_SIZE * bool(flags & _DUE)
+    due = payload[_HEADER.size : start] + session if flags & _DUE else b""
+    end = start + count * LSN_SIZE
+    pending = bool(flags & _PENDING)
+    return Row(session, next_seq, epoch, activity + session, pending, payload[start:end], payload[end:], due)
 
 
 def read_head(row: Row) -> Session:
@@ -73,8 +89,7 @@ def read_lsns(get: Get, row: Row, first: int, stop: int) -> Iterator[bytes]:
 
 def _read_chunk(get: Get, session: bytes, number: int) -> bytes:
     key = index_key(session, number)
-    value = get(INDEX, key)
     try:
-        return codec.unseal(key, value or b"")
+        return codec.unseal(key, get(INDEX, key) or b"")
     except (DamagedError, UnreadableError) as error:
         raise BadRowError(session_of(session), f"chunk {number} of its index: {error}") from error

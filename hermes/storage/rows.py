@@ -1,14 +1,14 @@
 """The rows that a batch changes: each as it is stored and as it will be.
 
-A session's places in `recent` and `pending` follow from the difference. Rows written lately stay known, so that an
-append need not read; should one get damaged on disk meanwhile, the next append mends it.
+A session's places in `recent`, `pending` and `due` follow from the difference. Rows written lately stay known, so
+that an append need not read; should one get damaged on disk meanwhile, the next append mends it.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from hermes.storage.keys import PENDING, RECENT, SESSIONS, session_key
+from hermes.storage.keys import DUE, PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.row import Row, read_row, seal_row
 from hermes.storage.stage import NOTHING, Changed, Source, Undo
 from hermes.types import SessionId
@@ -40,10 +40,12 @@ class Rows:
         self._changed[session] = (stored, row)
 
     def write_to(self, changes: dict[str, Changed]) -> None:
-        sessions, recent, pending = changes[SESSIONS], changes[RECENT], changes[PENDING]
+        sessions, recent, pending, due = changes[SESSIONS], changes[RECENT], changes[PENDING], changes[DUE]
         for name, (stored, row) in self._changed.items():
             if stored is not None and (row is None or row.place != stored.place):
                 recent[stored.place] = None
+            if stored is not None and stored.due and (row is None or row.due != stored.due):
+                due[stored.due] = None
             if row is None:
                 sessions[session_key(name)] = pending[session_key(name)] = None
                 continue
@@ -52,6 +54,8 @@ class Rows:
                 recent[row.place] = b""
             if stored is None or row.pending != stored.pending:
                 pending[row.key] = b"" if row.pending else None
+            if row.due and (stored is None or row.due != stored.due):
+                due[row.due] = b""
 
     def remember(self) -> None:
         """They are stored now."""

@@ -11,6 +11,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import lmdb
@@ -19,17 +20,19 @@ from hermes.errors import BadRowError, HermesError, StorageFormatError
 from hermes.records import BadRecord
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.env import View, open_env, page_problems, require_ours
+from hermes.storage.env import DATA_FILE, View, open_env, page_problems, require_ours
 from hermes.storage.keys import (
     BAD,
     BOUND,
     DEAD,
+    DUE,
     INBOX,
     KEYS,
     LOG,
     META,
     NO_LSN,
     PENDING,
+    PROCESSES,
     RECENT,
     SESSIONS,
     TABLES,
@@ -37,10 +40,12 @@ from hermes.storage.keys import (
     lsn_of,
     recent_key,
     session_of,
+    session_of_recent,
 )
 from hermes.storage.log import read_entry
+from hermes.storage.pages import Pages
 from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_row
-from hermes.types import DeadLetter, Seen
+from hermes.types import DeadLetter, ProcessRecord, Seen
 
 
 def verify(directory: Path) -> list[str]:
@@ -55,15 +60,20 @@ def verify(directory: Path) -> list[str]:
 
 def check(directory: Path) -> list[str]:
     """The same in this process, which must not have the store open."""
+    problems: list[str] = []
     try:
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
             if require_ours(env, directory) is None:
                 raise StorageFormatError(f"the store in {directory} is empty: no Hermes has opened it yet")
             tables = {table: env.open_db(table.encode(), create=False) for table in TABLES}
-            with env.begin() as txn:  # held throughout: no page of this moment is used again while it is
-                return page_problems(directory) or list(_problems(View(txn, tables)))
+            pages = Pages(directory / DATA_FILE, env.stat()["psize"])
+            with closing(pages), env.begin():  # held throughout: no page of this moment is used again while it is
+                problems += page_problems(directory)
+                with View(env, tables, pages) as view:
+                    problems += _problems(view)
     except (HermesError, lmdb.Error) as error:
-        return [str(error)]
+        problems.append(str(error))
+    return problems
 
 
 def _problems(view: View) -> Iterator[str]:
@@ -100,6 +110,8 @@ def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
         yield f"session {name}: not in the list of recent sessions"
     if row.pending != (view.get(PENDING, row.key) is not None):
         yield f"session {name}: its row and the list of pending sessions disagree"
+    if row.due and view.get(DUE, row.due) is None:
+        yield f"session {name}: not in the list of sessions that somebody must look at"
 
 
 def _record_problems(view: View, session: bytes, seq: int, lsn: bytes) -> Iterator[str]:
@@ -144,12 +156,22 @@ def _value_problems(view: View) -> Iterator[str]:
     for session, _ in view.scan(PENDING):
         if view.get(SESSIONS, session) is None:
             yield f"session {session_of(session)} is pending and does not exist"
-    for table, kind in ((INBOX, Seen), (DEAD, DeadLetter), (BAD, None), (META, None)):
+    for place, _ in view.scan(DUE):
+        yield from _due_problems(view, place)
+    for table, kind in ((INBOX, Seen), (DEAD, DeadLetter), (PROCESSES, ProcessRecord), (BAD, None), (META, None)):
         for key, value in view.scan(table):
             try:
                 codec.open_as(kind, key, value) if kind else codec.unseal(key, value)
             except (DamagedError, UnreadableError) as error:
                 yield f"table {table}: {error}"
+
+
+def _due_problems(view: View, place: bytes) -> Iterator[str]:
+    session = session_of_recent(place)
+    with suppress(BadRowError):  # told where the rows are looked at
+        row = read_row(view.get, session)
+        if row is None or row.due != place:
+            yield f"session {session_of(session)} is listed at a time at which nobody must look at it"
 
 
 if __name__ == "__main__":

@@ -16,12 +16,25 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports import DropDeadLetter, Engine, Erase, ForgetSeen, Operation, Restore, SetAside
-from hermes.records import Ended, LogEntry, TurnStarted
+from hermes.ports import (
+    DropDeadLetter,
+    DropProcess,
+    Engine,
+    Erase,
+    ForgetSeen,
+    Operation,
+    PutFact,
+    PutProcess,
+    Restore,
+    SetAside,
+    SetDue,
+    Tally,
+)
+from hermes.records import Ended, LogEntry, Record, TurnStarted
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId
-from tests.storage.samples import NOW, append, head, letter, message, seen
+from hermes.types import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId, Usage
+from tests.storage.samples import NOW, append, head, letter, message, process, seen
 
 A, B = SessionId("a"), SessionId("b")
 
@@ -383,6 +396,213 @@ def test_a_restored_row_must_fit_its_log(engine: Engine) -> None:
         commit(engine, Restore(head=head("a", 2), epoch=Epoch(2), pending=False)), SequenceConflictError
     )
     assert isinstance(commit(engine, Restore(head=head("a", 1), epoch=Epoch(1), pending=False)), StaleOwnerError)
+
+
+# ---------------------------------------------------------------- who must be looked at, and when
+
+
+def test_sessions_are_found_at_the_time_at_which_somebody_must_look_at_them(engine: Engine) -> None:
+    stored(engine, append("a", 0, due=NOW + 20.25), append("b", 0, due=NOW + 10), append("c", 0))
+    assert engine.due(NOW + 9.9, 10) == []
+    assert engine.due(NOW + 10, 10) == [(NOW + 10, B)]
+    assert engine.due(NOW + 99, 10) == [(NOW + 10, B), (NOW + 20.25, A)]
+    assert engine.due(NOW + 99, 1) == [(NOW + 10, B)]
+    assert engine.due(NOW + 99, 1, after=(NOW + 10, B)) == [(NOW + 20.25, A)]
+    assert (engine.due_at(A), engine.due_at(SessionId("c")), engine.due_at(SessionId("x"))) == (
+        NOW + 20.25,
+        None,
+        None,
+    )
+
+
+def test_many_that_are_due_at_once_are_read_in_pages(engine: Engine) -> None:
+    stored(engine, *(append(f"s{n}", 0, due=NOW + 1 / 3) for n in range(7)))
+    pages, after = [], None
+    while page := engine.due(NOW + 1, 3, after):
+        pages.append([session for _, session in page])
+        after = page[-1]
+    assert pages == [["s0", "s1", "s2"], ["s3", "s4", "s5"], ["s6"]]
+
+
+def test_each_append_says_anew_when_to_look(engine: Engine) -> None:
+    stored(engine, append("a", 0, due=NOW + 1))
+    stored(engine, append("a", 1, due=NOW + 2))
+    assert engine.due(NOW + 9, 9) == [(NOW + 2, A)]
+    stored(engine, append("a", 2, due=NOW + 2), append("a", 3))
+    assert engine.due(NOW + 9, 9) == []
+
+
+def test_the_time_can_be_changed_without_a_record_unless_the_session_has_moved_on(engine: Engine) -> None:
+    stored(engine, append("a", 0, due=NOW + 1), append("b", 0))
+    stored(engine, SetDue(session=A, expected_seq=Seq(1), due=NOW + 5))
+    stored(engine, SetDue(session=B, expected_seq=Seq(1), due=NOW + 3))
+    assert engine.due(NOW + 9, 9) == [(NOW + 3, B), (NOW + 5, A)]
+    stored(engine, SetDue(session=B, expected_seq=Seq(1), due=None))
+    assert isinstance(commit(engine, SetDue(session=A, expected_seq=Seq(0), due=None)), SequenceConflictError)
+    assert isinstance(
+        commit(engine, SetDue(session=SessionId("x"), expected_seq=Seq(0), due=1.0)), UnknownSessionError
+    )
+    assert engine.due(NOW + 9, 9) == [(NOW + 5, A)]
+    stored(engine, append("a", 1, due=NOW + 5))
+
+
+def test_a_refused_or_erased_session_is_not_due(engine: Engine) -> None:
+    assert isinstance(commit(engine, append("a", 0, due=NOW), append("b", 3)), UnknownSessionError)
+    assert engine.due(NOW, 9) == []
+    stored(engine, append("a", 0, due=NOW))
+    stored(engine, Restore(head=head("a", 1), epoch=Epoch(1), pending=False, due=NOW + 1))
+    assert engine.due(NOW + 9, 9) == [(NOW + 1, A)]
+    stored(engine, Erase(session=A))
+    assert engine.due(NOW + 9, 9) == []
+
+
+@pytest.mark.parametrize("due", [float("nan"), float("inf"), -1.0, 1e300])
+def test_a_time_to_look_that_is_none_is_refused(engine: Engine, due: float) -> None:
+    assert isinstance(commit(engine, append("a", 0, due=due)), StorageError)
+    assert engine.head(A) is None
+
+
+# ---------------------------------------------------------------- the books
+
+
+def used(tokens: int, *, day: str = "2027-01-15", model: str = "m", platform: str = "api") -> Tally:
+    usage = Usage(prompt_tokens=tokens, completion_tokens=1, cached_tokens=2, cost_usd=0.25)
+    return Tally(day=day, model=model, platform=platform, usage=usage, turns=1)
+
+
+def test_what_was_used_adds_up_by_day_model_and_platform(engine: Engine) -> None:
+    stored(engine, used(3), used(4), append("a", 0))
+    stored(engine, used(5))
+    stored(engine, used(1, model="n"), used(1, platform="cli"), used(1, day="2027-01-16"))
+    whole = Usage(prompt_tokens=12, completion_tokens=3, cached_tokens=6, cost_usd=0.75)
+    by_name = {(tally.day, tally.model, tally.platform): tally for tally in engine.tallies("2027-01-15")}
+    assert len(by_name) == 4
+    assert by_name["2027-01-15", "m", "api"] == replace(used(0), usage=whole, turns=3)
+
+
+def test_the_books_are_read_from_a_day_on_oldest_first(engine: Engine) -> None:
+    days = ["2027-01-15", "2026-12-31", "2027-02-01"]
+    for day in days:
+        stored(engine, used(1, day=day))
+    assert [tally.day for tally in engine.tallies("2026-01-01")] == sorted(days)
+    assert [tally.day for tally in engine.tallies("2027-01-01")] == ["2027-01-15", "2027-02-01"]
+    assert engine.tallies("2028-01-01") == []
+
+
+def test_a_refused_transaction_books_nothing(engine: Engine) -> None:
+    stored(engine, used(1))
+    assert commit(engine, used(5), append("a", 7)) is not None
+    assert [tally.usage.prompt_tokens for tally in engine.tallies("")] == [1]
+
+
+def test_erasing_a_session_leaves_the_books_alone(engine: Engine) -> None:
+    stored(engine, append("a", 0), used(1))
+    stored(engine, Erase(session=A))
+    assert len(engine.tallies("")) == 1
+
+
+@pytest.mark.parametrize("model", ["", "a/b:c", "模型", "x" * 80])
+def test_a_model_of_any_name_is_booked(engine: Engine, model: str) -> None:
+    stored(engine, used(1, model=model), used(2, model=model))
+    assert [(tally.model, tally.turns) for tally in engine.tallies("")] == [(model, 2)]
+
+
+# ---------------------------------------------------------------- background processes
+
+
+def test_a_process_is_kept_as_it_was_last_put_until_it_is_dropped(engine: Engine) -> None:
+    stored(engine, PutProcess(record=process("proc_b")), PutProcess(record=process("proc_a")))
+    assert engine.processes() == [process("proc_a"), process("proc_b")]
+    ended = replace(process("proc_a"), ended_at=NOW + 5, exit_code=3, told=True, watch=("ready", "ERROR"))
+    stored(engine, PutProcess(record=ended))
+    assert engine.processes() == [ended, process("proc_b")]
+    stored(engine, DropProcess(id="proc_a"), DropProcess(id="never there"))
+    assert engine.processes() == [process("proc_b")]
+
+
+def test_a_refused_transaction_leaves_the_processes_as_they_were(engine: Engine) -> None:
+    stored(engine, PutProcess(record=process("proc_a")))
+    refused = (PutProcess(record=process("proc_b")), DropProcess(id="proc_a"), append("a", 7))
+    assert commit(engine, *refused) is not None
+    assert engine.processes() == [process("proc_a")]
+
+
+# ---------------------------------------------------------------- facts
+
+
+def test_a_fact_is_remembered_replaced_and_forgotten(engine: Engine) -> None:
+    assert engine.fact("grant:rm") is None
+    stored(engine, PutFact(name="grant:rm", value=b"1"))
+    assert engine.fact("grant:rm") == b"1"
+    stored(engine, PutFact(name="grant:rm", value=b"\x00\xff"))
+    assert engine.fact("grant:rm") == b"\x00\xff"
+    stored(engine, PutFact(name="grant:rm", value=None))
+    stored(engine, PutFact(name="never there", value=None))
+    assert engine.fact("grant:rm") is None
+    stored(engine, PutFact(name="empty", value=b""))
+    assert engine.fact("empty") == b""
+
+
+def test_facts_are_listed_by_how_they_begin(engine: Engine) -> None:
+    for name in ("grant:rm", "grant:sudo " + "x" * 3000, "grants", "other", "grant:é"):
+        stored(engine, PutFact(name=name, value=b"1"))
+    assert engine.facts("grant:") == sorted(["grant:rm", "grant:sudo " + "x" * 3000, "grant:é"])
+    assert len(engine.facts("")) == 5
+    assert engine.facts("none") == []
+
+
+def test_a_refused_transaction_remembers_and_forgets_nothing(engine: Engine) -> None:
+    stored(engine, PutFact(name="kept", value=b"1"))
+    refused = (PutFact(name="new", value=b"1"), PutFact(name="kept", value=None), append("a", 7))
+    assert commit(engine, *refused) is not None
+    assert engine.facts("") == ["kept"]
+
+
+def test_a_fact_goes_with_the_records_it_came_from(engine: Engine) -> None:
+    stored(engine, append("a", 0), PutFact(name="grant:rm", value=b"1"))
+    assert (len(engine.log(A)), engine.fact("grant:rm")) == (1, b"1")
+
+
+# ---------------------------------------------------------------- the tail
+
+
+def test_the_tail_is_every_sessions_records_in_the_order_they_were_written(engine: Engine) -> None:
+    stored(engine, append("b", 0, message("1"), message("2")))
+    stored(engine, append("a", 0, message("3")), append("b", 2, message("4")))
+    told = engine.tail(-1, 100)
+    assert [(session, seq, record) for _, session, seq, record in told] == [
+        (B, 0, message("1")),
+        (B, 1, message("2")),
+        (A, 0, message("3")),
+        (B, 2, message("4")),
+    ]
+    positions = [position for position, *_ in told]
+    assert positions == sorted(set(positions))
+
+
+def test_the_tail_is_read_on_from_where_it_was_left(engine: Engine) -> None:
+    for n in range(7):
+        stored(engine, append("a", n, message(str(n))))
+    texts: list[Record] = []
+    after = -1
+    while page := engine.tail(after, 3):
+        assert len(page) <= 3
+        texts += [record for *_, record in page]
+        after = page[-1][0]
+    assert texts == [message(str(n)) for n in range(7)]
+    assert engine.tail(after, 3) == []
+    stored(engine, append("a", 7, message("new")))
+    assert [record for *_, record in engine.tail(after, 3)] == [message("new")]
+
+
+def test_the_tail_leaves_out_what_was_refused_or_erased(engine: Engine) -> None:
+    stored(engine, append("a", 0))
+    engine.commit([(append("b", 0), append("a", 9)), (append("b", 0, message("kept")),)])
+    stored(engine, Erase(session=A))
+    assert [session for _, session, *_ in engine.tail(-1, 100)] == [B]
+
+
+# ---------------------------------------------------------------- all together
 
 
 def test_the_figures_add_up(engine: Engine) -> None:

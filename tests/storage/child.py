@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import resource
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hermes.errors import HermesError, StorageFailedError, StorageFullError
 from hermes.ports import Erase
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.types import SessionId
+from hermes.types import SessionId, SessionKey
 from tests.storage.samples import append, message
 
 A, B = SessionId("a"), SessionId("b")
@@ -54,14 +56,14 @@ def fill_a_small_disk(directory: Path) -> None:
     say(report)
 
 
-def reach_a_limit(directory: Path) -> None:
+def reach_a_limit(directory: Path, room: str) -> None:
     """Files must not grow: what a full disk looks like where none can be mounted."""
     data = directory / "data.mdb"
     engine = LmdbEngine.open(directory)
     unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def limit() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + 64 * 1024, unlimited[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + int(room), unlimited[1]))
 
     report = full_and_back(engine, limit, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited))
     engine.close()
@@ -111,10 +113,47 @@ def meet_a_failing_disk(directory: Path) -> None:
     os._exit(0)  # as the daemon would, without another touch
 
 
+def read_noise(directory: Path, seed: str) -> None:
+    """Garble one page after the other and read everything each time."""
+    dice = random.Random(int(seed))
+    data = directory / "data.mdb"
+    sound = data.read_bytes()
+    used = [at for at in range(2 * 4096, len(sound), 4096) if any(sound[at : at + 64])]
+    for _ in range(25):
+        at = dice.choice(used)
+        garbled = bytearray(sound)
+        garbled[at : at + 4096] = dice.choice((bytes(4096), dice.randbytes(4096)))
+        data.write_bytes(garbled)
+        try:
+            engine = LmdbEngine.open(directory)
+        except HermesError:
+            continue
+        read_everything(engine)
+        engine.close()
+
+
+def long_name(number: int) -> SessionId:
+    """So long that the tables have several pages."""
+    return SessionId(f"s{number:02}".ljust(100, "-"))
+
+
+def read_everything(engine: LmdbEngine) -> None:
+    for name in [long_name(n) for n in range(60)]:
+        for ask in (engine.log, engine.head, lambda each: engine.bound(SessionKey(f"key {each}"))):
+            with suppress(HermesError):
+                ask(name)
+    engine.salvage(A)
+    engine.tail(0, 10_000)
+    engine.recent(100)
+    engine.pending()
+    engine.tallies("")
+    engine.dead_letters()
+
+
 def say(report: dict[str, object]) -> None:
     sys.stdout.write(json.dumps(report))
     sys.stdout.flush()
 
 
 if __name__ == "__main__":
-    globals()[sys.argv[1]](Path(sys.argv[2]))
+    globals()[sys.argv[1]](Path(sys.argv[2]), *sys.argv[3:])

@@ -10,6 +10,7 @@ from hermes.types import (
     Epoch,
     InboundKey,
     Phase,
+    ProcessRecord,
     Seen,
     Seq,
     Session,
@@ -51,6 +52,7 @@ def append(
     seen: Seen | None = None,
     active_at: float = NOW,
     reason: str = "it was said",
+    due: float | None = None,
 ) -> Append:
     stored = records or (message(f"{session} {seq}"),)
     return Append(
@@ -62,6 +64,7 @@ def append(
         pending=pending,
         bind=None if bind is None else SessionKey(bind),
         seen=seen,
+        due=due,
     )
 
 
@@ -79,4 +82,17 @@ def letter(name: str, session: str = "a") -> DeadLetter:
         options=b"{}",
         problem="it crashed its session twice",
         at=NOW,
+    )
+
+
+def process(name: str) -> ProcessRecord:
+    return ProcessRecord(
+        id=name,
+        root=SessionId("a"),
+        session=SessionId("b"),
+        key=SessionKey("key:a"),
+        platform="api",
+        command="make all",
+        cwd="/tmp",
+        started_at=NOW,
     )

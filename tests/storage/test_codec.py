@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hermes.ports import Tally
 from hermes.records import BadRecord, Record, TurnStarted
 from hermes.storage.codec import (
     DamagedError,
@@ -20,34 +21,75 @@ from hermes.storage.codec import (
     unpack,
     unseal,
 )
-from hermes.types import DeadLetter, Failure, FailureKind, Phase, Seen, Session, Source, Turn, TurnId, Usage
+from hermes.types import (
+    Call,
+    DeadLetter,
+    Failure,
+    FailureKind,
+    Gate,
+    Phase,
+    Preferences,
+    ProcessRecord,
+    Seen,
+    Session,
+    Source,
+    Turn,
+    TurnId,
+    Usage,
+)
 from tests.storage.samples import NOW, head, message
 
 KINDS = get_args(Record)
 FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
-    "MessageReceived": "at turn messages source options",
-    "TurnStarted": "at turn attempt",
-    "TurnFinished": "at turn message model finish_reason usage",
+    "MessageReceived": "at turn messages source options steer",
+    "TurnStarted": "at turn attempt note",
+    "Merged": "at turn into hidden",
+    "PromptBuilt": "at message",
+    "ModelReplied": "at turn message calls model usage context_tokens",
+    "ToolStarted": "at turn call",
+    "ToolFinished": "at turn call message outcome took_s name",
+    "Asked": "at turn call question choices",
+    "Answered": "at turn call answer by",
+    "TurnFinished": "at turn message model finish_reason usage context_tokens",
     "TurnFailed": "at turn failure",
     "TurnInterrupted": "at turn reason",
     "MarkedResumePending": "at reason",
     "Suspended": "at reason",
     "Resumed": "at reason",
-    "Ended": "at reason",
+    "Ended": "at reason notice",
+    "ResetBlocked": "at by reason",
     "Continued": "at successor reason",
+    "Preferred": "at preferences reason",
+    "Undone": "at seq offset turns reason",
+    "CompressionStarted": "at reason focus",
+    "CompressionFailed": "at reason counts",
+    "ContextCarried": (
+        "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
+        "summary_usage summary_model"
+    ),
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
-        "interruptions messages turns usage last_failure"
+        "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
+        "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
+        "blocked_by blocked_reason taken_up_at notice"
     ),
-    "Turn": "id accepted_at attempt options",
-    "Usage": "prompt_tokens completion_tokens",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged",
+    "Call": "id name summary state parallel effect gate problem question choices",
+    "Gate": "verdict reason rules once",
+    "Preferences": "title model personality reasoning busy yolo",
+    "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
+    "Tally": "day model platform usage turns",
     "Failure": "kind message retry_after_s",
-    "Source": "platform user",
+    "Source": "platform user automatic",
     "Seen": "key session turn fingerprint at",
     "DeadLetter": "id session turn messages source options problem at",
+    "ProcessRecord": (
+        "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
+        "exit_code signal reason detail output_bytes told"
+    ),
 }
 
 
@@ -67,7 +109,7 @@ def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObj
     assert repr(open_record(packed(("s", 7, kind.__name__, record)))) == repr(("s", 7, record))
 
 
-@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter])
+@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord])
 @FEW
 @given(data=st.data())
 def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObject) -> None:
@@ -77,7 +119,10 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
 
 @pytest.mark.parametrize(
     "kind",
-    [*KINDS, BadRecord, Session, Turn, Usage, Failure, Source, Seen, DeadLetter],
+    [
+        *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
+        ProcessRecord,
+    ],
     ids=lambda kind: kind.__name__,
 )
 def test_the_order_of_fields_is_kept_and_new_ones_go_last(kind: type) -> None:
@@ -100,7 +145,9 @@ def test_missing_fields_take_their_defaults() -> None:
     assert build(Turn, ["t", NOW]) == Turn(id=TurnId("t"), accepted_at=NOW)
 
 
-@pytest.mark.parametrize("values", [[], [1.0], [1.0, "t", 1, "what is this?"], ["a", ["b"], {}, 1, 2], 7, None])
+@pytest.mark.parametrize(
+    "values", [[], [1.0], [1.0, "t", 1, "a note", "what is this?"], ["a", ["b"], {}, 1, 2], 7, None]
+)
 def test_what_does_not_fit_is_a_bad_record_and_no_exception(values: object) -> None:
     session, seq, record = open_record(pack(("s", 3, "TurnStarted", values)))
     assert (session, seq) == ("s", 3)

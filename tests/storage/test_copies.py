@@ -87,6 +87,14 @@ def test_a_backup_that_cannot_be_made_leaves_nothing_and_harms_nothing(tmp_path:
     engine.close()
 
 
+def test_a_backup_makes_no_directories_but_its_own(tmp_path: Path) -> None:
+    engine = LmdbEngine.open(tmp_path / "store")
+    with pytest.raises(StorageError, match=r"there is no directory .*/no/such to put it into"):
+        engine.backup(tmp_path / "no" / "such" / "copy")
+    engine.close()
+    assert [path.name for path in tmp_path.iterdir()] == ["store"]
+
+
 # ---------------------------------------------------------------- compaction
 
 

@@ -89,8 +89,9 @@ def test_a_full_disk_refuses_writes_and_nothing_else_and_recovers(tmp_path: Path
     }
 
 
-def test_a_file_that_may_not_grow_refuses_writes_and_nothing_else_and_recovers(tmp_path: Path) -> None:
-    report = report_of(*CHILD, "reach_a_limit", str(tmp_path))
+@pytest.mark.parametrize("room", [64 * 1024, 64 * 1024 + 1001], ids=["at a page", "within a page"])
+def test_a_file_that_may_not_grow_refuses_writes_and_nothing_else_and_recovers(tmp_path: Path, room: int) -> None:
+    report = report_of(*CHILD, "reach_a_limit", str(tmp_path), str(room))
     assert report.pop("erased") in ("NoneType", "StorageFullError")
     assert report == {
         "was_full": True,

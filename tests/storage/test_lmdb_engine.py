@@ -58,9 +58,9 @@ def test_nobody_else_can_read_the_files(tmp_path: Path, umask: Callable[[int], i
     directory = tmp_path / "home" / "store"
     engine = LmdbEngine.open(directory)
     engine.commit([(append("a", 0),)])
-    engine.backup(tmp_path / "copies" / "one")
+    engine.backup(tmp_path / "copy")
     engine.close()
-    for place in (directory, tmp_path / "copies" / "one"):
+    for place in (directory, tmp_path / "copy"):
         assert mode(place) == 0o700
         assert {mode(file) for file in place.iterdir()} == {0o600}
 

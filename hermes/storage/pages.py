@@ -1,0 +1,136 @@
+"""Reading a table page by page from the file itself, past pages that cannot be read.
+
+LMDB's cursors end the process when a step takes them onto a page that is not what its parent says (a sector that was
+lost, say). So whatever goes through a table is read here instead, within a transaction that keeps its pages from
+being used again: a page that is not sound is left out with all that is below it, and the rest is found all the same.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Final
+
+from loguru import logger
+
+Pair = tuple[bytes, bytes]
+
+# LMDB 0.9, 64 bits, in the byte order of the machine, as the engine itself expects it.
+_PAGE = struct.Struct("=QHHHH")  # its number, nothing, flags, end of the pointers, start of the nodes
+_LONG = struct.Struct("=QHHI")  # the first of a large value: its number, nothing, flags, how many there are
+_NODE = struct.Struct("=IHH")  # in a leaf: size of the value, flags, size of the key
+_NUMBER = struct.Struct("=Q")
+_ROOT_AT: Final = 40  # in the description of a table
+_NO_ROOT: Final = 2**64 - 1  # of an empty one
+_BRANCH: Final = 0x01
+_LEAF: Final = 0x02
+_OVERFLOW: Final = 0x04
+_ELSEWHERE: Final = 0x01  # a node's value is on pages of its own
+_DEEPEST: Final = 32  # no sound table is: a page that is its own ancestor must not be followed for ever
+
+
+class Pages:
+    """The pages of one data file. For any thread."""
+
+    def __init__(self, file: Path, page_size: int) -> None:
+        self._descriptor = os.open(file, os.O_RDONLY)
+        self._size = page_size
+        self._lost: set[int] = set()
+
+    def close(self) -> None:
+        os.close(self._descriptor)
+
+    def walk(self, table: bytes, start: bytes) -> Iterator[Pair]:
+        """What the table of that description holds, in order, from `start` on."""
+        root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
+        return iter(()) if root == _NO_ROOT else self._below(root, start, 0)
+
+    def can_shrink(self, table: bytes, keys: Sequence[bytes]) -> bool:
+        """Whether these (sorted) can be deleted: LMDB merges the rest of a page with the next one, sound or not."""
+        root = _NUMBER.unpack_from(table, _ROOT_AT)[0]
+        return root == _NO_ROOT or self._is_firm(root, keys)
+
+    def _is_firm(self, number: int, keys: Sequence[bytes]) -> bool:
+        try:
+            page, is_leaf, places = self._read(number)
+            if is_leaf:
+                return True
+            firsts = _keys(page, places)
+            touched = sorted({max(0, bisect_right(firsts, key) - 1) for key in keys})
+            for child in {near for each in touched for near in (each - 1, each + 1) if 0 <= near < len(places)}:
+                self._read(_child(page, places[child]))
+        except (ValueError, struct.error):
+            return False
+        ends = [*firsts[1:], None]
+        for child in touched:
+            end = ends[child]
+            inside = keys[bisect_left(keys, firsts[child]) : None if end is None else bisect_left(keys, end)]
+            if not self._is_firm(_child(page, places[child]), inside):
+                return False
+        return True
+
+    def _below(self, number: int, start: bytes, depth: int) -> Iterator[Pair]:
+        try:
+            page, is_leaf, places = self._read(number)
+            keys = _keys(page, places)
+        except (ValueError, struct.error) as error:
+            self._lose(number, error)
+            return
+        if is_leaf:
+            yield from (
+                (key, self._value(page, place)) for key, place in zip(keys, places, strict=True) if key >= start
+            )
+        elif depth < _DEEPEST:
+            for child, place in enumerate(places):
+                if child + 1 == len(places) or keys[child + 1] > start:  # else all of it comes before
+                    yield from self._below(_child(page, place), start, depth + 1)
+
+    def _read(self, number: int) -> tuple[bytes, bool, tuple[int, ...]]:
+        try:
+            page = os.pread(self._descriptor, self._size, number * self._size)
+        except (OSError, OverflowError) as error:  # a sector that the disk cannot read, or no such place
+            raise ValueError(str(error)) from error
+        itself, _, flags, lower, upper = _PAGE.unpack_from(page)
+        if itself != number or flags not in (_BRANCH, _LEAF) or not _PAGE.size <= lower <= upper <= len(page):
+            raise ValueError("it is another page")
+        places = struct.unpack_from(f"={(lower - _PAGE.size) // 2}H", page, _PAGE.size)
+        if any(place < upper for place in places):
+            raise ValueError("its nodes are out of place")
+        return page, flags == _LEAF, places
+
+    def _lose(self, number: int, error: Exception) -> None:
+        if number not in self._lost:  # once is enough
+            self._lost.add(number)
+            logger.error("page {} of the store cannot be read ({}); what was on it is left out", number, error)
+
+    def _value(self, page: bytes, place: int) -> bytes:
+        size, flags, key_size = _NODE.unpack_from(page, place)
+        begin = place + _NODE.size + key_size
+        if not flags & _ELSEWHERE:
+            return page[begin : begin + size]
+        try:
+            at = _NUMBER.unpack_from(page, begin)[0] * self._size
+            _, _, kind, count = _LONG.unpack(os.pread(self._descriptor, _LONG.size, at))
+            if kind == _OVERFLOW and size <= count * self._size:
+                return os.pread(self._descriptor, size, at + _LONG.size)
+        except (OSError, OverflowError, struct.error):
+            pass
+        return b""  # it is lost, which its checksum tells
+
+
+def _keys(page: bytes, places: tuple[int, ...]) -> list[bytes]:
+    begins = [(place + _NODE.size, _NODE.unpack_from(page, place)[2]) for place in places]
+    keys = [page[begin : begin + size] for begin, size in begins]
+    if any(key >= after for key, after in pairwise(keys)):
+        raise ValueError("its keys are out of order")
+    return keys
+
+
+def _child(page: bytes, place: int) -> int:
+    low, high, _ = _NODE.unpack_from(page, place)
+    number: int = low | high << 32
+    return number
