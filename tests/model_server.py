@@ -1,8 +1,9 @@
 """A scriptable model endpoint that speaks the OpenAI chat protocol, good and bad.
 
 It records every request and plays one `Reply` per request: first what `script` queued, then what `handler` decides.
-A reply is a status, headers and parts; parts are bytes on the wire, `STALL` (silence until the client leaves) and
-`CUT` (the connection is reset). Run as a program it is a server of its own, for tests that kill the daemon:
+A reply is a status, headers and parts; parts are bytes on the wire, a `Drip` (the same bytes again and again until
+the client leaves), `STALL` (silence until it leaves) and `CUT` (the connection is reset). Run as a program it is a
+server of its own, for tests that kill the daemon:
 
     python -m tests.model_server --port 0 --log requests.jsonl
 """
@@ -30,8 +31,14 @@ class Wire(Enum):
     CUT = auto()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drip:
+    data: bytes
+    every_s: float
+
+
 STALL, CUT = Wire.STALL, Wire.CUT
-Part: TypeAlias = bytes | Wire
+Part: TypeAlias = bytes | Wire | Drip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,6 +158,11 @@ class ModelServer:
         for part in parts:
             if part is STALL:
                 await asyncio.Event().wait()
+            elif isinstance(part, Drip):
+                await response.prepare(request)
+                while True:
+                    await response.write(part.data)
+                    await asyncio.sleep(part.every_s)
             elif part is CUT:
                 await asyncio.sleep(0)  # what was written goes out first
                 assert request.transport is not None

@@ -16,15 +16,27 @@ from hermes.ports import ModelDone, ModelRequest
 from hermes.types import FailureKind, Usage
 
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
+CALLS_MAX = 128  # in one answer
 _COUNT_MAX = 2**53
+_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})  # ends that some endpoints state, and are none
 _STREAMED = b'"stream":true,"stream_options":{"include_usage":true}}'
 
 
 def request_body(request: ModelRequest, *settings: bytes) -> bytes:
     """The request's own options come first: where they repeat one of our settings, the last one counts."""
-    options = request.options.strip()[1:-1].strip()
+    options = without_ours(request.options).strip()[1:-1].strip()
     messages = b'"messages":[' + b",".join(request.messages) + b"]"
-    return b"{" + b",".join(filter(None, (options, messages, *settings, _STREAMED)))
+    tools = b'"tools":' + request.tools if len(request.tools) > len(b"[]") else b""
+    return b"{" + b",".join(filter(None, (options, messages, tools, *settings, _STREAMED)))
+
+
+def without_ours(options: bytes) -> bytes:
+    """Under `hermes` a surface keeps with a turn what is no model's business."""
+    if b'"hermes":' not in options:
+        return options
+    fields = json.loads(options)
+    fields.pop("hermes", None)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 class Completion:
@@ -34,7 +46,8 @@ class Completion:
         self._secret = secret
         self._finish_reason = ""
         self._usage = Usage()
-        self._calls: dict[int, dict[str, str]] = {}
+        self._calls: list[dict[str, str]] = []
+        self._open: dict[int, dict[str, str]] = {}  # by its index, the call that the next piece belongs to
         self._size = 0
         self._half = ""  # the first half of a character that came in two escapes
 
@@ -63,11 +76,15 @@ class Completion:
             raise malformed("the answer was cut off: it has no finish reason")
         if self._finish_reason == "content_filter":
             raise model_error(FailureKind.POLICY, "the provider's content filter stopped the answer")
+        if self._finish_reason in _BROKEN_OFF:
+            raise malformed(f"the model endpoint broke the answer off (finish reason {self._finish_reason!r})")
+        if self._finish_reason == "tool_calls" and not self._calls:
+            raise malformed("the answer announced tool calls and had none")
         return ModelDone(
             finish_reason=self._finish_reason,
             model=self._model,
             usage=self._usage,
-            tool_calls=tuple(_tool_call(call) for _, call in sorted(self._calls.items())),
+            tool_calls=tuple(map(_tool_call, self._calls)),
         )
 
     def _note(self, chunk: dict[str, Any]) -> None:
@@ -78,6 +95,8 @@ class Completion:
             self._usage = Usage(
                 prompt_tokens=_count(usage.get("prompt_tokens")),
                 completion_tokens=_count(usage.get("completion_tokens")),
+                cached_tokens=_count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
+                cost_usd=_amount(usage.get("cost")),
             )
 
     def _text(self, content: object) -> str:
@@ -97,13 +116,23 @@ class Completion:
         for position, part in enumerate(calls if isinstance(calls, list) else [calls]):
             piece = _mapping(part)
             function = _mapping(piece.get("function"))
-            index = piece.get("index", position)
-            if not isinstance(index, int):
+            index = piece.get("index")
+            if not isinstance(index, int | None):
                 raise malformed("the model endpoint sent a tool call that cannot be read")
-            call = self._calls.setdefault(index, {"id": "", "name": "", "arguments": ""})
-            call["id"] = call["id"] or str(piece.get("id") or "")
+            call = self._call(position if index is None else index, str(piece.get("id") or ""))
             call["name"] += str(function.get("name") or "")
-            call["arguments"] += str(function.get("arguments") or "")
+            call["arguments"] += _arguments(function.get("arguments"))
+
+    def _call(self, index: int, name: str) -> dict[str, str]:
+        """The call that a piece belongs to. Some endpoints give all calls the same index: a new id is a new call."""
+        call = self._open.get(index)
+        if call is None or (name and call["id"] and name != call["id"]):
+            call = self._open[index] = {"id": "", "name": "", "arguments": ""}
+            self._calls.append(call)
+            if len(self._calls) > CALLS_MAX:
+                raise malformed(f"the answer has more than {CALLS_MAX} tool calls")
+        call["id"] = call["id"] or name
+        return call
 
     def _grow(self, size: int) -> None:
         self._size += size
@@ -134,8 +163,19 @@ def _mapping(value: object) -> dict[str, Any]:
     return value
 
 
+def _arguments(value: object) -> str:
+    """Some endpoints send the object itself instead of its text."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value or "")
+
+
 def _count(value: object) -> int:
     return value if isinstance(value, int) and 0 <= value < _COUNT_MAX else 0
+
+
+def _amount(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else 0.0
 
 
 def _tool_call(call: dict[str, str]) -> dict[str, Any]:

@@ -31,11 +31,15 @@ if TYPE_CHECKING:
 AFTERMATH_S = 2.0  # for usage and the end of the stream, once the answer itself is complete
 ERROR_BODY_MAX_BYTES = 64 * 1024
 PIECE_BYTES = 128 * 1024
+WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all that is not text: some 300,000 chunks
+ALIVE_TIMES = 10  # as long as the idle timeout a stream may say that it is alive and nothing else
 
 
 class Endpoint:
     def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
         self._key = key
+        self._url = f"{base_url.rstrip('/')}/chat/completions"  # whole: joining addresses costs more than it should
+        self._patience_s = ALIVE_TIMES * idle_timeout_s
         timeout = openai.Timeout(idle_timeout_s, connect=connect_timeout_s)
         hooks = {"response": [self._refuse]}
         self._client = openai.AsyncOpenAI(
@@ -53,11 +57,13 @@ class Endpoint:
         """The data of every event, until the stream ends or the completion is over."""
         with _translated():
             response = await self._post(body)
-            decoder = EventDecoder()
+            decoder, meter = EventDecoder(), _Meter(self._patience_s)
             chunks = response.aiter_bytes()
             try:
                 while (chunk := await _next(chunks, completion)) is not None:
+                    meter.count(chunk)
                     for data in decoder.feed(chunk):
+                        meter.progress()
                         yield data
             finally:
                 await response.aclose()
@@ -67,7 +73,7 @@ class Endpoint:
 
     async def _post(self, body: bytes) -> httpx2.Response:
         response = await self._client.post(
-            "/chat/completions",
+            self._url,
             content=_pieces(body),
             options={"headers": {**self._headers, "Content-Length": str(len(body))}},
             cast_to=httpx2.Response,
@@ -85,6 +91,25 @@ class Endpoint:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
             raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
+
+
+class _Meter:
+    """Ends a stream that has no end: too many bytes, or signs of life for too long and never an event."""
+
+    def __init__(self, patience_s: float) -> None:
+        self._patience_s = patience_s
+        self._size = 0
+        self._progress_at = time.monotonic()
+
+    def count(self, chunk: bytes) -> None:
+        self._size += len(chunk)
+        if self._size > WIRE_MAX_BYTES:
+            raise malformed("the answer has no end: it was stopped at 64 MiB of chunks")
+        if time.monotonic() - self._progress_at > self._patience_s:
+            raise TimeoutError
+
+    def progress(self) -> None:
+        self._progress_at = time.monotonic()
 
 
 async def _next(chunks: AsyncIterator[bytes], completion: Completion) -> bytes | None:

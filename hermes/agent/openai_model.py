@@ -40,14 +40,15 @@ class OpenAIModel:
         self._key = api_key or ""
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
-        self._model_setting = b'"model":' + json.dumps(name).encode()
         self._endpoint: Endpoint | None = None
         self._opening = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         endpoint = await self._opened()
-        completion = Completion(model=self.name, secret=self._key)
-        async with aclosing(endpoint.events(request_body(request, self._model_setting), completion)) as events:
+        name = request.model or self.name
+        completion = Completion(model=name, secret=self._key)
+        body = request_body(request, *_settings(name, request.reasoning))
+        async with aclosing(endpoint.events(body, completion)) as events:
             async for data in events:
                 if text := completion.add(data):
                     yield ModelText(text=text)
@@ -73,3 +74,10 @@ class OpenAIModel:
             idle_timeout_s=self._idle_timeout_s,
         )
         return endpoint
+
+
+def _settings(name: str, reasoning: str) -> list[bytes]:
+    settings = [b'"model":' + json.dumps(name).encode()]
+    if reasoning:
+        settings.append(b'"reasoning_effort":' + json.dumps(reasoning).encode())
+    return settings

@@ -23,11 +23,12 @@ RETRYABLE = frozenset(
 def next_delay(failure: Failure, tries: int, jitter: float) -> float | None:
     """Seconds until the next try after so many failed ones, or None to give up. `jitter` is from [0, 1).
 
-    Full jitter: clients that failed together do not come back together. A wait that the endpoint asked for is
-    never cut short, so the jitter comes on top of it.
+    Half of the backoff is fixed, so that the waits grow and none is next to nothing; the other half is jitter, so
+    that clients that failed together do not come back together. A wait that the endpoint asked for is never cut
+    short: both come on top of it.
     """
     if failure.kind not in RETRYABLE or tries >= TRIES_MAX:
         return None
-    backoff_s = jitter * min(BACKOFF_MAX_S, BASE_S * 2**tries)
+    backoff_s = (1 + jitter) / 2 * min(BACKOFF_MAX_S, BASE_S * 2**tries)
     asked_s = failure.retry_after_s or 0.0
     return None if asked_s > PATIENCE_S else asked_s + backoff_s

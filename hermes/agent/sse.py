@@ -16,6 +16,7 @@ class EventDecoder:
         self._limit = limit_bytes
         self._tail: list[bytes] = []  # a line without its end, in pieces so that a long one is joined once
         self._data: list[bytes] = []
+        self._data_size = 0
         self._size = 0  # of both
 
     def feed(self, chunk: bytes) -> Iterator[bytes]:
@@ -27,13 +28,14 @@ class EventDecoder:
             self._tail = [] if lines[-1].endswith(b"\n") else [lines.pop()]
             for line in lines:
                 yield from self._take(line.rstrip(b"\r\n"))
-            self._size = sum(map(len, self._tail)) + sum(map(len, self._data))
+            self._size = sum(map(len, self._tail)) + self._data_size
         if self._size > self._limit:
             raise malformed("the model endpoint sent an event without end")
 
     def _take(self, line: bytes) -> Iterator[bytes]:
         if not line and self._data:
-            yield b"\n".join(self._data)
-            self._data = []
+            data, self._data, self._data_size = self._data, [], 0
+            yield b"\n".join(data)
         elif line.startswith(b"data:"):
             self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            self._data_size += len(line)  # also of an empty one: it takes room in the list

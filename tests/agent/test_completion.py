@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.completion import ANSWER_MAX_BYTES, Completion, request_body
+from hermes.agent.completion import ANSWER_MAX_BYTES, CALLS_MAX, Completion, request_body
 from hermes.errors import ModelError
 from hermes.ports import ModelRequest
 from hermes.types import EncodedMessage, FailureKind, SessionId, Usage
@@ -152,3 +152,36 @@ def test_a_request_holds_the_messages_as_they_are_and_our_settings_last(options:
     assert parsed["messages"] == [json.loads(message) for message in messages]
     assert (parsed["model"], parsed["stream"], parsed["stream_options"]) == ("m", True, {"include_usage": True})
     assert parsed.get("temperature") == json.loads(options).get("temperature")
+
+
+@pytest.mark.parametrize("indexes", [(0, 0, 0), (None, None, None), (0, 1, 2)])
+def test_a_new_id_is_a_new_call_whatever_its_index(indexes: tuple[int | None, ...]) -> None:
+    completion = Completion(model="m")
+    for name, index in zip("abc", indexes, strict=True):
+        completion.add(chunk(tool_calls=[{"index": index, "id": name, "function": {"name": name, "arguments": "{"}}]))
+        completion.add(chunk(tool_calls=[{"index": index, "id": name, "function": {"arguments": "}"}}]))
+    completion.add(chunk("tool_calls"))
+    made = [(call["id"], call["function"]) for call in completion.done().tool_calls]
+    assert made == [(name, {"name": name, "arguments": "{}"}) for name in "abc"]
+
+
+@pytest.mark.parametrize("finish", ["error", "abort", "tool_calls"])
+def test_an_end_that_is_none_is_a_malformed_reply(finish: str) -> None:
+    completion = Completion(model="m")
+    completion.add(chunk(finish, content="half an answer"))
+    with pytest.raises(ModelError) as caught:
+        completion.done()
+    assert caught.value.failure.kind == FailureKind.MALFORMED_REPLY
+
+
+def test_calls_without_end_are_stopped() -> None:
+    completion = Completion(model="m")
+    completion.add(chunk(tool_calls=[{"index": number} for number in range(CALLS_MAX)]))
+    with pytest.raises(ModelError, match="tool calls"):
+        completion.add(chunk(tool_calls=[{"index": CALLS_MAX}]))
+
+
+def test_what_a_surface_keeps_with_a_turn_is_no_models_business() -> None:
+    options = b'{"temperature":1,"hermes":{"metadata":{"k":"v"}}}'
+    body = request_body(ModelRequest(session=SessionId("s"), messages=(), options=options), b'"model":"m"')
+    assert json.loads(body).keys() == {"temperature", "messages", "model", "stream", "stream_options"}

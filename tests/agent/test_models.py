@@ -51,7 +51,7 @@ def test_settings_that_cannot_work_are_refused_with_their_name(settings: dict[st
 def test_making_any_model_imports_nothing_slow() -> None:
     program = """
 import sys
-from hermes.agent import turn
+from hermes.agent import runner
 from hermes.agent.models import make_model
 for provider in ("offline", "openai", "local"):
     make_model(provider=provider, base_url="", name="m", api_key="k", context_window=4096)

@@ -17,6 +17,7 @@ from tests.model_server import (
     CUT,
     DONE,
     STALL,
+    Drip,
     ModelServer,
     Reply,
     answer,
@@ -269,3 +270,19 @@ def test_the_client_is_imported_by_the_first_call_and_not_on_the_loop() -> None:
     program = [sys.executable, "-c", FIRST_CALL]
     printed = subprocess.run(program, check=True, capture_output=True, text=True, timeout=50).stdout
     assert printed.splitlines() == ["imported by False", "loop went on True"]
+
+
+async def test_signs_of_life_alone_are_not_listened_to_for_ever(server: ModelServer) -> None:
+    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=None, idle_timeout_s=0.05)
+    server.script(stream(Drip(data=b": still there\n\n", every_s=0.01)))
+    try:
+        assert (await failure_of(model)).kind == K.TIMEOUT
+    finally:
+        await model.close()
+
+
+async def test_a_slow_answer_is_listened_to_as_long_as_it_goes_on(server: ModelServer, model: OpenAIModel) -> None:
+    server.script(stream(Drip(data=delta(content="x" * 100_000), every_s=0.001)))
+    failure = await failure_of(model)
+    assert failure.kind == K.MALFORMED_REPLY
+    assert "no end" in failure.message

@@ -52,3 +52,9 @@ def test_what_another_try_cannot_mend_is_not_tried_again(kind: FailureKind) -> N
 
 def test_asked_to_wait_for_too_long_the_turn_gives_up_at_once() -> None:
     assert next_delay(fail(FailureKind.RATE_LIMIT, PATIENCE_S + 1), 1, 0.5) is None
+
+
+@given(st.tuples(jitters, jitters, jitters))
+def test_each_wait_is_longer_than_the_one_before_whatever_the_dice(dice: tuple[float, float, float]) -> None:
+    waits = [next_delay(fail(FailureKind.OVERLOADED), tries, jitter) or 0 for tries, jitter in enumerate(dice, 1)]
+    assert 0.5 <= waits[0] <= waits[1] <= waits[2]

@@ -36,7 +36,7 @@ def test_half_an_event_is_no_event() -> None:
     assert decode(b"data: whole\n\ndata: half\n", []) == [b"whole"]
 
 
-@pytest.mark.parametrize("piece", [b"x" * 10, b"data: xxxx\n"])
+@pytest.mark.parametrize("piece", [b"x" * 10, b"data: xxxx\n", b"data:\ndata:\n"])
 def test_an_event_without_end_is_refused(piece: bytes) -> None:
     decoder = EventDecoder(limit_bytes=100)
     for _ in range(9):

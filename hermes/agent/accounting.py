@@ -1,0 +1,78 @@
+"""What model calls cost, and whether a session or a day has spent its budget. Pure.
+
+Tokens are the provider's own count. Prices are in US dollars per million tokens; a model without a price costs
+nothing here, so a budget in dollars does not hold it: the one in tokens does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.types import Usage
+from hermes.values import dataclass
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """In US dollars per million tokens."""
+
+    input: float = 0.0
+    cached_input: float | None = None  # None: as other input
+    output: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    tokens: int = 0
+    usd: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Limits; 0 is none. The names are those of the settings."""
+
+    session_tokens: int = 0
+    session_usd: float = 0.0
+    day_tokens: int = 0
+    day_usd: float = 0.0
+
+
+def costed(usage: Usage, price: Price) -> Usage:
+    """With what it cost: the endpoint's own figure, where it gives one."""
+    return usage if usage.cost_usd else replace(usage, cost_usd=cost_of(usage, price))
+
+
+def cost_of(usage: Usage, price: Price) -> float:
+    """US dollars. Cached tokens are a part of the prompt's, never more than it, whatever an endpoint reports."""
+    prompt, output = max(usage.prompt_tokens, 0), max(usage.completion_tokens, 0)
+    cached = min(max(usage.cached_tokens, 0), prompt)
+    cached_price = price.input if price.cached_input is None else price.cached_input
+    return ((prompt - cached) * price.input + cached * cached_price + output * price.output) / MILLION
+
+
+def budget_problem(spent_session: Spent, spent_day: Spent, budget: Budget) -> str:
+    """Why no further call may be made, in words for the person; empty when one may."""
+    return _problem("this session has", "session", spent_session, budget.session_tokens, budget.session_usd) or (
+        _problem("all sessions of today have", "day", spent_day, budget.day_tokens, budget.day_usd)
+    )
+
+
+def dollars(usd: float) -> str:
+    """As precise as small amounts need: $12.30, $0.0042."""
+    return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
+
+
+def _problem(who: str, span: str, used: Spent, tokens: int, usd: float) -> str:
+    other = "start a new session with /new" if span == "session" else "wait until tomorrow"
+    if 0 < tokens <= used.tokens:
+        what = f"used {used.tokens:,} tokens of a budget of {tokens:,}"
+        return f"{who} {what}; raise budget.{span}_tokens, or {other}"
+    if 0 < usd <= used.usd:
+        what = f"cost {dollars(used.usd)} of a budget of {dollars(usd)}"
+        return f"{who} {what}; raise budget.{span}_usd, or {other}"
+    return ""

@@ -1,0 +1,100 @@
+"""One tool call, from its journalled intent to the message that the model will see."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.agent.chat_message import encode
+from hermes.events import CallProgress
+from hermes.ports import Hub, ToolJob, ToolReport
+from hermes.tools.tool import ToolContext
+from hermes.types import CallOutcome, Gate, SessionId, Verdict
+
+if TYPE_CHECKING:
+    from hermes.agent.thinking import Workshop
+
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+class Folders:
+    """The private folder of each conversation, made when it is first needed."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def path(self, session: SessionId) -> Path:
+        """Where it is, whether or not it has been made."""
+        return self.root / _UNSAFE.sub("_", session)
+
+    def of(self, session: SessionId) -> Path:
+        """In a thread."""
+        folder = self.path(session)
+        if not folder.is_dir():
+            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            folder.chmod(0o700)
+        return folder
+
+    def remove(self, session: SessionId) -> None:
+        """Of a conversation that was erased. The folder is its first session's: others of the lineage have none."""
+        shutil.rmtree(self.root / _UNSAFE.sub("_", session), ignore_errors=True)
+
+
+class Acting:
+    def __init__(self, *, workshop: Callable[[], Awaitable[Workshop]], folders: Folders, hub: Hub) -> None:
+        self._workshop = workshop
+        self._folders = folders
+        self._hub = hub
+
+    async def run(self, job: ToolJob, monotonic: Callable[[], float]) -> ToolReport:
+        began = monotonic()
+        toolbox = (await self._workshop()).toolbox
+        folder = await asyncio.to_thread(self._folders.of, job.root)
+        context = ToolContext(
+            session=job.session,
+            turn=job.turn,
+            call=f"{job.turn[:8]}_{_UNSAFE.sub('_', job.call)}",
+            platform=job.platform,
+            folder=folder,
+            progress=lambda text: self._hub.publish(
+                CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
+            ),
+        )
+        # Decided once more, where it runs: an earlier call may have gone elsewhere since it was proposed.
+        proposal = await asyncio.to_thread(toolbox.propose, job.name, job.arguments, context)
+        if refusal := proposal.problem or _refusal(proposal.gate, job):
+            outcome = CallOutcome.ERROR if proposal.problem else CallOutcome.DENIED
+            return _report(job, refusal, outcome, monotonic() - began)
+        result = await toolbox.run(job.name, proposal.arguments, context)
+        return _report(job, result.text, CallOutcome.OK if result.ok else CallOutcome.ERROR, monotonic() - began)
+
+
+def _refusal(gate: Gate, job: ToolJob) -> str:
+    """Why a call that was to run may not, as things are now; empty: it may."""
+    if gate.verdict is Verdict.BLOCK:
+        return f"Not run: {gate.reason}. Do not try it in another form."
+    if gate.verdict is Verdict.ASK and not job.unasked and not job.permitted.issuperset(gate.rules or ("",)):
+        return (
+            f"Not run: as things are now it needs permission ({gate.reason}). Call it again, and the person is asked."
+        )
+    return ""
+
+
+def not_acted(job: ToolJob, error: Exception) -> ToolReport:
+    text = f"{job.name} could not be run ({type(error).__name__}); what it did, if anything, is not known"
+    return _report(job, text, CallOutcome.ERROR, 0.0)
+
+
+def _report(job: ToolJob, text: str, outcome: CallOutcome, took_s: float) -> ToolReport:
+    return ToolReport(
+        turn=job.turn,
+        attempt=job.attempt,
+        call=job.call,
+        message=encode({"role": "tool", "tool_call_id": job.call, "content": text}),
+        outcome=outcome,
+        took_s=took_s,
+    )

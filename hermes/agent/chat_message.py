@@ -1,0 +1,170 @@
+"""One chat message, read leniently: its role, its words, its tool calls, and about how many tokens it costs.
+
+Messages come from clients, models and older versions, so nothing here raises: what cannot be understood has no role
+and is counted and shown as the text it is. Nothing is changed either; a changed message is a new one, encoded anew.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hermes.types import EncodedMessage
+from hermes.values import dataclass
+
+# About right across tokenizers when bytes are counted, not characters: a token is four letters of English, two of
+# Cyrillic or a bit more than one of Chinese. JSON and code-like arguments are denser.
+BYTES_PER_TOKEN = 4
+JSON_BYTES_PER_TOKEN = 3
+MESSAGE_TOKENS = 4  # of the frame around each message
+CALL_TOKENS = 8  # of the frame around each tool call
+MEDIA_TOKENS = 1000  # of an image, a sound or a file: what counts is not the size of its encoding
+
+_JSON_BEGINNINGS = ("{", "[{", '["', "[[")
+
+INSTRUCTIVE = frozenset({"system", "developer"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatMessage:
+    """A message and what was read in it."""
+
+    encoded: EncodedMessage
+    fields: Mapping[str, Any]  # empty when it is not a JSON object
+    role: str
+    text: str
+    calls: tuple[Call, ...]
+    answers: str  # the id of the call that this is the result of
+    tokens: int
+
+
+def read(message: EncodedMessage) -> ChatMessage:
+    fields = _fields(message)
+    text = text_of(fields.get("content")) if fields else message.decode(errors="replace")
+    role = _text(fields.get("role"))
+    calls = _calls(fields.get("tool_calls")) if role == "assistant" else ()
+    return ChatMessage(
+        encoded=message,
+        fields=fields,
+        role=role,
+        text=text,
+        calls=calls,
+        answers=_text(fields.get("tool_call_id")),
+        tokens=_tokens(fields, text, calls),
+    )
+
+
+def tokens_of(message: EncodedMessage) -> int:
+    """An estimate, for when the provider has not counted yet."""
+    return read(message).tokens
+
+
+def total_tokens(messages: Iterable[EncodedMessage]) -> int:
+    return sum(map(tokens_of, messages))
+
+
+def text_tokens(text: str) -> int:
+    size = len(text) if text.isascii() else len(text.encode(errors="replace"))
+    dense = text.startswith(_JSON_BEGINNINGS)
+    return -(-size // (JSON_BYTES_PER_TOKEN if dense else BYTES_PER_TOKEN))
+
+
+def text_of(content: object) -> str:
+    """The words of a message's content, whatever form it has; what is not words is named."""
+    if isinstance(content, str):
+        return content
+    if content is None:
+        return ""
+    if isinstance(content, list):
+        return "\n".join(map(_part, content))
+    return _dumped(content)
+
+
+def encode(fields: Mapping[str, Any]) -> EncodedMessage:
+    # Half a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
+    text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
+    return EncodedMessage(text.encode(errors="replace"))
+
+
+def cut(text: str, tokens: int) -> str:
+    """The beginning and the end of a text that is too long, and a note between them. Never over so many tokens."""
+    if text_tokens(text) <= tokens:
+        return text
+    raw = text.encode(errors="replace")
+    note = f"\n[... {len(text):,} characters in all, cut here ...]\n"
+    room = tokens * JSON_BYTES_PER_TOKEN - len(note)
+    if room <= 0:
+        return ""
+    end = room // 3
+    return raw[: room - end].decode(errors="ignore") + note + raw[len(raw) - end :].decode(errors="ignore")
+
+
+def _fields(message: EncodedMessage) -> Mapping[str, Any]:
+    try:
+        value = json.loads(message)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _calls(value: object) -> tuple[Call, ...]:
+    if not isinstance(value, list):
+        return ()
+    return tuple(_call(each) for each in value if isinstance(each, dict))
+
+
+def _call(value: Mapping[str, Any]) -> Call:
+    function = value.get("function")
+    inner = function if isinstance(function, dict) else {}
+    arguments = inner.get("arguments", "")
+    return Call(
+        id=_text(value.get("id")),
+        name=_text(inner.get("name")),
+        arguments=arguments if isinstance(arguments, str) else _dumped(arguments),
+    )
+
+
+def _tokens(fields: Mapping[str, Any], text: str, calls: tuple[Call, ...]) -> int:
+    counted = MESSAGE_TOKENS + text_tokens(text) + MEDIA_TOKENS * _media(fields.get("content"))
+    counted += sum(CALL_TOKENS + text_tokens(call.name) + text_tokens(call.arguments) for call in calls)
+    # Names, reasoning, refusals: whatever else is text is read by the model or its template as well.
+    others = (value for key, value in fields.items() if key not in ("role", "content", "tool_call_id"))
+    return counted + sum(text_tokens(value) for value in others if isinstance(value, str))
+
+
+def _media(content: object) -> int:
+    return sum(map(_is_media, content)) if isinstance(content, list) else 0
+
+
+def _is_media(part: object) -> bool:
+    return isinstance(part, dict) and part.get("type") in ("image_url", "input_image", "input_audio", "file")
+
+
+def _part(part: object) -> str:
+    if isinstance(part, str):
+        return part
+    if isinstance(part, dict):
+        if _is_media(part):
+            return f"[{part['type']}]"
+        if isinstance(part.get("text"), str):
+            return str(part["text"])
+    return _dumped(part)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _dumped(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except RecursionError:  # it was read from less deep in the stack
+        return "[nested too deeply]"

@@ -1,0 +1,167 @@
+"""Does the work of sessions: model calls, tool calls and summaries, one task each, held here.
+
+A piece of work ends in exactly one report unless it was cancelled. What it says on the way goes to the hub. The
+runner owns its models: a set that was replaced is closed when the last piece of work that uses it has ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from loguru import logger
+
+from hermes.agent.acting import Acting, not_acted
+from hermes.agent.calling import Caller
+from hermes.agent.slots import Slots
+from hermes.agent.summarising import Summarising
+from hermes.agent.thinking import Thinking, not_thought
+from hermes.ports import Model, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport, Work
+
+R = TypeVar("R")
+
+
+class _Piece:
+    """A piece of work in flight and the handle to it."""
+
+    __slots__ = ("cancelled", "models", "task")
+
+    def __init__(self, models: tuple[Model, ...]) -> None:
+        self.models = models
+        self.cancelled = False
+        self.task: asyncio.Task[None]
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.task.cancel()
+
+
+class AgentRunner:
+    def __init__(
+        self,
+        *,
+        models: Sequence[Model],
+        thinking: Thinking,
+        acting: Acting,
+        summarising: Summarising,
+        max_concurrent: int,
+        random: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._models = tuple(models)
+        self._thinking = thinking
+        self._acting = acting
+        self._summarising = summarising
+        self._slots = Slots(max_concurrent)
+        self._caller = Caller(slots=self._slots, random=random, sleep=sleep)
+        self._pieces: set[_Piece] = set()
+        self._closings: set[asyncio.Task[None]] = set()
+        self._closed = False
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def active(self) -> int:
+        return len(self._pieces)
+
+    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work:
+        models = self._models
+        return self._start(
+            f"think {job.turn}",
+            lambda: self._thinking.answer(job, models, self._caller),
+            lambda error: not_thought(job, error),
+            report,
+        )
+
+    def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work:
+        return self._start(
+            f"call {job.call} of {job.turn}",
+            lambda: self._acting.run(job, time.monotonic),
+            lambda error: not_acted(job, error),
+            report,
+        )
+
+    def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work:
+        models = self._models
+        return self._start(
+            f"summary {job.session}",
+            lambda: self._summarising.shorten(job, models, self._caller),
+            lambda error: SummaryReport(problem=f"it broke ({type(error).__name__})"),
+            report,
+        )
+
+    def model_names(self) -> list[str]:
+        """The one of choice first."""
+        return [model.name for model in self._models]
+
+    def set_models(self, models: Sequence[Model]) -> None:
+        """Work from now on uses these."""
+        old, self._models = self._models, tuple(models)
+        self._release(old)
+
+    def set_max_concurrent(self, most: int) -> None:
+        self._slots.resize(most)
+
+    def counts(self) -> dict[str, int]:
+        """How many pieces of work are in flight, and how many of them have a model call under way."""
+        return {"in_flight": len(self._pieces), "calling": self._slots.taken}
+
+    async def until_idle(self) -> None:
+        """Until nothing is in flight."""
+        await self._idle.wait()
+
+    async def close(self) -> None:
+        """Cancel everything, wait for it, and close the models."""
+        self._closed = True
+        for piece in tuple(self._pieces):
+            piece.cancel()
+        while pending := {piece.task for piece in self._pieces} | self._closings:
+            await asyncio.wait(pending)
+        for model in self._models:
+            await model.close()
+
+    def _start(
+        self,
+        name: str,
+        work: Callable[[], Awaitable[R]],
+        broke: Callable[[Exception], R],
+        report: Callable[[R], None],
+    ) -> Work:
+        piece = _Piece(self._models)
+
+        async def run() -> None:
+            try:
+                result = await work()
+            # The outermost edge of a piece of work: whoever waits for it is told, whatever happened.
+            except Exception as error:  # noqa: BLE001
+                logger.opt(exception=True).error("{} broke", name)
+                result = broke(error)
+            if not piece.cancelled:  # a library on the way may have swallowed the cancellation
+                report(result)
+
+        piece.task = asyncio.create_task(run(), name=name)
+        piece.task.add_done_callback(lambda _: self._ended(piece))
+        self._pieces.add(piece)
+        self._idle.clear()
+        if self._closed:  # on the way down: the journal has it, the next start continues it
+            piece.cancel()
+        return piece
+
+    def _ended(self, piece: _Piece) -> None:
+        self._pieces.discard(piece)
+        if not self._pieces:
+            self._idle.set()
+        if not piece.task.cancelled() and (error := piece.task.exception()):
+            logger.opt(exception=error).error("the report of {} was not taken", piece.task.get_name())
+        self._release(piece.models)
+
+    def _release(self, models: tuple[Model, ...]) -> None:
+        """Close models that nobody uses any more."""
+        if models is self._models or any(piece.models is models for piece in self._pieces):
+            return
+        for model in models:
+            closing = asyncio.create_task(model.close(), name=f"close model {model.name}")
+            self._closings.add(closing)
+            closing.add_done_callback(self._closings.discard)

@@ -1,0 +1,40 @@
+"""So many at a time; how many can change while some are taken."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+
+class Slots:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self.taken = 0
+
+    async def __aenter__(self) -> None:
+        while self.taken >= self._most:
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                self._wake()  # it may have been its turn: then it is the next one's
+                raise
+        self.taken += 1
+
+    async def __aexit__(self, *_: object) -> None:
+        self.taken -= 1
+        self._wake()
+
+    def resize(self, most: int) -> None:
+        self._most = most
+        self._wake()
+
+    def _wake(self) -> None:
+        free = self._most - self.taken
+        while free > 0 and self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                free -= 1

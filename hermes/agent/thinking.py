@@ -1,0 +1,184 @@
+"""The model goes on with a turn: the prompt, the transcript and the tools in, an answer or tool calls out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes.agent.accounting import Price, costed
+from hermes.agent.acting import Folders
+from hermes.agent.calling import Caller, Listener, Reply
+from hermes.agent.chat_message import encode, total_tokens
+from hermes.agent.compression import CompressionSettings, is_due
+from hermes.agent.failure import failure
+from hermes.agent.ledger import Ledger
+from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
+from hermes.events import Notice, TextDelta, TextReset
+from hermes.ports import Hub, Model, ModelJob, ModelReport, ModelRequest
+from hermes.tools.tool import ToolContext
+from hermes.types import EncodedMessage, Failure, FailureKind, TurnId
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    from hermes.tools.registry import Toolbox
+
+BYTES_PER_TOKEN = 4  # of text and JSON
+TURNS_REMEMBERED = 1000
+LIMIT_REACHED = (
+    "[Note from the system: the limit of {} steps for one turn is reached. Use no more tools. Say what is done, what "
+    "is not, and how to go on.]"
+)
+
+
+class Workshop(Protocol):
+    """What a turn needs besides a model; it takes a while to set up."""
+
+    @property
+    def toolbox(self) -> Toolbox: ...
+    @property
+    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # in a thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingSettings:
+    context_window: int
+    max_replies: int
+    compression: CompressionSettings
+    compress: bool = True
+    price: Price = Price()  # of the model of choice; the others of the chain are reckoned alike
+
+
+class Thinking:
+    def __init__(
+        self,
+        *,
+        settings: ThinkingSettings,
+        workshop: Callable[[], Awaitable[Workshop]],
+        folders: Folders,
+        ledger: Ledger,
+        hub: Hub,
+    ) -> None:
+        self.settings = settings
+        self._workshop = workshop
+        self._folders = folders
+        self._ledger = ledger
+        self._hub = hub
+        self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
+
+    async def answer(self, job: ModelJob, chain: Sequence[Model], caller: Caller) -> ModelReport:
+        if problem := self._ledger.problem(job.spent):
+            return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
+        workshop = await self._workshop()
+        folder = self._folders.path(job.root)
+        prompt = job.prompt
+        if prompt is None:
+            prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
+        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform))
+        size_bytes = sum(map(len, request.messages)) + len(request.tools)
+        if self.settings.compress and await self._overflows(request, size_bytes):
+            return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
+        reply = await caller.ask(chain, request, self._listener(job), first=self._moved.pop(job.turn, 0))
+        if isinstance(reply, Failure):
+            return _failed(job, reply)
+        proposed = NOTHING
+        if reply.done.tool_calls and not job.last:
+            self._remember(job.turn, reply.place)
+            context = ToolContext(session=job.session, turn=job.turn, call="", platform=job.platform, folder=folder)
+            proposed = await self._proposed(job, reply, workshop.toolbox, context)
+        report = self._report(job, reply, proposed, size_bytes)
+        return report if job.prompt is not None else replace(report, prompt=prompt)
+
+    def _remember(self, turn: TurnId, place: int) -> None:
+        """A turn goes on with the model that answered it; the next turn begins with the first choice again."""
+        if place:
+            self._moved[turn] = place
+            if len(self._moved) > TURNS_REMEMBERED:  # turns that were stopped leave theirs behind
+                del self._moved[next(iter(self._moved))]
+
+    async def _proposed(self, job: ModelJob, reply: Reply, toolbox: Toolbox, context: ToolContext) -> Proposed:
+        tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
+        cut = reply.done.finish_reason == "length"
+        if is_quick(tool_calls, toolbox, job.platform):
+            return propose_all(tool_calls, toolbox, context, cut=cut)
+        return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
+
+    async def _overflows(self, request: ModelRequest, size_bytes: int) -> bool:
+        """Only what is large is looked at closely: an image is large and costs little."""
+        window = self.settings.context_window
+        if size_bytes // BYTES_PER_TOKEN <= window:
+            return False
+        return await asyncio.to_thread(total_tokens, request.messages) > window
+
+    def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes) -> ModelRequest:
+        messages = [prompt, *job.messages]
+        if job.last:
+            messages.append(encode({"role": "user", "content": LIMIT_REACHED.format(self.settings.max_replies)}))
+        return ModelRequest(
+            session=job.session,
+            messages=messages,
+            options=job.options,
+            tools=b"" if job.last else tools,
+            model=job.preferences.model,
+            reasoning=job.preferences.reasoning,
+        )
+
+    def _listener(self, job: ModelJob) -> Listener:
+        session, turn, publish = job.session, job.turn, self._hub.publish
+        return Listener(
+            text=lambda text: publish(TextDelta(session=session, turn=turn, text=text)),
+            reset=lambda: publish(TextReset(session=session, turn=turn)),
+            trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
+        )
+
+    def _report(
+        self,
+        job: ModelJob,
+        reply: Reply,
+        proposed: Proposed,
+        size_bytes: int,
+    ) -> ModelReport:
+        usage = costed(reply.done.usage, self.settings.price)
+        self._ledger.add(usage)
+        text = reply.text or (
+            "" if proposed.calls else f"Stopped after {self.settings.max_replies} steps without an answer."
+        )
+        tokens = usage.prompt_tokens + usage.completion_tokens or (size_bytes + len(text)) // BYTES_PER_TOKEN
+        return ModelReport(
+            turn=job.turn,
+            attempt=job.attempt,
+            replies=job.replies,
+            message=_assistant(text, proposed.messages),
+            text=text,
+            model=reply.done.model,
+            finish_reason="length" if job.last else reply.done.finish_reason,
+            usage=usage,
+            calls=proposed.calls,
+            context_tokens=tokens,
+            context_full=self.settings.compress and self._is_full(tokens),
+        )
+
+    def _is_full(self, tokens: int) -> bool:
+        window = self.settings.context_window
+        return is_due(prompt_tokens=tokens, context_window=window, max_output=0, settings=self.settings.compression)
+
+
+def _system(text: str) -> EncodedMessage:
+    return encode({"role": "system", "content": text})
+
+
+def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessage:
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if tool_calls:
+        message["tool_calls"] = list(tool_calls)
+    return encode(message)
+
+
+def not_thought(job: ModelJob, error: Exception) -> ModelReport:
+    return _failed(job, failure(FailureKind.INTERNAL, f"the model could not be asked ({type(error).__name__})"))
+
+
+def _failed(job: ModelJob, why: Failure) -> ModelReport:
+    return ModelReport(turn=job.turn, attempt=job.attempt, replies=job.replies, failure=why)

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from loguru import logger
+
+from hermes.agent.calling import Caller, Listener, Reply
+from hermes.agent.retry import PATIENCE_S
+from hermes.agent.slots import Slots
+from hermes.ports import Model, ModelChunk, ModelDone, ModelRequest
+from hermes.types import Failure, FailureKind, SessionId
+from tests.agent.bench import DONE, ScriptedModel, broken, calls, says, text
+
+K = FailureKind
+REQUEST = ModelRequest(session=SessionId("s"), messages=(), model="chosen")
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.slept: list[float] = []
+
+    async def ask(self, *chain: Model, first: int = 0) -> Reply | Failure:
+        async def sleep(seconds: float) -> None:
+            self.slept.append(seconds)
+
+        listener = Listener(
+            text=self.heard.append,
+            reset=lambda: self.heard.append("(taken back)"),
+            trouble=lambda said: self.heard.append(f"trouble: {said}"),
+        )
+        caller = Caller(slots=Slots(1), random=lambda: 0.5, sleep=sleep)
+        return await caller.ask(chain, REQUEST, listener, first=first)
+
+
+async def answered(ear: Ear, *chain: Model) -> Reply:
+    reply = await ear.ask(*chain)
+    assert isinstance(reply, Reply)
+    return reply
+
+
+async def failed(ear: Ear, *chain: Model) -> Failure:
+    reply = await ear.ask(*chain)
+    assert isinstance(reply, Failure)
+    return reply
+
+
+async def test_an_answer_is_heard_as_it_comes() -> None:
+    ear = Ear()
+    assert await answered(ear, ScriptedModel(says("Hello ", "there"))) == Reply(
+        text="Hello there", done=DONE, place=0
+    )
+    assert ear.heard == ["Hello ", "there"]
+
+
+async def test_a_failure_is_tried_again_as_asked() -> None:
+    ear = Ear()
+    model = ScriptedModel((broken(K.RATE_LIMIT, 7.0),), (broken(K.CONNECTION),), says("ok"))
+    assert (await answered(ear, model)).text == "ok"
+    assert ear.slept == [7.75, 1.5]
+    assert ear.heard == ["trouble: no; next try in 8 s", "trouble: no; next try in 2 s", "ok"]
+
+
+async def test_four_tries_are_the_end() -> None:
+    model = ScriptedModel((broken(K.OVERLOADED),))
+    assert (await failed(Ear(), model)).kind == K.OVERLOADED
+    assert model.calls == 4
+
+
+async def test_what_was_said_of_an_answer_that_broke_off_is_taken_back() -> None:
+    ear = Ear()
+    model = ScriptedModel((*text("half an "), broken(K.CONNECTION)), says("whole"))
+    assert (await answered(ear, model)).text == "whole"
+    assert ear.heard[0:2] == ["half an ", "(taken back)"]
+    assert ear.heard[-1] == "whole"
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "tries"),
+    [
+        (text("half an "), K.MALFORMED_REPLY, 4),
+        ((), K.MALFORMED_REPLY, 4),
+        ((DONE,), K.MALFORMED_REPLY, 4),
+        ((*text(" \n"), DONE), K.MALFORMED_REPLY, 4),
+        ((broken(K.RATE_LIMIT, PATIENCE_S + 1),), K.RATE_LIMIT, 1),
+        ((broken(K.AUTH),), K.AUTH, 1),
+        ((KeyError("odd"),), K.INTERNAL, 1),
+    ],
+)
+async def test_what_is_not_an_answer_is_a_failure_of_its_kind(
+    script: tuple[ModelChunk | Exception, ...], kind: FailureKind, tries: int
+) -> None:
+    model = ScriptedModel(script)
+    assert (await failed(Ear(), model)).kind == kind
+    assert model.calls == tries
+
+
+async def test_tool_calls_without_a_word_are_an_answer() -> None:
+    reply = await answered(Ear(), ScriptedModel(calls(("c1", "echo", {}))))
+    assert reply.text == ""
+    assert reply.done.tool_calls[0]["id"] == "c1"
+
+
+async def test_the_next_model_is_asked_when_the_first_cannot() -> None:
+    ear = Ear()
+    first = ScriptedModel((*text("half"), broken(K.AUTH)), name="first")
+    second = ScriptedModel(says("ok"), name="second")
+    reply = await answered(ear, first, second)
+    assert (reply.text, reply.place) == ("ok", 1)
+    assert ear.heard == ["half", "(taken back)", "trouble: first failed (auth); asking second instead", "ok"]
+    assert (first.requests[0].model, second.requests[0].model) == ("chosen", "")
+
+
+@pytest.mark.parametrize("kind", [K.CONTEXT_OVERFLOW, K.POLICY, K.UNSUPPORTED])
+async def test_what_another_model_cannot_help_is_final(kind: FailureKind) -> None:
+    second = ScriptedModel(says("ok"))
+    assert (await failed(Ear(), ScriptedModel((broken(kind),)), second)).kind == kind
+    assert second.calls == 0
+
+
+async def test_when_all_fail_the_first_failure_is_told_with_a_word_on_the_others() -> None:
+    problem = await failed(
+        Ear(), ScriptedModel((broken(K.BAD_REQUEST),), name="a"), ScriptedModel((broken(K.BILLING),), name="b")
+    )
+    assert problem.kind == K.BAD_REQUEST
+    assert "b: billing" in problem.message
+    assert (await failed(Ear())).kind == K.INTERNAL
+
+
+async def test_a_turn_that_moved_on_begins_there_and_comes_back_for_want_of_others() -> None:
+    first = ScriptedModel(says("first"))
+    reply = await Ear().ask(first, ScriptedModel(says("second")), first=1)
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.place, first.calls) == ("second", 1, 0)
+    reply = await Ear().ask(first, ScriptedModel((broken(K.AUTH),)), first=1)
+    assert isinstance(reply, Reply)
+    assert (reply.text, reply.place) == ("first", 0)
+
+
+async def test_an_unexpected_exception_is_logged_with_its_traceback() -> None:
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(str(line)), diagnose=False, backtrace=False, format="{message}")
+    try:
+        failure = await failed(Ear(), ScriptedModel((KeyError("odd"),)))
+    finally:
+        logger.remove(sink)
+    assert "Traceback" in lines[0]
+    assert "KeyError" in failure.message
+
+
+async def test_a_caller_that_waits_to_try_again_lets_others_go_first() -> None:
+    wake = asyncio.Event()
+    slots = Slots(1)
+
+    async def sleep(_: float) -> None:
+        await wake.wait()
+
+    caller = Caller(slots=slots, random=lambda: 0.5, sleep=sleep)
+    model = ScriptedModel((broken(K.OVERLOADED),), says("a"))
+    first = asyncio.create_task(caller.ask((model,), REQUEST, Listener()))
+    second = asyncio.create_task(caller.ask((model,), REQUEST, Listener()))
+    async with asyncio.timeout(5):
+        assert isinstance(await second, Reply)
+        assert not first.done()
+        wake.set()
+        assert isinstance(await first, Reply)
+
+
+async def test_a_cut_off_finish_is_not_taken_for_the_whole() -> None:
+    model = ScriptedModel((*text("a"), ModelDone(finish_reason="length", model="m")))
+    assert (await answered(Ear(), model)).done.finish_reason == "length"

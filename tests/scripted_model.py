@@ -1,0 +1,116 @@
+"""A model that works by rules, as a server in a thread: for tests that drive the real daemon from the outside.
+
+The last thing a person said decides: `run COMMAND` asks for the terminal tool, `ask QUESTION` for clarify, `call NAME
+{JSON}` for any tool; after tool results it answers with what they were. `say TEXT` answers with the text. A request
+for a summary gets one. Everything that came in is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Self
+
+from tests.model_server import DONE, ModelServer, Reply, delta, stream, usage
+
+
+class ScriptedModel:
+    def __init__(self, *, tokens: Callable[[dict[str, Any]], int] = lambda body: 10, port: int = 0) -> None:
+        self.tokens = tokens  # how long a prompt is said to be
+        self.on_request: Callable[[dict[str, Any]], Reply | None] = lambda body: None  # goes before the rules
+        self.server = ModelServer(port=port)
+        self._ready = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="scripted model")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        assert self._over is not None
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(10)
+
+    @property
+    def config(self) -> str:
+        return (
+            f'model: {{provider: openai, base_url: "{self.server.base_url}", name: scripted, api_key_env: "", '
+            "idle_timeout_s: 5}\n"
+        )
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        return self.server.requests
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        self.server.handler = lambda body, number: self.on_request(body) or self._by_rule(body)
+        async with self.server:
+            self._ready.set()
+            await self._over.wait()
+
+    def _by_rule(self, body: dict[str, Any]) -> Reply:
+        tokens = self.tokens(body)
+        messages = body["messages"]
+        if "You keep the summary" in str(messages[0]["content"]):
+            return answered("Summary: " + " / ".join(_asked(messages[-1]["content"])), tokens)
+        results = []
+        for message in reversed(messages):
+            if message["role"] == "tool":
+                results.append(str(message["content"]))
+            elif message["role"] == "user" and not str(message["content"]).startswith("[Note"):
+                break
+        if results:
+            return answered("results: " + " | ".join(reversed(results)), tokens)
+        verb, _, rest = str(message["content"]).partition(" ")
+        match verb:
+            case "run":
+                return calling(tokens, ("terminal", {"command": rest}))
+            case "ask":
+                return calling(tokens, ("clarify", {"question": rest, "choices": ["red", "blue"]}))
+            case "call":
+                name, _, arguments = rest.partition(" ")
+                return calling(tokens, (name, json.loads(arguments)))
+            case "say":
+                return answered(rest, tokens)
+        return answered(f"heard: {message['content']}", tokens)
+
+
+def _asked(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if "topic" in line][:20]
+
+
+def answered(text: str, tokens: int = 10) -> Reply:
+    return stream(delta(content=text), delta("stop"), usage(tokens, 5), DONE)
+
+
+def calling(tokens: int, *calls: tuple[str, dict[str, Any]]) -> Reply:
+    made = [
+        {"index": n, "id": f"call_{n}", "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for n, (name, arguments) in enumerate(calls)
+    ]
+    return stream(delta(tool_calls=made), delta("tool_calls"), usage(tokens, 5), DONE)
+
+
+def check_valid(messages: list[dict[str, Any]]) -> None:
+    """Every call has its one result before the next answer, and no result is without its call."""
+    open_calls: set[str] = set()
+    for message in messages:
+        match message["role"]:
+            case "assistant" | "user":
+                assert not open_calls, (open_calls, messages)
+                open_calls = {call["id"] for call in message.get("tool_calls") or ()}
+            case "tool":
+                assert message["tool_call_id"] in open_calls, messages
+                open_calls.discard(message["tool_call_id"])
+    assert not open_calls, messages
