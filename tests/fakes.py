@@ -20,7 +20,7 @@ from hermes.events import (
     TurnGaveUp,
     TurnOutcome,
 )
-from hermes.ports import ActorView, Receipt, SessionView, StoredMessage, StoreStats, Submission
+from hermes.ports import ActorView, Receipt, SessionView, StoredMessage, StoreStats, Submission, Tally, TurnRecord
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
@@ -28,6 +28,7 @@ from hermes.types import (
     FailureKind,
     InboundKey,
     Phase,
+    ProcessView,
     Seq,
     Session,
     SessionId,
@@ -119,6 +120,10 @@ class FakeSessions:
         self.outcomes: dict[TurnId, TurnOutcome] = {}
         self.seen: dict[InboundKey, tuple[Receipt, bytes]] = {}
         self.letters: dict[str, DeadLetter] = {}
+        self.wishes: list[tuple[str, ...]] = []  # what people asked of sessions besides talking: session, what, how
+        self.tallies: list[Tally] = []
+        self.turn_records: dict[TurnId, list[TurnRecord]] = {}
+        self.facts: dict[str, bytes] = {}
         self.tasks: dict[TurnId, asyncio.Task[None]] = {}
         self._hub = hub
 
@@ -151,19 +156,39 @@ class FakeSessions:
         self.tasks[submission.turn] = asyncio.create_task(self._run(session.id, submission.turn))
         return receipt
 
+    async def accepted(self, submission: Submission) -> Receipt | None:
+        receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")
+        return receipt and replace(receipt, duplicate=True)
+
+    async def begin(
+        self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
+    ) -> Session:
+        begun = a_session(session or f"20270115_080000_{len(self.sessions):08x}", owner=source.user)
+        return self.sessions.setdefault(begun.id, begun)
+
+    async def bound(self, key: SessionKey) -> SessionId | None:
+        return next((session.id for session in reversed(self.sessions.values()) if session.key == key), None)
+
+    async def conversation(self, session: SessionId) -> Session:
+        """Every end here is a compression."""
+        return (await self.view(session)).session
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         return self.outcomes.get(turn)
 
-    async def view(self, session: SessionId) -> SessionView:
-        lineage = [session]
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
         found = self._get(session)
-        while found.successor:
+        while found.successor and not exact:
             found = self._get(found.successor)
-            lineage.append(found.id)
+        lineage = [found.id]
+        while (parent := self.sessions[lineage[0]].parent) in self.sessions and parent is not None:
+            lineage.insert(0, parent)
         why = f"{found.phase}: {found.reason}"
         return SessionView(session=found, why=why, lineage=tuple(lineage), live=True, mailbox=0)
 
-    async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
+    async def messages(
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+    ) -> list[StoredMessage]:
         self._get(session)
         stored = self.transcripts[session]
         if after is None:
@@ -191,8 +216,62 @@ class FakeSessions:
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return self._change(session, Phase.SUSPENDED, reason)
 
-    async def resume(self, session: SessionId, reason: str) -> Session:
+    async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session:
         return self._change(session, Phase.IDLE, reason)
+
+    async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session:
+        self._note(session, "answer", answer, call)
+        return self._change(session, Phase.RUNNING, "it was answered")
+
+    async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
+        found = self._get(session)
+        changes: dict[str, Any] = {name: value}
+        self.sessions[session] = replace(found, preferences=replace(found.preferences, **changes))
+        return self.sessions[session]
+
+    async def compress(self, session: SessionId, focus: str = "") -> Session:
+        self._note(session, "compress", focus)
+        return self._get(session)
+
+    async def branch(
+        self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
+    ) -> Session:
+        found = self._get(session)
+        branch = a_session(f"{session}-{len(self.sessions)}", parent=session)
+        self.sessions[branch.id] = replace(branch, preferences=replace(found.preferences, title=title))
+        self.transcripts[branch.id] = list(self.transcripts.get(session, ()))
+        self._note(session, "branch", title, str(move_key))
+        return self.sessions[branch.id]
+
+    async def undo(self, session: SessionId, turns: int = 1) -> Session:
+        self._note(session, "undo", str(turns))
+        return self._get(session)
+
+    async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt:
+        self._note(session, "retry", turn)
+        last = self.submitted[-1]
+        return await self.submit(replace(last, turn=turn, session=session, source=source, inbound=None))
+
+    async def used(self, first_day: str) -> list[Tally]:
+        return [tally for tally in self.tallies if tally.day >= first_day]
+
+    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
+        return self.turn_records.get(turn, [])
+
+    async def fact(self, name: str) -> bytes | None:
+        return self.facts.get(name)
+
+    async def granted(self) -> list[str]:
+        return sorted(name.removeprefix("grant:") for name in self.facts if name.startswith("grant:"))
+
+    async def withdraw(self, kind: str) -> None:
+        del self.facts[f"grant:{kind}"]
+
+    async def remember(self, name: str, value: bytes | None) -> None:
+        if value is None:
+            self.facts.pop(name, None)
+        else:
+            self.facts[name] = value
 
     async def erase(self, session: SessionId) -> None:
         self._get(session)
@@ -254,6 +333,10 @@ class FakeSessions:
         if session not in self.sessions:
             raise UnknownSessionError(f"there is no session {session}")
         return self.sessions[session]
+
+    def _note(self, session: SessionId, *wish: str) -> None:
+        self._get(session)
+        self.wishes.append((session, *wish))
 
     def _change(self, session: SessionId, phase: Phase, reason: str) -> Session:
         self.sessions[session] = replace(self._get(session), phase=phase, reason=reason)
@@ -351,3 +434,42 @@ def a_dead_letter(name: str, session: str) -> DeadLetter:
         problem="ValueError: no",
         at=NOW,
     )
+
+
+class FakeProcesses:
+    """Background processes that are no more than their views."""
+
+    def __init__(self, *views: ProcessView) -> None:
+        self.known = {view.id: view for view in views}
+
+    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
+        return tuple(view for view in self.known.values() if root in (None, view.session))
+
+    async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
+        return self.views(session)
+
+    def blocks(self, view: ProcessView) -> str:
+        return "it did something just now" if view.ended_at is None else ""
+
+    def explain(self, view: ProcessView) -> str:
+        return f"{view.command} is explained"
+
+    async def kill(self, process: str) -> ProcessView:
+        if process not in self.known:
+            raise BadInputError(f"there is no background process {process}", code="unknown_process")
+        self.known[process] = replace(self.known[process], ended_at=NOW, signal=15, reason="killed")
+        return self.known[process]
+
+
+def process_view(name: str, session: str = "s", **changes: Any) -> ProcessView:
+    view = ProcessView(
+        id=name,
+        session=SessionId(session),
+        command="make all",
+        pid=4711,
+        started_at=NOW - 60,
+        heartbeat_at=NOW,
+        active_at=NOW - 5,
+        ports=(8000,),
+    )
+    return replace(view, **changes)

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from hermes.errors import HermesError
+from hermes.errors import HermesError, StorageFullError
 from hermes.ports import Append, Engine, Reader, Transaction
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Epoch
@@ -21,6 +21,10 @@ class LoopJournal:
         self.held: list[Callable[[], None]] | None = None  # a list: writes wait there instead of being done
         self.poison = ""  # a session whose writes crash whoever asks for them: a bug anywhere in it would
         self.transactions: list[Transaction] = []
+
+    @property
+    def full(self) -> str:
+        return str(self.refuse_with) if isinstance(self.refuse_with, StorageFullError) else ""
 
     @property
     def epoch(self) -> Epoch:

@@ -40,6 +40,10 @@ class Casualties:
         del self._kills[killer]
         return True
 
+    def has_died(self, session: SessionId) -> bool:
+        """Lately, while this daemon ran."""
+        return session in self._deaths
+
     def pardon(self, session: SessionId) -> None:
         """An operator gives a parked session another chance."""
         self.parked.pop(session, None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import islice
 from types import TracebackType
 from typing import cast
 
@@ -31,17 +30,35 @@ from hermes.actors.directory_protocol import (
     Sweep,
 )
 from hermes.actors.future import LoopFuture
+from hermes.actors.grants import PREFIX, rules_in
 from hermes.actors.inbox import Inbox
 from hermes.actors.loop import ActorDied, LoopActor
+from hermes.actors.reset_rules import ResetRules
 from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
-from hermes.actors.session import MayLeave, Passivate, Post, Returned, SessionActor, SessionServices, StayedBusy, fail
-from hermes.actors.session_machine import given_up
-from hermes.actors.session_protocol import AnnounceStop, Deliver, Resume
+from hermes.actors.session import SessionActor
+from hermes.actors.session_mail import (
+    Born,
+    Granted,
+    MayLeave,
+    Outdated,
+    Passivate,
+    Post,
+    Returned,
+    Revoked,
+    SessionServices,
+    StayedBusy,
+    Succeeded,
+    fail,
+)
+from hermes.actors.session_protocol import AnnounceStop, Begin, Deliver, Limits, Reset, Resume
 from hermes.actors.session_state import is_pending
+from hermes.actors.session_steps import given_up
 from hermes.actors.succession import open_session
+from hermes.actors.sweeping import SteadyClock, may_leave
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.events import ActorFailed
 from hermes.ports import (
+    Agent,
     Clock,
     ForgetSeen,
     Hub,
@@ -51,16 +68,12 @@ from hermes.ports import (
     RestartPolicy,
     Restore,
     SetAside,
-    Turns,
 )
 from hermes.types import Session, SessionId, SessionKey
 
 SWEEP_EVERY_S = 5.0
 RECOVER_AT_ONCE = 64  # sessions started per slice of the recovery, so that new mail gets its turn in between
-LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
 SEEN_PER_SWEEP = 1000
-CLOCK_JUMP_S = 300.0
-STEADY_FOR_S = 3600.0
 CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
 
@@ -81,12 +94,14 @@ class SessionDirectory(LoopActor):
         *,
         settings: DirectorySettings,
         journal: Journal,
-        turns: Turns,
+        agent: Agent,
         hub: Hub,
         clock: Clock,
         identity: Identity,
         restart_policy: RestartPolicy,
         memory_bytes: Callable[[], int],
+        resets: ResetRules,
+        was_reset: Callable[[Session, Reset], None],
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -96,7 +111,9 @@ class SessionDirectory(LoopActor):
         self._identity = identity
         self._memory_bytes = memory_bytes
         self._casualties = Casualties(restart_policy)
-        self._swept_at = self._steady_since = clock()
+        self._granted: frozenset[str] = frozenset()
+        self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
+        self._steady = SteadyClock(clock())
         self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
         self._away: dict[SessionId, list[Post]] = {}  # mail for sessions that are leaving, or between two lives
         self._leaving: dict[SessionId, _Entry] = {}
@@ -105,19 +122,30 @@ class SessionDirectory(LoopActor):
         self._unborn: dict[SessionKey, SessionId] = {}  # started under a key; the store may not know of it yet
         self._services = SessionServices(
             journal=journal,
-            turns=turns,
+            agent=agent,
             hub=hub,
             clock=clock,
+            new_session=identity.session,
             tell_directory=self._tell_self,
-            max_queue=lambda: self._settings.max_queue,
+            limits=self._limits,
+            resets=resets,
+            was_reset=was_reset,
         )
 
     def on_start(self) -> None:
         self._journal.read(
+            lambda reader: rules_in(reader.facts(PREFIX)),
+            lambda rules, error: self._tell_self(error or Granted(rules=rules or frozenset())),
+        )
+        if self._settings.take_up:
+            self._find_pending()
+        self.tell_later(SWEEP_EVERY_S, Sweep())
+
+    def _find_pending(self) -> None:
+        self._journal.read(
             lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()],
             lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
         )
-        self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def on_receive(self, message: object) -> object:
         match message:
@@ -129,10 +157,6 @@ class SessionDirectory(LoopActor):
                 self._on_died(message)
             case Returned():
                 self._on_returned(message)
-            case StayedBusy():
-                self._on_busy(message.session)
-            case MayLeave():
-                self._ask_to_leave(message.session)
             case BringBack():
                 self._bring_back(message.session)
             case FoundPending():
@@ -141,9 +165,29 @@ class SessionDirectory(LoopActor):
                 self._sweep()
             case HermesError():
                 raise message
+            case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave() | Granted() | Revoked():
+                self._on_told(message)
             case _:
                 return self._on_request(message)
         return None
+
+    def _on_told(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave | Granted | Revoked) -> None:
+        """By a session, about itself."""
+        match message:
+            case Born():
+                self._is_born(message.session)
+            case Outdated():
+                self._outdated.add(message.session)
+            case Succeeded():
+                self._on_succeeded(message)
+            case StayedBusy():
+                self._on_busy(message.session)
+            case MayLeave():
+                self._ask_to_leave(message.session)
+            case Granted():
+                self._granted |= message.rules
+            case Revoked():
+                self._granted -= message.rules
 
     def _on_request(self, message: object) -> object:
         match message:
@@ -154,10 +198,15 @@ class SessionDirectory(LoopActor):
             case Peek():
                 return self._peek(message.session)
             case Configure():
+                if message.settings.take_up and not self._settings.take_up:
+                    self._find_pending()
                 self._settings = message.settings
             case _:
                 super().on_receive(message)
         return None
+
+    def _limits(self) -> Limits:
+        return replace(self._settings.limits, granted=self._granted) if self._granted else self._settings.limits
 
     def _peek(self, session: SessionId) -> Glimpse:
         entry = self._live.get(session)
@@ -210,7 +259,10 @@ class SessionDirectory(LoopActor):
         for session in routed.route.damaged:
             logger.error("session {}: its row was damaged and is rebuilt from its log", session.id)
         rows = tuple(
-            Restore(head=head, epoch=self._journal.epoch, pending=is_pending(head)) for head in routed.route.damaged
+            Restore(
+                head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._services.resets.due(head)
+            )
+            for head in routed.route.damaged
         )
         mended = replace(routed, route=replace(routed.route, damaged=()))
         self._journal.commit(rows, lambda error: self._tell_self(replace(mended, error=error)))
@@ -221,12 +273,12 @@ class SessionDirectory(LoopActor):
             self._hand_over(meant, post)
         elif head is not None and head.id in self._casualties.parked:
             self._to_parked(head, post)
-        elif isinstance(post.event, Deliver) and (head is None or head.phase in CLOSED_PHASES):
+        elif isinstance(post.event, Deliver | Begin) and (head is None or head.phase in CLOSED_PHASES):
             self._start_fresh(post, head)
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:
-            self._activate(head, CRASHED)
+            self._activate(head, self._why_back(head.id))
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
@@ -259,9 +311,12 @@ class SessionDirectory(LoopActor):
             logger.info("{} sessions have open work to take up", len(heads))
         for head in heads[:RECOVER_AT_ONCE]:
             if head.id not in self._live and head.id not in self._away:
-                self._activate(head, CRASHED)
+                self._activate(head, self._why_back(head.id))
         if len(heads) > RECOVER_AT_ONCE:
             self.tell_later(0.0, FoundPending(heads=heads[RECOVER_AT_ONCE:]))
+
+    def _why_back(self, session: SessionId) -> str:
+        return ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
 
     def _activate(self, head: Session, recover_reason: str) -> None:
         self._live[head.id] = _Entry(
@@ -272,7 +327,7 @@ class SessionDirectory(LoopActor):
         )
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
-        assert isinstance(post.event, Deliver)
+        assert isinstance(post.event, Deliver | Begin)
         now = self._clock()
         opening = open_session(
             fresh_id=self._identity.session(now),
@@ -296,22 +351,30 @@ class SessionDirectory(LoopActor):
             self._unborn[post.address.key] = session
         self._hand_over(session, replace(post, notice=opening.notice))
 
+    def _is_born(self, session: SessionId) -> None:
+        """It is on disk, or never will be: what its key means is for the store to say."""
+        self._unborn = {key: unborn for key, unborn in self._unborn.items() if unborn != session}
+
     # ------------------------------------------------------------ ends
 
     def _on_died(self, died: ActorDied) -> None:
         session = SessionId(died.name)
         self._live.pop(session, None)
         self._leaving.pop(session, None)
-        self._unborn = {key: unborn for key, unborn in self._unborn.items() if unborn != session}
+        self._is_born(session)
         unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
         mail = [*unhandled, *self._away.pop(session, ())]
         for future in self._released.pop(session, ()):
             future.settle(None)
-        if died.cause is None:
+        if died.cause is not None:
+            self._on_crashed(session, died, mail)
+        elif session in self._outdated:
+            self._outdated.discard(session)
+            self._away[session] = mail
+            self._bring_back(session)
+        else:
             for post in mail:
                 self._dispatch(post)
-            return
-        self._on_crashed(session, died, mail)
 
     def _on_crashed(self, session: SessionId, died: ActorDied, mail: list[Post]) -> None:
         assert died.cause is not None
@@ -373,31 +436,37 @@ class SessionDirectory(LoopActor):
         if returned.session in self._away:
             self._away[returned.session].append(returned.post)
         elif returned.moved and returned.session in self._live:
-            entry = self._live.pop(returned.session)
-            self._leaving[returned.session] = entry
-            self._away[returned.session] = [returned.post]
-            entry.ref.stop(block=False)
+            self._dismiss(returned.session, [returned.post])
         else:
             self._dispatch(returned.post)
+
+    def _on_succeeded(self, succeeded: Succeeded) -> None:
+        """A session has ended and left its open work to another one."""
+        if succeeded.session in self._live:
+            self._dismiss(succeeded.session, [])
+        child = succeeded.child
+        if is_pending(child) and child.id not in self._live and child.id not in self._away:
+            self._activate(child, "")
+
+    def _dismiss(self, session: SessionId, mail: list[Post]) -> None:
+        """Have a session that takes no more messages leave memory; its mail is routed anew after that."""
+        entry = self._live.pop(session)
+        self._leaving[session] = entry
+        self._away[session] = mail
+        entry.ref.tell(Passivate())  # not a stop: what it is writing gets its answer first
 
     # ------------------------------------------------------------ leaving memory
 
     def _sweep(self) -> None:
         now = self._clock()
-        for session in self._may_leave(now):
+        touched = {session: entry.touched for session, entry in self._live.items()}
+        for session in may_leave(touched, now, self._settings, self._memory_bytes()):
             self._ask_to_leave(session)
         self._casualties.forget_old(now)
-        if self._is_steady(now):
+        if self._steady.look(now):
             forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
             self._journal.commit((forget,), _log_error)
         self.tell_later(SWEEP_EVERY_S, Sweep())
-
-    def _is_steady(self, now: float) -> bool:
-        """Whether the clock has not jumped for a while: one that is wrong for a moment must not forget for good."""
-        if not 0 <= now - self._swept_at < CLOCK_JUMP_S:
-            self._steady_since = now
-        self._swept_at = now
-        return now - self._steady_since >= STEADY_FOR_S
 
     def _ask_to_leave(self, session: SessionId) -> None:
         entry = self._live.pop(session, None)
@@ -405,19 +474,6 @@ class SessionDirectory(LoopActor):
             self._leaving[session] = entry
             self._away[session] = []
             entry.ref.tell(Passivate())
-
-    def _may_leave(self, now: float) -> list[SessionId]:
-        """The least recently used: those idle for long enough, or more of them when memory is short."""
-        limit = self._settings.memory_limit_bytes
-        too_many = len(self._live) - self._settings.max_live
-        if limit and self._memory_bytes() > limit:
-            too_many = max(too_many, len(self._live) // 4)
-        oldest = islice(self._live.items(), LEAVE_AT_ONCE)
-        return [
-            session
-            for place, (session, entry) in enumerate(oldest)
-            if place < too_many or now - entry.touched >= self._settings.idle_after_s
-        ]
 
     def _on_busy(self, session: SessionId) -> None:
         entry = self._leaving.pop(session, None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.actors.routing import Address, Route
+from hermes.actors.session_protocol import Limits
 from hermes.errors import HermesError
 from hermes.types import Session, SessionId
 from hermes.values import dataclass
@@ -12,9 +13,10 @@ from hermes.values import dataclass
 class DirectorySettings:
     idle_after_s: float
     max_live: int
-    max_queue: int
+    limits: Limits
     memory_limit_bytes: int  # 0: none
     seen_for_s: float
+    take_up: bool = True  # sessions with open work are continued without waiting for somebody to write
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from pykka import ActorDeadError, ActorRef
@@ -12,12 +13,33 @@ from pykka import ActorDeadError, ActorRef
 from hermes.actors.casualties import parking
 from hermes.actors.directory_protocol import Glimpse, Peek, Release
 from hermes.actors.future import LoopFuture
+from hermes.actors.grants import PREFIX as GRANT
+from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
-from hermes.actors.routing import Address, find_family, find_lineage, find_route
-from hermes.actors.session import Post
-from hermes.actors.session_machine import DELETED, open_turns, suspension
-from hermes.actors.session_protocol import Deliver, End, Event, Resume, StopTurn, Suspend
-from hermes.actors.transcript import read_page
+from hermes.actors.routing import TAKEN_BACK, Address, find_family, find_lineage, find_route
+from hermes.actors.session_compression import REASON as COMPRESSION
+from hermes.actors.session_machine import DELETED
+from hermes.actors.session_mail import Granted, Post, Revoked
+from hermes.actors.session_protocol import (
+    Answer,
+    Begin,
+    BranchOff,
+    Compress,
+    Deliver,
+    End,
+    Event,
+    Prefer,
+    Request,
+    Resume,
+    StopTurn,
+    Suspend,
+    UndoTurns,
+)
+from hermes.actors.session_request import TooFarBackError
+from hermes.actors.session_state import is_pending
+from hermes.actors.session_steps import open_turns, suspension
+from hermes.actors.transcript import read_around, read_page
+from hermes.actors.turn_log import find_end, records_of, span_of
 from hermes.actors.why import explain
 from hermes.errors import (
     AlreadySeenError,
@@ -25,7 +47,6 @@ from hermes.errors import (
     BusyError,
     RefusedError,
     StoppingError,
-    StorageFullError,
     UnknownSessionError,
 )
 from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
@@ -33,18 +54,36 @@ from hermes.ports import (
     Clock,
     DropDeadLetter,
     Erase,
+    PutFact,
     Reader,
     Receipt,
     SessionView,
     StoredMessage,
     Submission,
+    Tally,
     Transaction,
+    TurnRecord,
 )
-from hermes.records import MessageReceived, TurnFailed, TurnFinished
-from hermes.types import DeadLetter, Failure, FailureKind, Phase, Seen, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.records import TurnFailed, TurnFinished
+from hermes.types import (
+    DeadLetter,
+    Failure,
+    FailureKind,
+    Phase,
+    Seen,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
 
 SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
-_PAGE = 64
+
+
+async def _nothing_else(_: SessionId) -> None:
+    """Nobody else keeps anything."""
 
 
 class FrontDesk:
@@ -55,10 +94,14 @@ class FrontDesk:
         journal: ActorJournal,
         clock: Clock,
         max_waiting: int,
+        erased: Callable[[SessionId], Awaitable[None]] = _nothing_else,
+        resets: Callable[[Session], str] = lambda _: "",
     ) -> None:
         self._directory = directory
         self._journal = journal
         self._clock = clock
+        self._erased = erased  # whoever else keeps something of a session
+        self._resets = resets  # explains when a session is reset
         self._closed = ""
         self._full = ""
         self.max_waiting = max_waiting
@@ -69,8 +112,7 @@ class FrontDesk:
         self._closed = reason
 
     async def submit(self, submission: Submission) -> Receipt:
-        if self._closed:
-            raise StoppingError(f"{self._closed}; nothing was stored, try again when it is back")
+        self._check_intake()
         if self.waiting >= self.max_waiting:
             raise BusyError(f"{self.waiting} messages are on their way to disk already; try again")
         self.waiting += 1
@@ -83,60 +125,86 @@ class FrontDesk:
             if seen is None:
                 raise
             return _receipt_of_duplicate(seen, submission)
-        except StorageFullError as error:
-            self._full = str(error)
-            raise
         finally:
             self.waiting -= 1
+
+    async def accepted(self, submission: Submission) -> Receipt | None:
+        seen = await self._seen(submission)
+        return None if seen is None else _receipt_of_duplicate(seen, submission)
+
+    def _check_intake(self) -> None:
+        if self._closed:
+            raise StoppingError(f"{self._closed}; nothing was stored, try again when it is back")
+
+    async def begin(
+        self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
+    ) -> Session:
+        self._check_intake()
+        event = Begin(source=source, title=title)
+        return cast("Session", await self._ask(Post(event=event, address=Address(session=session, key=key))))
 
     async def _seen(self, submission: Submission) -> Seen | None:
         key = submission.inbound
         return None if key is None else await self._journal.fetch(lambda reader: reader.seen(key))
 
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
-        head, record = await self._journal.fetch(lambda reader: _find_end(reader, session, turn))
+        head, record, usage = await self._journal.fetch(lambda reader: find_end(reader, session, turn))
+        if head is None:
+            return TurnGaveUp(session=session, turn=turn, failure=DELETED)
         match record:
             case TurnFinished():
                 return TurnAnswered(
-                    session=session,
+                    session=head.id,
                     turn=turn,
                     text=json.loads(record.message)["content"],
                     model=record.model,
                     finish_reason=record.finish_reason,
-                    usage=record.usage,
+                    usage=usage,
                 )
             case TurnFailed():
-                return TurnGaveUp(session=session, turn=turn, failure=record.failure)
+                return TurnGaveUp(session=head.id, turn=turn, failure=record.failure)
             case None:
                 failure = await self._why_never(head, turn)
-                return None if failure is None else TurnGaveUp(session=session, turn=turn, failure=failure)
+                return None if failure is None else TurnGaveUp(session=head.id, turn=turn, failure=failure)
 
-    async def _why_never(self, head: Session | None, turn: TurnId) -> Failure | None:
+    async def _why_never(self, head: Session, turn: TurnId) -> Failure | None:
         """Why a turn that has no end will not get one by itself; None: it will."""
-        if head is None:
-            return DELETED
-        if all(turn != open_turn.id for open_turn in open_turns(head)):
+        if all(turn not in (open_turn.id, *open_turn.merged) for open_turn in open_turns(head)):
             return Failure(kind=FailureKind.INTERNAL, message="the record of how this turn ended is damaged")
         if head.phase == Phase.SUSPENDED:
             return suspension(head)
         glimpse: Glimpse = await self._ask(Peek(session=head.id))
         return parking(head.id, glimpse.parked) if glimpse.parked else None
 
-    async def view(self, session: SessionId) -> SessionView:
-        head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session))
+    async def bound(self, key: SessionKey) -> SessionId | None:
+        return await self._journal.fetch(lambda reader: reader.bound(key))
+
+    async def conversation(self, session: SessionId) -> Session:
+        return await self._journal.fetch(lambda reader: _end_of_own(reader, session))
+
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session, exact=exact))
         glimpse: Glimpse = await self._ask(Peek(session=head.id))
+        reset = self._resets(head)
         return SessionView(
             session=head,
-            why="\n".join(filter(None, (explain(head, self._clock()), glimpse.parked))),
+            why="\n".join(filter(None, (explain(head, self._clock()), reset, glimpse.parked, self._journal.full))),
+            reset=reset,
             lineage=lineage,
             live=glimpse.mailbox is not None,
             mailbox=glimpse.mailbox or 0,
         )
 
-    async def messages(self, session: SessionId, after: Seq | None, limit: int) -> list[StoredMessage]:
+    async def messages(
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+    ) -> list[StoredMessage]:
         return await self._journal.fetch(
-            lambda reader: read_page(reader, _look_up(reader, session)[0], after, limit),
+            lambda reader: read_page(reader, _look_up(reader, session, exact=exact)[0], after, limit),
         )
+
+    async def around(self, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
+        """Messages of that very session before, at and after a place; `None` is the end."""
+        return await self._journal.fetch(lambda reader: read_around(reader, session, seq, n))
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))
@@ -150,8 +218,92 @@ class FrontDesk:
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return await self._command(session, Suspend(reason=reason))
 
-    async def resume(self, session: SessionId, reason: str) -> Session:
-        return await self._command(session, Resume(reason=reason), exact=True)
+    async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session:
+        if key is not None:  # whoever takes up a conversation has any of its ids
+            session = (await self.conversation(session)).id
+        return await self._command(session, Resume(reason=reason, key=key), exact=True)
+
+    # ------------------------------------------------------------ a person's wishes
+
+    async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session:
+        return await self._command(session, Answer(answer=answer, source=source, call=call))
+
+    async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
+        return await self._command(session, Prefer(name=name, value=value, reason=reason))
+
+    async def compress(self, session: SessionId, focus: str = "") -> Session:
+        return await self._command(session, Compress(reason="somebody asked for it", focus=focus))
+
+    async def branch(
+        self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
+    ) -> Session:
+        branch = BranchOff(reason=f"a branch of {session}", title=title, move_key=move_key)
+        if after is None:
+            return await self._command(session, branch)
+        place, span = await self._journal.fetch(lambda reader: span_of(reader, session, after))
+        return await self._command(place, replace(branch, span=span), exact=True)
+
+    async def undo(self, session: SessionId, turns: int = 1) -> Session:
+        """Forget the last turns, also those from before a compression."""
+        try:
+            return await self._command(session, UndoTurns(turns=turns))
+        except TooFarBackError as error:
+            return await self._undo_before(session, turns, error)
+
+    async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt:
+        """Say the last message again, as that turn."""
+        return cast("Receipt", await self._command(session, UndoTurns(turns=1, again=turn, source=source)))
+
+    async def _undo_before(self, session: SessionId, turns: int, error: TooFarBackError) -> Session:
+        """The turns lie before a compression: the conversation goes on from the parent, as it was before them."""
+        head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session))
+        if is_pending(head):
+            raise BadInputError(
+                f"session {head.id} is {head.phase}; wait for it, or stop it first", code="wrong_phase"
+            )
+        own = error.own
+        for ancestor in reversed(lineage[:-1]):
+            if not await self._was_compressed(ancestor):
+                break
+            try:
+                request = BranchOff(reason=f"{turns} turns were taken back", undo=turns - own, move_key=True)
+                earlier = await self._command(ancestor, request, exact=True)
+            except TooFarBackError as further:
+                own += further.own
+                continue
+            reason = TAKEN_BACK
+            await self._ask(Post(event=End(reason=reason, successor=earlier.id), address=Address(session=head.id)))
+            return earlier
+        raise BadInputError(f"there are no {turns} turns to take back", code="nothing_to_undo")
+
+    async def _was_compressed(self, session: SessionId) -> bool:
+        head = await self._journal.fetch(lambda reader: reader.head(session))
+        return head is not None and _is_compressed(head)
+
+    async def used(self, first_day: str) -> list[Tally]:
+        return await self._journal.fetch(lambda reader: reader.tallies(first_day))
+
+    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
+        """Everything that the journal says about a turn, wherever it went on."""
+        return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
+
+    async def fact(self, name: str) -> bytes | None:
+        return await self._journal.fetch(lambda reader: reader.fact(name))
+
+    async def remember(self, name: str, value: bytes | None) -> None:
+        await self._store((PutFact(name=name, value=value),))
+        if name.startswith(GRANT):
+            rules = rules_in([name])
+            with suppress(ActorDeadError):  # the next directory reads it from disk
+                self._directory().tell(Revoked(rules=rules) if value is None else Granted(rules=rules))
+
+    async def granted(self) -> list[str]:
+        return sorted(await self._journal.fetch(lambda reader: rules_in(reader.facts(GRANT))))
+
+    async def withdraw(self, kind: str) -> None:
+        if kind not in await self.granted():
+            raise BadInputError(f"{kind} was not allowed for good", code="not_granted")
+        await self.remember(GRANT + kind, None)
 
     async def erase(self, session: SessionId) -> None:
         """Forget the whole conversation: this session and everything it grew from or into."""
@@ -161,6 +313,7 @@ class FrontDesk:
         while family:
             for member in family:
                 await self._erase(member)
+                await self._erased(member)
             # A message that came meanwhile may have continued the conversation.
             family = await self._journal.fetch(lambda reader: find_family(reader, session))
 
@@ -194,6 +347,7 @@ class FrontDesk:
         """Through the store and the directory and back; says what is wrong, if anything."""
         await self._journal.fetch(lambda reader: reader.bound(SessionKey("pulse")))
         await self._ask(Peek(session=SessionId("pulse")))
+        self._full = self._journal.full or self._full
         if self._full:
             stats = await self._journal.fetch(lambda reader: reader.stats())
             if stats.free_disk_bytes > SPACE_AGAIN_BYTES:
@@ -207,7 +361,7 @@ class FrontDesk:
         if error is not None:
             raise error
 
-    async def _command(self, session: SessionId, event: Event, *, exact: bool = False) -> Session:
+    async def _command(self, session: SessionId, event: Event | Request, *, exact: bool = False) -> Session:
         return cast("Session", await self._ask(Post(event=event, address=Address(session=session, exact=exact))))
 
     async def _ask(self, message: object) -> Any:
@@ -225,6 +379,7 @@ def _post_of(submission: Submission) -> Post:
         options=submission.options,
         inbound=submission.inbound,
         fingerprint=submission.fingerprint,
+        busy=submission.busy,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))
 
@@ -238,26 +393,21 @@ def _receipt_of_duplicate(seen: Seen, submission: Submission) -> Receipt:
     return Receipt(session=seen.session, turn=seen.turn, duplicate=True)
 
 
-def _look_up(reader: Reader, session: SessionId) -> tuple[Session, tuple[SessionId, ...]]:
-    head = find_route(reader, Address(session=session)).head
+def _is_compressed(head: Session) -> bool:
+    return head.phase == Phase.ENDED and head.reason == COMPRESSION
+
+
+def _end_of_own(reader: Reader, session: SessionId) -> Session:
+    head = find_route(reader, Address(session=session, exact=True)).head
+    while head is not None and _is_compressed(head) and head.successor is not None:
+        head = find_route(reader, Address(session=head.successor, exact=True)).head
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    return head
+
+
+def _look_up(reader: Reader, session: SessionId, *, exact: bool = False) -> tuple[Session, tuple[SessionId, ...]]:
+    head = find_route(reader, Address(session=session, exact=exact)).head
     if head is None:
         raise UnknownSessionError(f"there is no session {session}")
     return head, find_lineage(reader, head)
-
-
-def _find_end(
-    reader: Reader, session: SessionId, turn: TurnId
-) -> tuple[Session | None, TurnFinished | TurnFailed | None]:
-    """The session, and how its turn ended, looking from the newest records back."""
-    head = reader.head(session)
-    end = head.next_seq if head is not None else 0
-    while end > 0:
-        first = max(0, end - _PAGE)
-        for entry in reversed(reader.log(session, Seq(first), end - first)):
-            match entry.record:
-                case (TurnFinished() | TurnFailed()) as record if record.turn == turn:
-                    return head, record
-                case MessageReceived() as record if record.turn == turn:
-                    return head, None  # its beginning, and no end after it
-        end = first
-    return head, None

@@ -61,6 +61,11 @@ class Letter(Envelope[Any]):
             self.reply_to.abandon(ActorDeadError(reason))
         return True
 
+    def refuse(self, reason: str) -> None:
+        """Nobody is there to read it: answer whoever asked, raise ActorDeadError to whoever told."""
+        if not self.dismiss(reason, stopped=False):
+            raise ActorDeadError(reason)
+
 
 class Inbox:
     __slots__ = ("_closed", "_control", "_dispatcher", "_drain", "_due", "_first", "_rest")
@@ -81,14 +86,18 @@ class Inbox:
 
     def put(self, letter: Letter, /) -> None:
         """From any thread. A closed inbox answers whoever asks, and raises ActorDeadError to whoever tells."""
-        if running_loop() is self._dispatcher.loop:
-            closed = self._closed
-            if not closed:
-                self._receive(letter)
+        if running_loop() is not self._dispatcher.loop:
+            self._put_from_afar(letter)
+        elif self._closed:
+            letter.refuse(self._closed)
+        elif not self._due and type(letter.message) not in _CONTROL:
+            # As _receive would, in short: most mail finds an inbox where nothing waits.
+            assert self._drain is not None
+            self._first = letter
+            self._due = True
+            self._dispatcher.add(self._drain)
         else:
-            closed = self._put_from_afar(letter)
-        if closed and not letter.dismiss(closed, stopped=False):
-            raise ActorDeadError(closed)
+            self._receive(letter)
 
     def take(self) -> Letter | None:
         """The next one. None: nothing waits, and the next to come has the inbox drained again."""
@@ -138,14 +147,16 @@ class Inbox:
 
     # ------------------------------------------------------------ in and out
 
-    def _put_from_afar(self, letter: Letter) -> str:
+    def _put_from_afar(self, letter: Letter) -> None:
         with self._dispatcher.lock:
-            if not self._closed:
+            closed = self._closed
+            if not closed:
                 try:
                     self._dispatcher.leave(partial(self._receive, letter))
                 except RuntimeError:
-                    return "the actor's event loop is closed"
-            return self._closed
+                    closed = "the actor's event loop is closed"
+        if closed:
+            letter.refuse(closed)
 
     def _receive(self, letter: Letter) -> None:
         if type(letter.message) in _CONTROL:

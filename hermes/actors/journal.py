@@ -16,9 +16,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 import pykka
 from loguru import logger
 
-from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError
+from hermes.crash_point import crash_at
+from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
 from hermes.ports import Append, Engine, Reader, SetAside, Transaction
-from hermes.records import MessageReceived, TurnFinished
+from hermes.records import ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
 from hermes.types import Epoch
 
 T = TypeVar("T")
@@ -54,9 +55,12 @@ class Backlog:
         self._announced = False  # before the look: what comes after it is announced again
         batch: list[Waiting] = []
         room = self._batch_bytes
-        while self._items and room > 0 and len(batch) < self._batch_transactions:
-            batch.append(self._items.popleft())
-            room -= batch[-1][2]
+        for _ in range(min(len(self._items), self._batch_transactions)):
+            item = self._items.popleft()
+            batch.append(item)
+            room -= item[2]
+            if room <= 0:
+                break
         return batch
 
 
@@ -80,15 +84,19 @@ class JournalWriter(pykka.ThreadingActor):
     def on_receive(self, message: Flush) -> None:  # noqa: ARG002 - it says no more than that it is there
         while batch := self._backlog.take():
             failed_before = self._failure
-            outcomes = self._commit([transaction for transaction, _, _ in batch])
-            self._answer(deque(zip([then for _, then, _ in batch], outcomes, strict=True)))
+            transactions, thens, _ = zip(*batch, strict=True)
+            outcomes = self._commit(transactions)
+            self._answer(deque(zip(thens, outcomes, strict=True)))
             if self._failure and not failed_before:
                 self._on_fatal(self._failure)
 
     def _commit(self, batch: Sequence[Transaction]) -> Sequence[HermesError | None]:
         if self._failure is None:
             try:
-                return self._engine.commit(batch)
+                crash_at("before", batch)
+                outcomes = self._engine.commit(batch)
+                crash_at("after", batch)
+                return outcomes  # noqa: TRY300 - reads best where it is made
             except StorageFailedError as error:
                 self._failure = error
             except HermesError as error:  # a full disk: the next batch may fit
@@ -109,6 +117,7 @@ class ActorJournal:
         self._engine = engine
         self._backlog = backlog or Backlog()
         self._waiting = 0
+        self.full = ""  # what the last write was refused with, if that was for lack of space
         self._closing = False
         self._reads: set[Future[None]] = set()
         self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
@@ -182,6 +191,7 @@ class ActorJournal:
             while answers:
                 then, outcome = answers.popleft()
                 self._waiting -= 1
+                self.full = str(outcome) if isinstance(outcome, StorageFullError) else ""
                 then(outcome)
         finally:
             if answers:  # one of them raised, which the loop reports; the others must hear all the same
@@ -212,9 +222,10 @@ def _size_bytes(transaction: Transaction) -> int:
     for operation in transaction:
         if isinstance(operation, Append):
             for record in operation.records:
-                if isinstance(record, MessageReceived):
-                    size += sum(map(len, record.messages))
-                elif isinstance(record, TurnFinished):
+                if isinstance(record, MessageReceived | ContextCarried):
+                    for message in record.messages:  # mostly one, for which sum() would take longer
+                        size += len(message)
+                elif isinstance(record, ModelReplied | ToolFinished | TurnFinished):
                     size += len(record.message)
         elif isinstance(operation, SetAside):
             size += sum(map(len, operation.letter.messages))

@@ -8,6 +8,8 @@ from hermes.ports import Reader
 from hermes.types import Phase, Session, SessionId, SessionKey
 from hermes.values import dataclass
 
+COMPRESSION, TAKEN_BACK = "compression", "taken back to before its beginning"
+CONTINUED = (COMPRESSION, TAKEN_BACK)  # reasons with which a session ends and its conversation does not
 CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
 
 
@@ -54,7 +56,10 @@ def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
 
 
 def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
-    """This session and everything it grew from or into, as far as it is still there."""
+    """This conversation: the session, and those that it continues or that continue it, as far as they are there.
+
+    A branch is a conversation of its own, and so is what somebody began after this one had ended.
+    """
     family: list[SessionId] = []
     unseen = [session]
     while unseen:
@@ -62,8 +67,16 @@ def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
         if head is None or head.id in family:
             continue
         family.append(head.id)
-        unseen.extend(relative for relative in (head.parent, head.successor) if relative is not None)
+        if head.successor is not None and _is_continued(head):
+            unseen.append(head.successor)
+        parent = _head(reader, head.parent, []) if head.parent is not None else None
+        if parent is not None and _is_continued(parent):
+            unseen.append(parent.id)
     return tuple(family)
+
+
+def _is_continued(head: Session) -> bool:
+    return head.phase == Phase.ENDED and head.reason in CONTINUED
 
 
 def _head(reader: Reader, session: SessionId, damaged: list[Session]) -> Session | None:

@@ -7,7 +7,6 @@ leaves nothing to undo. It reads no clock and no file, and waits for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias, assert_never
@@ -16,90 +15,61 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.future import LoopFuture
+from hermes.actors.grants import facts_of, granted_by
 from hermes.actors.loop import LoopActor
-from hermes.actors.routing import NOWHERE, Address
-from hermes.actors.session_machine import DELETED, given_up, step
+from hermes.actors.session_machine import DELETED, open_work, step
+from hermes.actors.session_mail import (
+    Born,
+    Granted,
+    MayLeave,
+    Outdated,
+    Passivate,
+    Post,
+    Returned,
+    SessionServices,
+    StayedBusy,
+    Succeeded,
+    fail,
+)
 from hermes.actors.session_protocol import (
     Accept,
-    BeginTurn,
-    CancelTurn,
+    BranchOff,
+    Child,
+    Deliver,
     Effect,
     Event,
     Publish,
     Recover,
     Refuse,
+    Request,
     Reroute,
+    Reset,
     Step,
-    TurnErrored,
-    TurnSucceeded,
+    UndoTurns,
 )
+from hermes.actors.session_report import Report, event_of
+from hermes.actors.session_request import branch_of, undo_of
 from hermes.actors.session_state import is_pending
+from hermes.actors.session_steps import given_up
+from hermes.actors.session_work import SessionWork
+from hermes.actors.tally import tallies_of
 from hermes.actors.transcript import Transcript
 from hermes.errors import (
     AlreadySeenError,
     HermesError,
     OutcomeUnknownError,
+    RefusedError,
     SequenceConflictError,
     StorageFullError,
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports import ActorView, Append, Clock, Hub, Journal, Receipt, TurnHandle, TurnJob, TurnReport, Turns
+from hermes.ports import ActorView, Append, ModelReport, Operation, Receipt, SummaryReport, ToolReport
 from hermes.records import BadRecord, LogEntry, Record
-from hermes.types import Phase, Seq, Session, SessionId, Turn
+from hermes.types import Epoch, Phase, Seq, Session
 from hermes.values import dataclass
 
 RETRY_WRITE_S = 1.0  # how soon a result that found no space on disk is offered again
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Post:
-    """An event for a session, and who waits for the answer. `notice` goes back with the receipt."""
-
-    event: Event
-    address: Address = NOWHERE
-    reply: LoopFuture | None = None
-    notice: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Passivate:
-    """Leave memory if nothing is in flight."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MayLeave:
-    """To the directory: nobody has any use for this session."""
-
-    session: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StayedBusy:
-    """The answer to Passivate of a session that has work."""
-
-    session: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Returned:
-    """A message that this session could not take: told to the directory, which knows where it goes now."""
-
-    session: SessionId
-    post: Post
-    moved: bool  # the session takes no more messages
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionServices:
-    """What all sessions share; one object, so that an idle session stays small."""
-
-    journal: Journal
-    turns: Turns
-    hub: Hub
-    clock: Clock
-    tell_directory: Callable[[object], None]
-    max_queue: Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +90,7 @@ class _Writing:
     records: tuple[Record, ...]
 
 
-_Mail: TypeAlias = Post | TurnReport | Passivate
+_Mail: TypeAlias = Post | Report | Passivate
 
 
 class SessionActor(LoopActor):
@@ -130,6 +100,7 @@ class SessionActor(LoopActor):
         "_recover_reason",
         "_services",
         "_session",
+        "_settled",
         "_stash",
         "_transcript",
         "_unwritten",
@@ -152,12 +123,13 @@ class SessionActor(LoopActor):
         self._session = session
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
-        self._recover_reason = recover_reason
+        self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
+        self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
         self._stash: list[_Mail] | None = None
         self._transcript: Transcript | None = None
         self._missed: list[tuple[Seq, Record]] | None = None  # committed while the transcript is being loaded
-        self._work: TurnHandle | None = None
+        self._work: SessionWork | None = None
 
     def statistics(self) -> ActorView:
         """With the session's phase for a state: that is what an operator looks for."""
@@ -167,8 +139,13 @@ class SessionActor(LoopActor):
     # ------------------------------------------------------------ mail
 
     def on_start(self) -> None:
-        if is_pending(self._session):
+        if not is_pending(self._session):
+            return
+        announced = bool(self._session.resume_reason)  # to its parent, a moment ago: what waits, waits on
+        if self._recover_reason or (self._session.turn is None and not announced):
+            self._settled = False
             self._take(Post(event=Recover(reason=self._recover_reason)))
+        self._follow()
 
     def on_receive(self, message: object) -> None:
         match message:
@@ -178,35 +155,92 @@ class SessionActor(LoopActor):
                 self._on_committed(message)
             case _Loaded():
                 self._on_loaded(message)
-            case Post() | TurnReport() | Passivate() if self._writing is not None:
-                self._stash = self._stash or []
-                self._stash.append(message)
-            case TurnReport():
-                self._take(Post(event=_event_of(message)))
+            case Post() | ModelReport() | ToolReport() | SummaryReport() | Passivate() if self._writing is not None:
+                self._put_off(message)
+            case ModelReport() | ToolReport() | SummaryReport():
+                self._take(Post(event=message))
             case Passivate():
                 self._passivate()
             case _:
                 super().on_receive(message)
 
+    def _put_off(self, mail: _Mail) -> None:
+        if self._stash is None:
+            self._stash = []
+        self._stash.append(mail)
+
     def _take(self, post: Post) -> None:
         services = self._services
-        result = step(self._session, post.event, services.clock(), max_queue=services.max_queue())
-        if not result.records:
+        if isinstance(post.event, Deliver) and not post.judged:
+            post = self._judged(post)
+        now = services.clock()
+        event = self._event_of(post, now)
+        if event is None:
+            return
+        result = step(self._session, event, now, services.limits())
+        if not result.records and result.child is None:
+            self._settled = self._settled or isinstance(event, Recover)
             self._perform(post, result)
             return
         records = (*self._unwritten, *result.records)
-        append = Append(
-            session=self._session.id,
-            expected_seq=Seq(result.session.next_seq - len(records)),
-            epoch=services.journal.epoch,
-            records=records,
-            head=result.session,
-            pending=is_pending(result.session),
-            bind=result.session.key if self._unwritten else None,
-            seen=result.seen,
-        )
-        services.journal.commit((append, *self._alongside), self._wrote)
+        services.journal.commit((*self._operations(result, records), *self._alongside), self._wrote)
         self._writing = _Writing(post=post, step=result, records=records)
+
+    def _judged(self, post: Post) -> Post:
+        """The message, or the reset that goes before it; then the message waits, and goes on elsewhere."""
+        reset = self._services.resets.reset_now(self._session)
+        if reset is None:
+            return post
+        self._put_off(replace(post, judged=True))
+        return Post(event=reset, reply=LoopFuture())  # to nobody: it is not tried again if it cannot be stored
+
+    def _operations(self, result: Step, records: tuple[Record, ...]) -> list[Operation]:
+        epoch = self._services.journal.epoch
+        operations: list[Operation] = []
+        if records:
+            append = Append(
+                session=self._session.id,
+                expected_seq=Seq(result.session.next_seq - len(records)),
+                epoch=epoch,
+                records=records,
+                head=result.session,
+                pending=is_pending(result.session),
+                bind=result.bind or (result.session.key if self._unwritten else None),
+                seen=result.seen,
+                due=self._services.resets.due(result.session),
+            )
+            operations += [
+                append,
+                *tallies_of(result.session, records),
+                *facts_of(granted_by(self._session, records)),
+            ]
+        if (child := result.child) is not None:
+            due = self._services.resets.due(child.session)
+            operations += [_opening(child, epoch, due), *tallies_of(child.session, child.records)]
+        return operations
+
+    def _event_of(self, post: Post, now: float) -> Event | None:
+        """What has happened. None: that takes the transcript, which is being loaded, or it was refused."""
+        match post.event:
+            case UndoTurns() | BranchOff() as request:
+                return self._requested(request, post, now)
+            case ModelReport() | ToolReport() | SummaryReport() as report:
+                return event_of(report, self._session, self._transcript, lambda: self._services.new_session(now))
+            case event:
+                return event
+
+    def _requested(self, request: Request, post: Post, now: float) -> Event | None:
+        if self._transcript is None:
+            self._load()
+            self._put_off(post)
+            return None
+        try:
+            if isinstance(request, UndoTurns):
+                return undo_of(request, self._session, self._transcript)
+            return branch_of(request, self._session, self._transcript, self._services.new_session(now))
+        except RefusedError as error:
+            fail(post, error)
+        return None
 
     def _wrote(self, error: HermesError | None) -> None:
         self._tell_self(_Committed(error=error))
@@ -224,16 +258,27 @@ class SessionActor(LoopActor):
         writing, self._writing = self._writing, None
         assert writing is not None
         if committed.error is not None:
-            self._refused(writing.post, committed.error)
+            if self._refused(writing.post, committed.error):
+                return
         else:
             first = Seq(writing.step.session.next_seq - len(writing.records))
+            if self._unwritten:
+                self._services.tell_directory(Born(session=self._session.id))
             self._unwritten = self._alongside = ()
+            if rules := granted_by(self._session, writing.records):
+                self._services.tell_directory(Granted(rules=frozenset(rules)))
             self._session = writing.step.session
             self._remember([(Seq(first + index), record) for index, record in enumerate(writing.records)])
+            self._settled = self._settled or isinstance(writing.post.event, Recover)
             self._perform(writing.post, writing.step)
+            if isinstance(writing.post.event, Reset):
+                self._services.was_reset(self._session, writing.post.event)
+                self._services.tell_directory(MayLeave(session=self._session.id))  # it may have come for this only
+        self._follow()
         self._unstash()
 
-    def _refused(self, post: Post, error: HermesError) -> None:
+    def _refused(self, post: Post, error: HermesError) -> bool:
+        """Whether the session is outdated, and leaves."""
         match error:
             case SequenceConflictError() | UnknownSessionError():
                 # Somebody else wrote to this session or deleted it, or was first to continue the same conversation.
@@ -241,17 +286,21 @@ class SessionActor(LoopActor):
                 self._give_back(post, moved=True)
                 if not self._unwritten:
                     self._tell_if_deleted(error)
-                    raise error
+                    self._services.tell_directory(Outdated(session=self._session.id))
+                    self.stop()
+                    return True
             case AlreadySeenError() if self._unwritten:
                 fail(post, error)
                 self._services.tell_directory(MayLeave(session=self._session.id))
             case StorageFullError() if post.reply is None:
-                # Nobody can be told, and what came out must not be lost: offer it again until there is space.
+                # What came out must not be lost: it is offered again until there is space.
+                logger.warning("session {}: {}; it is tried again every second", self._session.id, error)
                 self.tell_later(RETRY_WRITE_S, post)
             case _ if post.reply is None:
                 raise error
             case _:
                 fail(post, error)
+        return False
 
     def _tell_if_deleted(self, error: HermesError) -> None:
         if isinstance(error, UnknownSessionError):
@@ -263,9 +312,12 @@ class SessionActor(LoopActor):
             self._services.tell_directory(Returned(session=self._session.id, post=post, moved=moved))
 
     def _unstash(self) -> None:
-        while self._stash and self._writing is None:
-            self.on_receive(self._stash.pop(0))
-        self._stash = self._stash or None
+        """Take up what was put off, as far as nothing holds it up again."""
+        stash = self._stash or []
+        self._stash = []  # what is put off again comes before what is left
+        while stash and self._writing is None:
+            self.on_receive(stash.pop(0))
+        self._stash = [*self._stash, *stash] or None
 
     # ------------------------------------------------------------ effects
 
@@ -273,8 +325,10 @@ class SessionActor(LoopActor):
         answered = False
         for effect in result.effects:
             answered = self._do(effect, post) or answered
+        if result.child is not None:
+            self._succeed(result.child)
         if post.reply is not None and not answered:
-            post.reply.settle(self._session)
+            post.reply.settle(self._session if result.child is None else result.child.session)
 
     def _do(self, effect: Effect, post: Post) -> bool:
         """Do it; True if that answered whoever waits."""
@@ -288,10 +342,6 @@ class SessionActor(LoopActor):
             case Reroute():
                 self._give_back(post, moved=True)
                 return True
-            case BeginTurn():
-                self._begin(effect.turn)
-            case CancelTurn():
-                self._cancel()
             case Publish():
                 self._publish(effect)
             case _:
@@ -301,8 +351,16 @@ class SessionActor(LoopActor):
     def _accept(self, accept: Accept, post: Post) -> None:
         session = self._session.id
         if post.reply is not None:
-            receipt = Receipt(session=session, turn=accept.turn, position=accept.position, notice=post.notice)
-            post.reply.settle(receipt)
+            post.reply.settle(
+                Receipt(
+                    session=session,
+                    turn=accept.turn,
+                    position=accept.position,
+                    notice=post.notice,
+                    handling=accept.handling,
+                    into=accept.into,
+                )
+            )
         self._services.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))
 
     def _publish(self, effect: Publish) -> None:
@@ -311,12 +369,33 @@ class SessionActor(LoopActor):
             logger.info("session {} is {}: {}", event.session, event.phase, event.reason)
         self._services.hub.publish(event)
 
-    # ------------------------------------------------------------ the turn
+    def _succeed(self, child: Child) -> None:
+        logger.info("session {} goes on from {}: {}", child.session.id, self._session.id, child.session.reason)
+        if self._session.phase == Phase.ENDED:
+            self._services.tell_directory(Succeeded(session=self._session.id, child=child.session))
 
-    def _begin(self, turn: Turn) -> None:
-        if self._transcript is not None:
-            self._start_work(self._transcript, turn)
-        elif self._missed is None:
+    # ------------------------------------------------------------ the work
+
+    def _follow(self) -> None:
+        """Have going on what is to be going on. While something is being written, that is about to change."""
+        if self._writing is not None or not self._settled:
+            return
+        wanted = open_work(self._session, self._services.limits())
+        if wanted and self._transcript is None:
+            self._load()
+        elif wanted:
+            assert self._transcript is not None
+            if self._work is None:
+                self._work = SessionWork(self._services.agent, self._tell_self)
+            self._work.follow(wanted, self._session, self._transcript, self._services.limits().granted)
+        elif self._work is not None:
+            self._work.cancel()
+            self._work = None
+
+    # ------------------------------------------------------------ the transcript
+
+    def _load(self) -> None:
+        if self._missed is None:
             self._missed = []
             session = self._session.id
             self._services.journal.read(lambda reader: reader.log(session), self._read)
@@ -335,8 +414,8 @@ class SessionActor(LoopActor):
         transcript.extend(self._missed or ())
         self._missed = None
         self._transcript = transcript
-        if self._session.phase == Phase.RUNNING and self._session.turn is not None and self._work is None:
-            self._start_work(transcript, self._session.turn)
+        self._follow()
+        self._unstash()
 
     def _remember(self, entries: list[tuple[Seq, Record]]) -> None:
         if self._transcript is not None:
@@ -344,32 +423,14 @@ class SessionActor(LoopActor):
         elif self._missed is not None:
             self._missed.extend(entries)
 
-    def _start_work(self, transcript: Transcript, turn: Turn) -> None:
-        job = TurnJob(
-            session=self._session.id,
-            turn=turn.id,
-            attempt=turn.attempt,
-            messages=tuple(transcript.messages),
-            options=turn.options,
-        )
-        self._work = self._services.turns.start(job, self._report)
-
-    def _report(self, report: TurnReport) -> None:
-        self._work = None
-        self._tell_self(report)
-
-    def _cancel(self) -> None:
-        if self._work is not None:
-            self._work.cancel()
-            self._work = None
-
     # ------------------------------------------------------------ the end
 
     def _passivate(self) -> None:
-        if self._session.turn is None and self._missed is None and not self._stash:
-            self.stop()
-        else:
+        busy = is_pending(self._session) or self._missed is not None or self._stash
+        if busy:
             self._services.tell_directory(StayedBusy(session=self._session.id))
+        else:
+            self.stop()
 
     def on_stop(self) -> None:
         self._leave()
@@ -384,7 +445,8 @@ class SessionActor(LoopActor):
 
     def _leave(self) -> None:
         """End the work, and give back what was not begun."""
-        self._cancel()
+        if self._work is not None:
+            self._work.cancel()
         for mail in self._stash or ():
             if isinstance(mail, Post):
                 self._give_back(mail, moved=False)
@@ -396,20 +458,14 @@ class SessionActor(LoopActor):
             fail(self._writing.post, error)
 
 
-def fail(post: Post, error: HermesError) -> None:
-    """Tell whoever waits for it, if anybody does."""
-    if post.reply is not None:
-        post.reply.settle(None, error)
-
-
-def _event_of(report: TurnReport) -> Event:
-    if report.failure is not None:
-        return TurnErrored(turn=report.turn, attempt=report.attempt, failure=report.failure)
-    return TurnSucceeded(
-        turn=report.turn,
-        attempt=report.attempt,
-        text=report.text,
-        model=report.model,
-        finish_reason=report.finish_reason,
-        usage=report.usage,
+def _opening(child: Child, epoch: Epoch, due: float | None) -> Append:
+    return Append(
+        session=child.session.id,
+        expected_seq=Seq(0),
+        epoch=epoch,
+        records=child.records,
+        head=child.session,
+        pending=is_pending(child.session),
+        bind=child.session.key if child.move_key else None,
+        due=due,
     )

@@ -1,256 +1,454 @@
-"""What a session does, as a pure function: `step(session, event, now)` says the next state, what to record and
-what to do once it is recorded. No clock, no disk, no loop: it can be tested by the thousand.
+"""What a session does, as pure functions: `step(session, event, now)` says the next state, what to record and what
+to do once it is recorded; `open_work(session)` what is to be going on meanwhile. No clock, no disk, no loop.
+
+Here are the messages, the turns and the lifecycle; tool calls and compression have modules of their own.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import assert_never
+from dataclasses import fields, replace
+from typing import Any, assert_never
 
+from hermes.actors import session_calls as calls
+from hermes.actors import session_compression as compression
 from hermes.actors.session_protocol import (
     Accept,
     AnnounceStop,
-    BeginTurn,
-    CancelTurn,
+    Answer,
+    Begin,
+    Branch,
+    Calling,
+    Compress,
     Deliver,
-    Effect,
     End,
     Event,
-    Publish,
+    Limits,
+    ModelAnswered,
+    ModelFailed,
+    NoteBlocked,
+    Prefer,
     Recover,
     Refuse,
     Reroute,
+    Reset,
     Resume,
     Step,
     StopTurn,
+    Summarised,
+    Summarising,
+    SummaryFailed,
     Suspend,
-    TurnErrored,
-    TurnSucceeded,
+    Task,
+    Thinking,
+    ToolReturned,
+    Undo,
 )
-from hermes.actors.session_state import OPEN_PHASES, evolve
-from hermes.errors import BadInputError, BusyError
-from hermes.events import PhaseChanged, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.actors.session_state import is_pending
+from hermes.actors.session_steps import (
+    change_phase,
+    give_up,
+    given_up,
+    open_turns,
+    publishing,
+    refuse,
+    start,
+    start_next,
+    suspension,
+    then,
+    told,
+)
+from hermes.asking import waiting_call
+from hermes.errors import BusyError
+from hermes.events import Notice, TurnAnswered
 from hermes.records import (
+    CompressionFailed,
+    Continued,
     Ended,
     MarkedResumePending,
     MessageReceived,
+    ModelReplied,
+    Preferred,
+    PromptBuilt,
     Record,
+    ResetBlocked,
     Resumed,
     Suspended,
-    TurnFailed,
     TurnFinished,
     TurnInterrupted,
-    TurnStarted,
+    Undone,
 )
-from hermes.types import EncodedMessage, Failure, FailureKind, Phase, Seen, Session, Turn, TurnId
+from hermes.types import (
+    Busy,
+    Call,
+    CallOutcome,
+    CallState,
+    Failure,
+    FailureKind,
+    Phase,
+    Preferences,
+    Seen,
+    Session,
+    Turn,
+    TurnId,
+)
 
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
 DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+_LIMITS = Limits()
+_PREFERENCES = tuple(field.name for field in fields(Preferences))
 
 
-def step(session: Session, event: Event, now: float, *, max_queue: int = 32) -> Step:
+def step(session: Session, event: Event, now: float, limits: Limits = _LIMITS) -> Step:  # noqa: C901, PLR0912
     """The next state, what to record, and what to do once it is recorded."""
     match event:
         case Deliver():
-            return _deliver(session, event, now, max_queue)
-        case TurnSucceeded():
-            return _succeed(session, event, now)
-        case TurnErrored():
-            return _fail(session, event.turn, event.attempt, event.failure, now)
+            return _deliver(session, event, now, limits)
+        case Begin():
+            return _begin(session, event, now)
         case StopTurn():
             return _stop_turn(session, event, now)
+        case ModelAnswered():
+            return _model_answered(session, event, now, limits)
+        case ModelFailed():
+            return _model_failed(session, event, now)
+        case ToolReturned():
+            return calls.tool_returned(session, event, now, limits)
+        case Answer():
+            return calls.answer(session, event, now, limits)
         case AnnounceStop():
             return _announce_stop(session, event, now)
         case Recover():
-            return _recover(session, event, now)
+            return _recover(session, event, now, limits)
         case Suspend():
             return _suspend(session, event, now)
         case Resume():
-            return _resume(session, event, now)
+            return _resume(session, event, now, limits)
         case End():
             return _end(session, event, now)
+        case Reset():
+            return _reset(session, event, now)
+        case NoteBlocked():
+            return _note_blocked(session, event, now)
+        case Prefer():
+            return _prefer(session, event, now)
+        case Undo():
+            return _undo(session, event, now, limits)
+        case Compress():
+            return compression.on_request(session, event, now)
+        case Summarised():
+            return compression.summarised(session, event, now)
+        case SummaryFailed():
+            return compression.failed(session, event, now)
+        case Branch():
+            return compression.branch(session, event, now)
         case _:
             assert_never(event)
 
 
-def _deliver(session: Session, event: Deliver, now: float, max_queue: int) -> Step:
+def open_work(session: Session, limits: Limits = _LIMITS) -> tuple[Task, ...]:
+    """What is to be going on while the session is in this state, and nothing else."""
+    if session.phase in (Phase.SUSPENDED, Phase.ENDED):
+        return ()
+    if session.compressing:
+        return (Summarising(reason=session.compressing, focus=session.compressing_focus),)
+    turn = session.turn
+    if turn is None or session.phase != Phase.RUNNING:
+        return ()
+    if turn.calls:
+        started = (call.id for call in turn.calls if call.state is CallState.STARTED)
+        return tuple(Calling(turn=turn.id, attempt=turn.attempt, call=call) for call in started)
+    last = turn.replies >= limits.max_replies
+    return (Thinking(turn=turn.id, attempt=turn.attempt, replies=turn.replies, last=last),)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _begin(session: Session, event: Begin, now: float) -> Step:
+    if not _is_open(session):
+        return Step(session=session, effects=(Reroute(),))
+    preferences = replace(session.preferences, title=event.title or session.preferences.title)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
+
+
+def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> Step:
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return Step(session=session, effects=(Reroute(),))
-    if len(session.queue) >= max_queue:
-        error = BusyError(f"{max_queue} messages already wait in session {session.id}; nothing was stored, try again")
-        return Step(session=session, effects=(Refuse(error=error),))
+    if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
+        merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
+        return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
+    if len(session.queue) >= limits.max_queue:
+        many = f"{limits.max_queue} messages already wait in session {session.id}"
+        return Step(session=session, effects=(Refuse(error=BusyError(f"{many}; nothing was stored, try again")),))
+    handling = _handling(session, event, limits)
+    accepted = _received(session, event, now, handling)
+    if handling == "interrupting":
+        accepted = _stopped(accepted, "a new message came", now)
+    return start_next(accepted, now)
+
+
+def _handling(session: Session, event: Deliver, limits: Limits) -> str:
+    if session.turn is None:
+        return "queued" if session.queue or session.compressing else "started"
+    wish = event.busy or session.preferences.busy or limits.busy
+    if wish == Busy.STEER:
+        return "steering"
+    return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+
+
+def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
     received = MessageReceived(
-        at=now, turn=event.turn, messages=event.messages, source=event.source, options=event.options
+        at=now,
+        turn=event.turn,
+        messages=event.messages,
+        source=event.source,
+        options=event.options,
+        steer=handling == "steering",
     )
-    position = len(session.queue) + (session.turn is not None)
-    accepted = _recorded(session, (received,), (Accept(turn=event.turn, position=position),))
-    seen = event.inbound and Seen(
-        key=event.inbound, session=session.id, turn=event.turn, fingerprint=event.fingerprint, at=now
-    )
-    started = accepted if session.phase in OPEN_PHASES else _start_next(accepted, now)
-    return replace(started, seen=seen or None)
+    ahead = session.turn is not None and handling != "interrupting"
+    first = 0 if handling == "answer" else len(session.queue) + ahead
+    into = session.turn.id if session.turn is not None and handling == "answer" else None
+    accept = Accept(turn=event.turn, position=first, handling=handling, into=into)
+    accepted = then(Step(session=session), received, effects=(accept,))
+    if not event.inbound:
+        return accepted
+    seen = Seen(key=event.inbound, session=session.id, turn=event.turn, fingerprint=event.fingerprint, at=now)
+    return replace(accepted, seen=seen)
 
 
-def _succeed(session: Session, event: TurnSucceeded, now: float) -> Step:
-    if not _is_current(session, event.turn, event.attempt):
+def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
+    """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
+    if event.busy:
+        return ""
+    content = json.loads(event.messages[-1]).get("content")
+    if not isinstance(content, str) or not calls.may_answer(session, event.source):
+        return ""
+    return calls.read_answer(asking, content)
+
+
+# ---------------------------------------------------------------- what the model says
+
+
+def _model_answered(session: Session, event: ModelAnswered, now: float, limits: Limits) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
+    before = Step(session=session)
+    if event.prompt is not None and not session.prompted:
+        before = then(before, PromptBuilt(at=now, message=event.prompt))
+    if event.calls:
+        replied = ModelReplied(
+            at=now,
+            turn=event.turn,
+            message=event.message,
+            calls=event.calls,
+            model=event.model,
+            usage=event.usage,
+            context_tokens=event.context_tokens,
+        )
+        return calls.advance(then(before, replied), now, limits)
+    finished = _finish(before, event, now)
+    return start_next(compression.when_full(finished, now) if event.context_full else finished, now)
+
+
+def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
+    session, turn = before.session, before.session.turn
+    assert turn is not None
     finished = TurnFinished(
         at=now,
         turn=event.turn,
-        message=encode_answer(event.text),
+        message=event.message,
         model=event.model,
         finish_reason=event.finish_reason,
         usage=event.usage,
+        context_tokens=event.context_tokens,
     )
-    answered = TurnAnswered(
-        session=session.id,
-        turn=event.turn,
-        text=event.text,
-        model=event.model,
-        finish_reason=event.finish_reason,
-        usage=event.usage,
+    answers = (
+        TurnAnswered(
+            session=session.id,
+            turn=waiting,
+            text=event.text,
+            model=event.model,
+            finish_reason=event.finish_reason,
+            usage=turn.usage + event.usage,
+        )
+        for waiting in told(session, event.turn)
     )
-    return _start_next(_recorded(session, (finished,), (Publish(event=answered),)), now)
+    return publishing(then(before, finished), *answers)
 
 
-def _fail(session: Session, turn: TurnId, attempt: int, failure: Failure, now: float) -> Step:
-    if not _is_current(session, turn, attempt):
+def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
-    return _start_next(_given_up(Step(session=session), turn, failure, now), now)
+    if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
+        smaller = compression.on_overflow(session, now)
+        if smaller is not None:
+            return smaller
+    return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
+
+
+def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:
+    """A late report of a run that was stopped or restarted since is nobody's any more."""
+    current = session.turn
+    if current is None or session.phase != Phase.RUNNING or session.compressing:
+        return False
+    return (current.id, current.attempt, current.replies) == (turn, attempt, replies)
+
+
+# ---------------------------------------------------------------- stops
 
 
 def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
-    if session.turn is None and not session.queue:
-        return Step(session=session)
-    running = session.turn is not None and event.turn in (None, session.turn.id)
-    target = session.turn if running else next((turn for turn in session.queue if turn.id == event.turn), None)
-    if target is None:
-        return Step(session=session)
-    failure = Failure(kind=FailureKind.CANCELLED, message=f"stopped: {event.reason}")
-    stopped = _given_up(Step(session=session, effects=(CancelTurn(),) if running else ()), target.id, failure, now)
-    return _start_next(stopped, now) if running and session.phase != Phase.SUSPENDED else stopped
+    if session.turn is None and session.compressing and event.turn is None:
+        called_off = CompressionFailed(at=now, reason=event.reason, counts=False)
+        return start_next(then(Step(session=session), called_off), now)
+    if session.turn is not None and event.turn in (None, session.turn.id):
+        stopped = _stopped(Step(session=session), event.reason, now)
+        return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
+    if any(turn.id == event.turn for turn in session.queue):
+        assert event.turn is not None
+        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now)
+    return Step(session=session)
+
+
+def _stopped(before: Step, reason: str, now: float) -> Step:
+    """The turn in flight ends here, and so do its calls."""
+    turn = before.session.turn
+    assert turn is not None
+    closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
+    if closed.session.compressing:
+        closed = then(closed, CompressionFailed(at=now, reason=reason, counts=False))
+    return give_up(closed, turn.id, _cancelled(reason), now)
+
+
+def _cancelled(reason: str) -> Failure:
+    return Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}")
 
 
 def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
-    if session.turn is None or session.phase not in OPEN_PHASES or session.resume_reason:
+    if not open_turns(session) or not _is_open(session) or session.resume_reason:
         return Step(session=session)
-    return _recorded(session, (MarkedResumePending(at=now, reason=event.reason),))
+    return then(Step(session=session), MarkedResumePending(at=now, reason=event.reason))
 
 
-def _recover(session: Session, event: Recover, now: float) -> Step:
-    if session.phase not in OPEN_PHASES:
-        return Step(session=session)
-    if session.turn is None:  # a stop was announced and done before these messages had their turn
-        return _start(Step(session=session), session.queue[0], now)
+# ---------------------------------------------------------------- interruptions
+
+
+def _recover(session: Session, event: Recover, now: float, limits: Limits) -> Step:
+    before = Step(session=session)
+    if session.compressing:
+        before = then(before, CompressionFailed(at=now, reason=event.reason, counts=False))
+    turn = session.turn
+    if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
+        return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
+    if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
+        return then(before, Resumed(at=now, reason=event.reason)) if session.resume_reason else before
+    if not _is_open(session):
+        return before
     reason = session.resume_reason or event.reason
-    cut = _recorded(session, (TurnInterrupted(at=now, turn=session.turn.id, reason=reason),))
-    if cut.session.interruptions < SUSPEND_AFTER:
-        return _start(cut, session.turn, now)
-    why = f"interrupted {cut.session.interruptions} times in a row without one finished turn, last by: {reason}"
-    return _put_to_sleep(cut, Suspended(at=now, reason=why))
+    cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
+    if cut.session.interruptions >= SUSPEND_AFTER:
+        times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
+        closed, _ = calls.cut_off(cut, reason, now)
+        return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
+    return _go_on(cut, turn, reason, now, limits)
+
+
+def _is_open(session: Session) -> bool:
+    return session.phase not in (Phase.SUSPENDED, Phase.ENDED)
+
+
+def _go_on(before: Step, turn: Turn, why: str, now: float, limits: Limits) -> Step:
+    """The turn's next attempt: calls without an outcome are closed, then it goes on where it was."""
+    closed, note = calls.cut_off(before, why, now)
+    return calls.advance(start(closed, turn, now, note=note), now, limits)
 
 
 def _suspend(session: Session, event: Suspend, now: float) -> Step:
-    if session.phase in (Phase.SUSPENDED, Phase.ENDED):
-        return _refuse(session, f"session {session.id} is {session.phase} already")
+    if not _is_open(session):
+        return refuse(session, f"session {session.id} is {session.phase} already")
     before = Step(session=session)
-    if session.turn is not None:
-        cut = (TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason),)
-        before = _recorded(session, cut, (CancelTurn(),))
+    if session.turn is not None and session.phase != Phase.WAITING:
+        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason)
+        before = then(before, cut)  # what runs may still report; what does not is closed when it goes on
     return _put_to_sleep(before, Suspended(at=now, reason=event.reason))
-
-
-def _resume(session: Session, event: Resume, now: float) -> Step:
-    if session.phase != Phase.SUSPENDED:
-        return _refuse(session, f"session {session.id} is {session.phase}, not suspended: there is nothing to resume")
-    resumed = _change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
-    return _start(resumed, session.turn, now) if session.turn is not None else _start_next(resumed, now)
-
-
-def _end(session: Session, event: End, now: float) -> Step:
-    if session.phase == Phase.ENDED:
-        return _refuse(session, f"session {session.id} has ended already")
-    failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
-    result = Step(session=session, effects=(CancelTurn(),) if session.turn is not None else ())
-    for turn in open_turns(session):
-        result = _given_up(result, turn.id, failure, now)
-    return _change_phase(result, Ended(at=now, reason=event.reason))
-
-
-# ---------------------------------------------------------------- the pieces they are made of
-
-
-def _recorded(session: Session, records: tuple[Record, ...], effects: tuple[Effect, ...] = ()) -> Step:
-    return _then(Step(session=session), records, effects)
-
-
-def _then(before: Step, records: tuple[Record, ...], effects: tuple[Effect, ...] = ()) -> Step:
-    session = before.session
-    for record in records:
-        session = evolve(session, record)
-    return replace(before, session=session, records=(*before.records, *records), effects=(*before.effects, *effects))
-
-
-def _change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
-    after = _then(before, (record,))
-    changed = PhaseChanged(session=after.session.id, phase=after.session.phase, reason=record.reason)
-    return replace(after, effects=(*after.effects, Publish(event=changed)))
 
 
 def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
     """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
-    after = _change_phase(before, suspended)
-    told = (Publish(event=event) for event in given_up(after.session, suspension(after.session)))
-    return replace(after, effects=(*after.effects, *told))
+    after = change_phase(before, suspended)
+    return publishing(after, *given_up(after.session, suspension(after.session)))
 
 
-def open_turns(session: Session) -> tuple[Turn, ...]:
-    return session.queue if session.turn is None else (session.turn, *session.queue)
+def _resume(session: Session, event: Resume, now: float, limits: Limits) -> Step:
+    if session.phase == Phase.ENDED and session.reason == compression.REASON:
+        return refuse(session, f"session {session.id} was compressed and goes on as {session.successor}")
+    if _is_open(session) and event.key is None:
+        return refuse(session, f"session {session.id} is {session.phase}, not suspended: there is nothing to resume")
+    if _is_open(session):
+        resumed: Step = then(Step(session=session), Resumed(at=now, reason=event.reason))
+        return replace(resumed, bind=event.key)
+    resumed = change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
+    resumed = replace(resumed, bind=event.key)
+    if session.turn is None:
+        return start_next(resumed, now)
+    return _go_on(resumed, session.turn, session.reason, now, limits)
 
 
-def given_up(session: Session, failure: Failure) -> list[TurnGaveUp]:
-    """What whoever waits for one of its open turns is told."""
-    return [TurnGaveUp(session=session.id, turn=turn.id, failure=failure) for turn in open_turns(session)]
+def _end(session: Session, event: End, now: float) -> Step:
+    if session.phase == Phase.ENDED:
+        return refuse(session, f"session {session.id} has ended already")
+    failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
+    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
+    for turn in open_turns(session):
+        result = give_up(result, turn.id, failure, now)
+    ended = change_phase(result, Ended(at=now, reason=event.reason))
+    if event.successor is None:
+        return ended
+    return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
 
 
-def suspension(session: Session) -> Failure:
-    what = f"session {session.id} is suspended ({session.reason}); the message is kept"
-    message = f"{what}, and `hermes resume {session.id}` goes on with it"
-    return Failure(kind=FailureKind.SUSPENDED, message=message)
+# ---------------------------------------------------------------- resets
 
 
-def _given_up(before: Step, turn: TurnId, failure: Failure, now: float) -> Step:
-    gave_up = TurnGaveUp(session=before.session.id, turn=turn, failure=failure)
-    return _then(before, (TurnFailed(at=now, turn=turn, failure=failure),), (Publish(event=gave_up),))
+def _reset(session: Session, event: Reset, now: float) -> Step:
+    if not _rests_since(session, event.active_at):
+        return Step(session=session)
+    ended = change_phase(Step(session=session), Ended(at=now, reason=event.reason, notice=event.notice))
+    return publishing(ended, Notice(session=session.id, text=event.notice)) if event.notice else ended
 
 
-def _start_next(before: Step, now: float) -> Step:
-    """Start what waits first, unless a stop has been announced: then it waits for the next start."""
-    session = before.session
-    if session.turn is not None or not session.queue or session.resume_reason:
-        return before
-    return _start(before, session.queue[0], now)
+def _note_blocked(session: Session, event: NoteBlocked, now: float) -> Step:
+    if not _rests_since(session, event.active_at) or session.blocked_by == event.by:
+        return Step(session=session)
+    return then(Step(session=session), ResetBlocked(at=now, by=event.by, reason=event.reason))
 
 
-def _start(before: Step, turn: Turn, now: float) -> Step:
-    started = _then(before, (TurnStarted(at=now, turn=turn.id, attempt=turn.attempt + 1),))
-    current = started.session.turn
-    assert current is not None
-    began = TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt)
-    return replace(started, effects=(*started.effects, Publish(event=began), BeginTurn(turn=current)))
+def _rests_since(session: Session, active_at: float) -> bool:
+    """It does nothing, and nobody has written since: what was judged then still holds."""
+    return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
 
 
-def _refuse(session: Session, problem: str) -> Step:
-    return Step(session=session, effects=(Refuse(error=BadInputError(problem, code="wrong_phase")),))
+# ---------------------------------------------------------------- wishes
 
 
-def _is_current(session: Session, turn: TurnId, attempt: int) -> bool:
-    """A late report of a run that was stopped or restarted since is nobody's any more."""
-    current = session.turn
-    return session.phase == Phase.RUNNING and current is not None and (current.id, current.attempt) == (turn, attempt)
+def _prefer(session: Session, event: Prefer, now: float) -> Step:
+    if event.name not in _PREFERENCES:
+        return refuse(session, f"there is no preference {event.name!r}; there are {', '.join(_PREFERENCES)}")
+    changes: dict[str, Any] = {event.name: event.value}
+    preferences = replace(session.preferences, **changes)
+    if preferences == session.preferences:
+        return Step(session=session)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason=event.reason))
 
 
-def encode_answer(text: str) -> EncodedMessage:
-    message = {"role": "assistant", "content": text}
-    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())
+def _undo(session: Session, event: Undo, now: float, limits: Limits) -> Step:
+    if session.phase != Phase.IDLE or session.compressing or session.queue:
+        doing = "being compressed" if session.compressing else session.phase
+        return refuse(session, f"session {session.id} is {doing}; wait for it, or stop it first")
+    undone: Record = Undone(at=now, seq=event.seq, offset=event.offset, turns=event.turns, reason=event.reason)
+    after = then(Step(session=session), undone)
+    if event.again is None:
+        return after
+    delivered = _deliver(after.session, event.again, now, limits)
+    return replace(delivered, records=(*after.records, *delivered.records))

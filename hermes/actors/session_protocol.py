@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TypeAlias
 
 from hermes.errors import RefusedError
 from hermes.events import Event as LiveEvent
-from hermes.records import Record
-from hermes.types import EncodedMessage, Failure, InboundKey, Seen, Session, Source, Turn, TurnId, Usage
+from hermes.records import MessageReceived, Record
+from hermes.types import (
+    Busy,
+    Call,
+    CallOutcome,
+    EncodedMessage,
+    Failure,
+    InboundKey,
+    Seen,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+    Usage,
+)
 from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    max_queue: int = 32
+    max_replies: int = 90  # of the model within one turn
+    max_parallel: int = 8  # tool calls at a time
+    busy: Busy = Busy.QUEUE
+    granted: frozenset[str] = frozenset()  # rules that are allowed in every session
+
 
 # ---------------------------------------------------------------- what can happen to a session
 
@@ -21,23 +46,58 @@ class Deliver:
     options: bytes = b"{}"
     inbound: InboundKey | None = None
     fingerprint: bytes = b""
+    busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnSucceeded:
+class Begin:
+    """Be there, before anybody has said anything."""
+
+    source: Source
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
     turn: TurnId
     attempt: int
+    replies: int  # how many there had been before
+    message: EncodedMessage
     text: str
     model: str
     finish_reason: str
     usage: Usage
+    calls: tuple[Call, ...] = ()
+    prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
+    context_tokens: int = 0
+    context_full: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TurnErrored:
+class ModelFailed:
     turn: TurnId
     attempt: int
+    replies: int
     failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned:
+    turn: TurnId
+    attempt: int
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A person answers what a call asked: once, session, always or deny for leave to run, else whatever fits."""
+
+    answer: str
+    source: Source
+    call: str = ""  # empty: the one that waits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,15 +129,167 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
+    """Take up a suspended session, or open one that has ended; from now on `key` means it, if one is given."""
+
     reason: str
+    key: SessionKey | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
     reason: str
+    successor: SessionId | None = None  # where the conversation goes on
 
 
-Event: TypeAlias = Deliver | TurnSucceeded | TurnErrored | StopTurn | AnnounceStop | Recover | Suspend | Resume | End
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """End it, since its reset policy says so. Nothing happens if somebody has written since that was judged."""
+
+    reason: str
+    active_at: float  # what it was judged by
+    notice: str  # for the person; empty: nobody is told
+    left: str = ""  # the background processes that it leaves behind, in words
+    end: tuple[str, ...] = ()  # those of them that are to be ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteBlocked:
+    """A reset is due, but these background processes work. Recorded when they are others than before."""
+
+    by: tuple[str, ...]
+    reason: str
+    active_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prefer:
+    """Choose one of the session's preferences."""
+
+    name: str
+    value: str | bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """Go back to before that place of the transcript. `again`: and say the same once more."""
+
+    seq: int
+    offset: int
+    turns: int
+    reason: str
+    again: Deliver | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compress:
+    reason: str
+    focus: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarised:
+    """What a compressed session is continued from."""
+
+    child: SessionId
+    messages: tuple[EncodedMessage, ...]
+    waiting: tuple[MessageReceived, ...]  # of the session's queue
+    reason: str
+    usage: Usage = Usage()  # of the summary
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryFailed:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Begin another session from a copy of this one's transcript."""
+
+    child: SessionId
+    messages: tuple[EncodedMessage, ...]
+    prompt: EncodedMessage | None
+    title: str
+    reason: str
+    move_key: bool  # whoever talks to this one talks to the new one from now on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoTurns:
+    """Asked: forget the last turns. `again`: and say once more what the last of them began with, as this turn."""
+
+    turns: int
+    again: TurnId | None = None
+    source: Source = Source(platform="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchOff:
+    """Asked: a new session from a copy of the transcript, without its last `undo` turns. Answered by its id."""
+
+    reason: str
+    title: str = ""
+    undo: int = 0
+    span: tuple[int, int] | None = None  # first and last record of a turn: what came after it is left out
+    move_key: bool = False
+
+
+Request: TypeAlias = UndoTurns | BranchOff  # these become events when the transcript is at hand
+
+
+Event: TypeAlias = (
+    Deliver
+    | Begin
+    | ModelAnswered
+    | ModelFailed
+    | ToolReturned
+    | Answer
+    | StopTurn
+    | AnnounceStop
+    | Recover
+    | Suspend
+    | Resume
+    | End
+    | Reset
+    | NoteBlocked
+    | Prefer
+    | Undo
+    | Compress
+    | Summarised
+    | SummaryFailed
+    | Branch
+)
+
+
+# ---------------------------------------------------------------- what is to be going on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thinking:
+    """The model is shown the transcript. `last`: it may not ask for tools any more."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calling:
+    turn: TurnId
+    attempt: int
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarising:
+    reason: str
+    focus: str
+
+
+Task: TypeAlias = Thinking | Calling | Summarising
 
 
 # ---------------------------------------------------------------- what it can ask for
@@ -89,6 +301,8 @@ class Accept:
 
     turn: TurnId
     position: int
+    handling: str  # started, queued, steering, interrupting or answer
+    into: TurnId | None = None  # the turn that it is the answer for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,26 +316,27 @@ class Reroute:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BeginTurn:
-    turn: Turn
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CancelTurn:
-    """Stop the work of the turn in flight, if there is any."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Publish:
     event: LiveEvent
 
 
-Effect: TypeAlias = Accept | Refuse | Reroute | BeginTurn | CancelTurn | Publish
+Effect: TypeAlias = Accept | Refuse | Reroute | Publish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Child:
+    """A session that begins in the same transaction."""
+
+    session: Session
+    records: tuple[Record, ...]
+    move_key: bool
+
+
+@dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
 class Step:
     session: Session
     records: tuple[Record, ...] = ()
     effects: tuple[Effect, ...] = ()
     seen: Seen | None = None
+    bind: SessionKey | None = None  # from now on this key means this session
+    child: Child | None = None

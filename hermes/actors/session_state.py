@@ -2,27 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import assert_never
+from typing import Any
 
 from hermes.records import (
+    Answered,
+    Asked,
     BadRecord,
+    CompressionFailed,
+    CompressionStarted,
+    ContextCarried,
     Continued,
     Ended,
     LogEntry,
     MarkedResumePending,
+    Merged,
     MessageReceived,
+    ModelReplied,
+    Preferred,
+    PromptBuilt,
     Record,
+    ResetBlocked,
     Resumed,
     SessionStarted,
     Suspended,
+    ToolFinished,
+    ToolStarted,
     TurnFailed,
     TurnFinished,
     TurnInterrupted,
     TurnStarted,
+    Undone,
 )
-from hermes.types import Phase, Seq, Session, SessionId, SessionKey, Source, Turn, TurnId, Usage
+from hermes.types import (
+    Call,
+    CallState,
+    Effect,
+    Gate,
+    Phase,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    Turn,
+    TurnId,
+    Verdict,
+)
 
 OPEN_PHASES = (Phase.RUNNING, Phase.WAITING, Phase.RESUME_PENDING)
 
@@ -39,87 +66,279 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
         next_seq=Seq(1),
         platform=started.source.platform,
         parent=started.parent,
+        owner=started.source.user,
     )
 
 
 def evolve(session: Session, record: Record) -> Session:
     """The session after one more record."""
-    after = replace(_changed(session, record), next_seq=Seq(session.next_seq + 1))
+    after = replace(_CHANGES[type(record)](session, record), next_seq=Seq(session.next_seq + 1))
+    after = _with_phase_of_calls(after)
     return after if after.phase == session.phase else replace(after, since=record.at)
 
 
-def _changed(session: Session, record: Record) -> Session:
-    match record:
-        case SessionStarted():
-            return session
-        case MessageReceived():
-            waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options)
-            said = session.messages + len(record.messages)
-            return replace(session, queue=(*session.queue, waiting), active_at=record.at, messages=said)
-        case TurnStarted():
-            return _with_turn_started(session, record)
-        case TurnFinished():
-            return replace(
-                _without(session, record.turn),
-                turns=session.turns + 1,
-                messages=session.messages + 1,
-                usage=_sum(session.usage, record.usage),
-                interruptions=0,
-                last_failure=None,
-            )
-        case TurnFailed():
-            ended = replace(_without(session, record.turn), last_failure=record.failure)
-            return replace(ended, reason="the last turn failed") if ended.phase == Phase.IDLE else ended
-        case TurnInterrupted():
-            return replace(
-                session, phase=Phase.RESUME_PENDING, reason=record.reason, interruptions=session.interruptions + 1
-            )
-        case MarkedResumePending():
-            return replace(session, resume_reason=record.reason)
-        case Suspended():
-            return replace(session, phase=Phase.SUSPENDED, reason=record.reason, resume_reason="")
-        case Resumed():
-            open_work = session.turn is not None or session.queue
-            phase = Phase.RESUME_PENDING if open_work else Phase.IDLE
-            return replace(session, phase=phase, reason=record.reason, interruptions=0)
-        case Ended():
-            return replace(session, phase=Phase.ENDED, reason=record.reason, resume_reason="")
-        case Continued():
-            return replace(session, successor=record.successor)
-        case _:
-            assert_never(record)
+# ---------------------------------------------------------------- messages and turns
 
 
-def _with_turn_started(session: Session, started: TurnStarted) -> Session:
-    waiting = next((turn for turn in session.queue if turn.id == started.turn), None)
-    turn = waiting or session.turn or Turn(id=started.turn, accepted_at=started.at)
+def _received(session: Session, record: MessageReceived) -> Session:
+    waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options, steer=record.steer)
+    said = session.messages + len(record.messages)
+    active_at = session.active_at if record.source.automatic else record.at
+    return replace(session, queue=(*session.queue, waiting), active_at=active_at, messages=said)
+
+
+def _turn_started(session: Session, record: TurnStarted) -> Session:
+    waiting = next((turn for turn in session.queue if turn.id == record.turn), None)
+    turn = waiting or session.turn or Turn(id=record.turn, accepted_at=record.at)
     return replace(
         session,
         phase=Phase.RUNNING,
-        reason="a turn is in flight" if started.attempt == 1 else f"a turn is in flight, attempt {started.attempt}",
-        turn=replace(turn, attempt=started.attempt),
-        queue=tuple(turn for turn in session.queue if turn.id != started.turn),
+        reason="a turn is in flight" if record.attempt == 1 else f"a turn is in flight, attempt {record.attempt}",
+        turn=replace(turn, attempt=record.attempt),
+        queue=_except(session.queue, record.turn),
         resume_reason="",
+        blocked_by=(),
+        blocked_reason="",
     )
+
+
+def _merged(session: Session, record: Merged) -> Session:
+    turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
+    return replace(session, queue=_except(session.queue, record.turn), turn=turn)
+
+
+def _turn_finished(session: Session, record: TurnFinished) -> Session:
+    return replace(
+        _without(session, record.turn),
+        turns=session.turns + 1,
+        messages=session.messages + 1,
+        usage=session.usage + record.usage,
+        context_tokens=record.context_tokens,
+        interruptions=0,
+        last_failure=None,
+    )
+
+
+def _turn_failed(session: Session, record: TurnFailed) -> Session:
+    ended = replace(_without(session, record.turn), last_failure=record.failure)
+    return replace(ended, reason="the last turn failed") if ended.phase == Phase.IDLE else ended
+
+
+def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
+    """Calls that only read can simply run again."""
+    calls = tuple(
+        replace(call, state=CallState.PROPOSED)
+        if call.state is CallState.STARTED and call.effect is Effect.PURE
+        else call
+        for call in (session.turn.calls if session.turn else ())
+    )
+    cut = _with_calls(session, calls)
+    return replace(cut, phase=Phase.RESUME_PENDING, reason=record.reason, interruptions=session.interruptions + 1)
 
 
 def _without(session: Session, ended: TurnId) -> Session:
     """The session when that turn has ended. What waits is started by a record of its own."""
-    queue = tuple(turn for turn in session.queue if turn.id != ended)
+    queue = _except(session.queue, ended)
     if session.turn is not None and session.turn.id != ended:
         return replace(session, queue=queue)
     if queue and session.phase != Phase.SUSPENDED:
         reason = session.resume_reason or "the next message is about to start"
         return replace(session, phase=Phase.RESUME_PENDING, reason=reason, turn=None, queue=queue)
-    phase = session.phase if session.phase == Phase.SUSPENDED else Phase.IDLE
-    return replace(session, phase=phase, reason="the last turn ended", turn=None, queue=queue, resume_reason="")
+    alone = replace(session, turn=None, queue=queue, resume_reason="")
+    if session.phase == Phase.SUSPENDED:
+        return alone  # it sleeps on, for the reason it has
+    return replace(alone, phase=Phase.IDLE, reason="the last turn ended")
 
 
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        prompt_tokens=one.prompt_tokens + other.prompt_tokens,
-        completion_tokens=one.completion_tokens + other.completion_tokens,
+def _except(queue: tuple[Turn, ...], gone: TurnId) -> tuple[Turn, ...]:
+    return tuple(turn for turn in queue if turn.id != gone)
+
+
+# ---------------------------------------------------------------- the model and its calls
+
+
+def _replied(session: Session, record: ModelReplied) -> Session:
+    assert session.turn is not None
+    turn = session.turn
+    turn = replace(turn, replies=turn.replies + 1, calls=record.calls, usage=turn.usage + record.usage)
+    return replace(
+        session,
+        turn=turn,
+        messages=session.messages + 1,
+        usage=session.usage + record.usage,
+        context_tokens=record.context_tokens,
     )
+
+
+def _tool_started(session: Session, record: ToolStarted) -> Session:
+    return _with_call(session, record.call, lambda call: replace(call, state=CallState.STARTED))
+
+
+def _tool_finished(session: Session, record: ToolFinished) -> Session:
+    calls = session.turn.calls if session.turn else ()
+    left = tuple(call for call in calls if call.id != record.call)
+    return replace(_with_calls(session, left), messages=session.messages + 1)
+
+
+def _asked(session: Session, record: Asked) -> Session:
+    return _with_call(session, record.call, lambda call: replace(call, state=CallState.ASKED))
+
+
+def _answered(session: Session, record: Answered) -> Session:
+    """The call may go on; a grant for longer is kept."""
+    calls = session.turn.calls if session.turn else ()
+    rules = tuple(rule for call in calls if call.id == record.call and not call.gate.once for rule in call.gate.rules)
+    granted = rules if record.answer == "session" else ()  # for good is a fact, not this session's business
+    answered = _with_call(
+        session,
+        record.call,
+        lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
+    )
+    return replace(answered, grants=tuple(dict.fromkeys((*session.grants, *granted))))
+
+
+def _opened(gate: Gate) -> Gate:
+    """The rules stay: they are what was allowed."""
+    return replace(gate, verdict=Verdict.ALLOW)
+
+
+def _with_call(session: Session, name: str, change: Callable[[Call], Call]) -> Session:
+    calls = session.turn.calls if session.turn else ()
+    return _with_calls(session, tuple(change(call) if call.id == name else call for call in calls))
+
+
+def _with_calls(session: Session, calls: tuple[Call, ...]) -> Session:
+    return session if session.turn is None else replace(session, turn=replace(session.turn, calls=calls))
+
+
+def _with_phase_of_calls(session: Session) -> Session:
+    """A turn waits while one of its calls waits for a person, and runs on when none does."""
+    if session.turn is None or session.phase not in (Phase.RUNNING, Phase.WAITING):
+        return session
+    asked = next((call for call in session.turn.calls if call.state is CallState.ASKED), None)
+    if asked is not None:
+        why = (
+            f"it asked: {asked.question}" if asked.question else f"{asked.name} needs permission: {asked.gate.reason}"
+        )
+        return replace(session, phase=Phase.WAITING, reason=why)
+    if session.phase == Phase.WAITING:
+        return replace(session, phase=Phase.RUNNING, reason="a turn is in flight")
+    return session
+
+
+# ---------------------------------------------------------------- lifecycle
+
+
+def _suspended(session: Session, record: Suspended) -> Session:
+    return replace(session, phase=Phase.SUSPENDED, reason=record.reason, resume_reason="", compressing="")
+
+
+def _resumed(session: Session, record: Resumed) -> Session:
+    """One that was open all along goes on as it was, whatever stop had been announced."""
+    if session.phase == Phase.WAITING:  # nobody came back to it: it was recovered
+        return replace(session, resume_reason="")
+    session = replace(session, taken_up_at=record.at)
+    if session.phase not in (Phase.SUSPENDED, Phase.ENDED):
+        return replace(session, resume_reason="")
+    open_work = session.turn is not None or session.queue
+    phase = Phase.RESUME_PENDING if open_work else Phase.IDLE
+    return replace(session, phase=phase, reason=record.reason, interruptions=0, successor=None, notice=None)
+
+
+def _ended(session: Session, record: Ended) -> Session:
+    """What was still open had its end before, or is taken over by a child in the same transaction."""
+    return replace(
+        session,
+        phase=Phase.ENDED,
+        reason=record.reason,
+        resume_reason="",
+        compressing="",
+        turn=None,
+        queue=(),
+        blocked_by=(),
+        blocked_reason="",
+        notice=record.notice,
+    )
+
+
+def _preferred(session: Session, record: Preferred) -> Session:
+    """Another personality is another prompt: it is built anew."""
+    prompted = session.prompted and record.preferences.personality == session.preferences.personality
+    return replace(session, preferences=record.preferences, prompted=prompted)
+
+
+def _undone(session: Session, record: Undone) -> Session:
+    """What it hides may hold what was hidden before."""
+    earlier = (span for span in session.hidden if span[:2] < (record.seq, record.offset))
+    return replace(session, hidden=(*earlier, (record.seq, record.offset, session.next_seq)), context_tokens=0)
+
+
+def _compression_failed(session: Session, record: CompressionFailed) -> Session:
+    if not record.counts:
+        return replace(session, compressing="")
+    failures = session.compression_failures + 1
+    return replace(
+        session,
+        compressing="",
+        compression_failures=failures,
+        compression_failed_at=record.at,
+        compression_problem=record.reason,
+    )
+
+
+def _carried(session: Session, record: ContextCarried) -> Session:
+    waiting = tuple(
+        Turn(id=each.turn, accepted_at=each.at, options=each.options, steer=each.steer) for each in record.waiting
+    )
+    return replace(
+        session,
+        phase=Phase.RUNNING if record.turn else Phase.RESUME_PENDING if waiting else session.phase,
+        reason="a turn is in flight" if record.turn else session.reason,
+        root=record.root,
+        owner=record.owner or session.owner,
+        preferences=record.preferences,
+        grants=record.grants,
+        prompted=record.prompt is not None,
+        turn=record.turn,
+        queue=waiting,
+        messages=len(record.messages),
+        active_at=record.active_at,
+        turns=record.turns,
+        usage=record.usage,
+    )
+
+
+_CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
+    SessionStarted: lambda session, _: session,
+    MessageReceived: _received,
+    TurnStarted: _turn_started,
+    Merged: _merged,
+    PromptBuilt: lambda session, _: replace(session, prompted=True),
+    ModelReplied: _replied,
+    ToolStarted: _tool_started,
+    ToolFinished: _tool_finished,
+    Asked: _asked,
+    Answered: _answered,
+    TurnFinished: _turn_finished,
+    TurnFailed: _turn_failed,
+    TurnInterrupted: _turn_interrupted,
+    MarkedResumePending: lambda session, record: replace(session, resume_reason=record.reason),
+    Suspended: _suspended,
+    Resumed: _resumed,
+    Ended: _ended,
+    ResetBlocked: lambda session, record: replace(session, blocked_by=record.by, blocked_reason=record.reason),
+    Continued: lambda session, record: replace(session, successor=record.successor),
+    Preferred: _preferred,
+    Undone: _undone,
+    CompressionStarted: lambda session, record: replace(
+        session, compressing=record.reason, compressing_focus=record.focus
+    ),
+    CompressionFailed: _compression_failed,
+    ContextCarried: _carried,
+}
+
+
+# ---------------------------------------------------------------- from the log
 
 
 def replay(session: SessionId, entries: Iterable[LogEntry]) -> Session | None:
@@ -146,4 +365,15 @@ def _opening_of(session: SessionId, entry: LogEntry) -> SessionStarted:
 
 def is_pending(session: Session) -> bool:
     """Whether start-up must look at this session."""
-    return session.phase in OPEN_PHASES
+    return session.phase in OPEN_PHASES or (
+        session.phase == Phase.IDLE and bool(session.queue or session.compressing)
+    )
+
+
+def is_hidden(session: Session, seq: int, offset: int) -> bool:
+    """Whether the n-th message that a record made visible was undone later."""
+    return any(span[:2] <= (seq, offset) and seq < span[2] for span in session.hidden)
+
+
+def root_of(session: Session) -> SessionId:
+    return session.root or session.id

@@ -27,7 +27,8 @@ def open_session(
         started = SessionStarted(at=now, key=key, source=source, reason="first message")
         return Opening(session=begin(session, started), started=started, alongside=(), notice="")
     reason, notice = _why_fresh(parent)
-    started = SessionStarted(at=now, key=parent.key, source=source, reason=reason, parent=parent.id)
+    key = address.key or parent.key  # a session can have been taken up under another key than it began with
+    started = SessionStarted(at=now, key=key, source=source, reason=reason, parent=parent.id)
     link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
     return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
 
@@ -46,6 +47,8 @@ def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
 
 def _why_fresh(parent: Session) -> tuple[str, str]:
     """The reason that the journal keeps, and what the person is told."""
+    if parent.notice is not None:
+        return f"{parent.id} was reset ({parent.reason})", parent.notice
     if parent.phase == Phase.SUSPENDED:
         return f"{parent.id} is suspended", (
             f"The earlier session {parent.id} is suspended: {parent.reason}. This is a fresh one; "

@@ -6,40 +6,124 @@ it when its turn starts, so that what was said while another turn ran stands aft
 
 from __future__ import annotations
 
+import json
+from bisect import bisect_left
 from collections.abc import Iterable
+from typing import Any
 
+from hermes.actors.session_state import is_hidden
+from hermes.errors import UnknownSessionError
 from hermes.ports import Reader, StoredMessage
-from hermes.records import BadRecord, LogEntry, MessageReceived, Record, TurnFailed, TurnFinished, TurnStarted
-from hermes.types import EncodedMessage, Seq, Session, TurnId
+from hermes.records import (
+    BadRecord,
+    ContextCarried,
+    LogEntry,
+    Merged,
+    MessageReceived,
+    ModelReplied,
+    PromptBuilt,
+    Record,
+    ToolFinished,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
+    Undone,
+)
+from hermes.types import EncodedMessage, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
 PAGE_BYTES = 4 << 20
+_NOT_SAID = ("[Note from the system:", "[Summary of the earlier part")  # how what nobody said begins
+
+Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of the transcript yet
 
 
 class Transcript:
-    __slots__ = ("_next_seq", "_waiting", "messages")
+    __slots__ = ("_next_seq", "_seqs", "messages", "own", "prompt", "starts", "taken_back", "waiting")
 
     def __init__(self) -> None:
+        self.prompt: EncodedMessage | None = None
         self.messages: list[EncodedMessage] = []
-        self._waiting: dict[TurnId, tuple[EncodedMessage, ...]] = {}
+        self.starts: list[int] = []  # where among the messages a person's turns begin
+        self.own = 0  # how many of them are not taken over from another session
+        self.taken_back = 0  # how many that were taken over are gone: there, they still count
+        self.waiting: Waiting = {}
+        self._seqs: list[int] = []  # the record that made each message visible
         self._next_seq = Seq(0)
 
     def extend(self, entries: Iterable[tuple[Seq, Record]]) -> None:
         """Take in what is new; what was taken in before is passed over."""
         for seq, record in entries:
             if seq >= self._next_seq:
-                self.messages.extend(newly_visible(record, self._waiting))
+                self._add(seq, record)
                 self._next_seq = Seq(seq + 1)
 
+    def place(self, index: int) -> tuple[int, int]:
+        """The record that made a message visible, and which of its messages it is."""
+        seq = self._seqs[index]
+        return seq, index - self._seqs.index(seq)
 
-def newly_visible(record: Record, waiting: dict[TurnId, tuple[EncodedMessage, ...]]) -> tuple[EncodedMessage, ...]:
+    def shown_before(self, seq: int) -> int:
+        """How many of the messages became visible by records before that one."""
+        return bisect_left(self._seqs, seq)
+
+    def arguments(self, call: str) -> tuple[str, str]:
+        """Name and arguments of a tool call, as the model wrote them."""
+        asked_at = self.asked_at(call)
+        for each in _calls_in(self.messages[asked_at]) if asked_at < len(self.messages) else ():
+            if each["id"] == call:
+                return each["function"]["name"], each["function"]["arguments"]
+        return "", "{}"
+
+    def asked_at(self, call: str) -> int:
+        """Where among the messages the model last asked for that call; at the end if it did not."""
+        places = range(len(self.messages) - 1, -1, -1)
+        asked = (n for n in places if any(each["id"] == call for each in _calls_in(self.messages[n])))
+        return next(asked, len(self.messages))
+
+    def _add(self, seq: int, record: Record) -> None:
+        match record:
+            case PromptBuilt():
+                self.prompt = record.message
+            case Undone():
+                self._cut(record)
+            case ContextCarried():
+                self.prompt = record.prompt
+                self.starts = [n for n, message in enumerate(record.messages) if _is_said(message)]
+            case TurnStarted() if record.turn in self.waiting:
+                self.starts.append(len(self.messages))
+                self.own += 1
+            case _:
+                pass
+        new = newly_visible(record, self.waiting)
+        self.messages.extend(new)
+        self._seqs.extend([seq] * len(new))
+
+    def _cut(self, undone: Undone) -> None:
+        first = next((n for n, seq in enumerate(self._seqs) if seq >= undone.seq), len(self._seqs))
+        keep = first + undone.offset
+        del self.messages[keep:], self._seqs[keep:]
+        left = [start for start in self.starts if start < keep]
+        gone = len(self.starts) - len(left)
+        self.taken_back += max(0, gone - self.own)
+        self.own = max(0, self.own - gone)
+        self.starts = left
+
+
+def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:
     """The messages that this record adds to the transcript. `waiting` holds what was received but not started."""
     match record:
         case MessageReceived():
             waiting[record.turn] = record.messages
+        case ContextCarried():
+            waiting.update({each.turn: each.messages for each in record.waiting})
+            return record.messages
         case TurnStarted():
-            return waiting.pop(record.turn, ())
-        case TurnFinished():
+            return (*waiting.pop(record.turn, ()), *_note(record.note))
+        case Merged():
+            said = waiting.pop(record.turn, ())
+            return () if record.hidden else said
+        case ModelReplied() | ToolFinished() | TurnFinished():
             return (record.message,)
         case TurnFailed():
             waiting.pop(record.turn, None)
@@ -48,23 +132,49 @@ def newly_visible(record: Record, waiting: dict[TurnId, tuple[EncodedMessage, ..
     return ()
 
 
-def stored_messages(entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], bool]:
+def _note(text: str) -> tuple[EncodedMessage, ...]:
+    if not text:
+        return ()
+    return (EncodedMessage(json.dumps({"role": "user", "content": text}, ensure_ascii=False).encode()),)
+
+
+def _calls_in(message: EncodedMessage) -> list[dict[str, Any]]:
+    if b'"tool_calls"' not in bytes(message):  # most have none, and need no decoding
+        return []
+    calls: list[dict[str, Any]] = json.loads(message).get("tool_calls") or []
+    return calls
+
+
+def _is_said(message: EncodedMessage) -> bool:
+    fields = json.loads(message)
+    return fields.get("role") == "user" and not str(fields.get("content")).startswith(_NOT_SAID)
+
+
+def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], bool]:
     """The messages that these records show, and whether all that they show could be told from these records alone."""
     stored: list[StoredMessage] = []
-    waiting: dict[TurnId, tuple[EncodedMessage, ...]] = {}
+    waiting: Waiting = {}
     whole = True
     for entry in entries:
         record = entry.record
         if isinstance(record, BadRecord):
             continue
-        if isinstance(record, TurnStarted) and record.attempt == 1 and record.turn not in waiting:
+        if _brings_in(record) and getattr(record, "turn", None) not in waiting:
             whole = False
-        turn = getattr(record, "turn", TurnId(""))
+        turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
         stored.extend(
             StoredMessage(seq=entry.seq, at=record.at, turn=turn, message=message)
-            for message in newly_visible(record, waiting)
+            for offset, message in enumerate(newly_visible(record, waiting))
+            if not is_hidden(session, entry.seq, offset)
         )
     return stored, whole
+
+
+def _brings_in(record: Record) -> bool:
+    """Whether this is where a message that was received before becomes visible."""
+    return (isinstance(record, TurnStarted) and record.attempt == 1) or (
+        isinstance(record, Merged) and not record.hidden
+    )
 
 
 def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -> list[StoredMessage]:
@@ -76,7 +186,7 @@ def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -
     while True:
         first = Seq(max(0, (session.next_seq if after is None else after + 1) - window))
         entries = reader.log(session.id, first, None if after is None else 2 * window)
-        messages, whole = stored_messages(entries)
+        messages, whole = stored_messages(session, entries)
         messages = [message for message in messages if after is None or message.seq > after]
         enough = len(messages) >= limit or (after is not None and first + 2 * window >= session.next_seq)
         if enough and (whole or first == 0):
@@ -85,6 +195,20 @@ def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -
             break
         window *= 4
     return _last(messages, limit) if after is None else _first(messages, limit)
+
+
+def read_around(reader: Reader, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
+    """Up to `n` messages before that place, those at it, and up to `n` after."""
+    head = reader.head(session)
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    if seq is None:
+        return read_page(reader, head, None, n)
+    window = 4 * n + LOOK_BACK
+    messages, _ = stored_messages(head, reader.log(session, Seq(max(0, seq - window)), 2 * window))
+    before = [message for message in messages if message.seq < seq]
+    after = [message for message in messages if message.seq > seq]
+    return [*_last(before, n), *(message for message in messages if message.seq == seq), *_first(after, n)]
 
 
 def _last(messages: list[StoredMessage], limit: int) -> list[StoredMessage]:

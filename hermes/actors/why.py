@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.types import Phase, Session
+from hermes.actors.session_compression import STOP_AFTER
+from hermes.types import Failure, FailureKind, Phase, Session
 
 
 def explain(session: Session, now: float) -> str:
@@ -13,17 +14,38 @@ def explain(session: Session, now: float) -> str:
         lines.append(f"It continues {session.parent}.")
     if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
         lines.append(f"The conversation went on in {session.successor}.")
+    if session.compressing:
+        lines.append(f"It is being compressed: {session.compressing}.")
     if session.queue:
         lines.append(f"{_count(len(session.queue), 'message')} waiting for a turn.")
     if session.interruptions:
         lines.append(f"{_count(session.interruptions, 'interruption')} since the last finished turn.")
+    if session.compressing:
+        lines.append(f"It is being compressed: {session.compressing}.")
+    if session.compression_failures:
+        lines.append(_failed_compression(session))
     if session.last_failure is not None:
-        lines.append(f"The last turn failed ({session.last_failure.kind}): {session.last_failure.message}")
+        lines.append(_last_failure(session.last_failure))
     lines.append(
         f"{_count(session.turns, 'turn')} finished, {_count(session.messages, 'message')}; "
         f"a person last wrote {_ago(session.active_at, now)}."
     )
     return "\n".join(lines)
+
+
+def _last_failure(failure: Failure) -> str:
+    if failure.kind is FailureKind.CANCELLED:
+        return f"The last turn was {failure.message}."
+    return f"The last turn failed ({failure.kind}): {failure.message}"
+
+
+def _failed_compression(session: Session) -> str:
+    times = _count(session.compression_failures, "time")
+    later = (
+        "it is tried again later" if session.compression_failures < STOP_AFTER else "it is not tried again by itself"
+    )
+    why = f": {session.compression_problem}" if session.compression_problem else ""
+    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and {later}."
 
 
 def _phase(session: Session, now: float) -> str:

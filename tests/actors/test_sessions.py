@@ -39,7 +39,7 @@ async def test_a_message_is_on_disk_when_its_sender_is_told_and_not_before() -> 
         await until(lambda: bool(here.journal.held))
         await here.settle()
         assert not sending.done()
-        assert here.turns.started == []
+        assert here.agent.started == []
 
         here.journal.release()
         receipt = await sending
@@ -55,10 +55,10 @@ async def test_one_turn_at_a_time_and_the_next_prompt_holds_everything_in_order(
         await here.say("a", "s")
         await here.say("b", "s")
         await here.started(1)
-        assert len(here.turns.started) == 1
+        assert len(here.agent.started) == 1
         await here.answer_next("A")
         await here.started(1)
-        assert here.turns.prompt() == [
+        assert here.agent.prompt() == [
             '{"role":"user","content":"a"}',
             '{"role":"assistant","content":"A"}',
             '{"role":"user","content":"b"}',
@@ -86,11 +86,11 @@ async def test_a_message_under_a_key_finds_the_session_that_the_key_means() -> N
 
 async def test_a_full_queue_says_so_and_the_session_goes_on() -> None:
     async with world() as here:
-        for n in range(1 + SETTINGS.max_queue):
+        for n in range(1 + SETTINGS.limits.max_queue):
             await here.say(f"m{n}", "s")
         with pytest.raises(BusyError, match="4 messages already wait"):
             await here.say("one too many", "s")
-        for _ in range(1 + SETTINGS.max_queue):
+        for _ in range(1 + SETTINGS.limits.max_queue):
             await here.answer_next()
         assert await here.phase("s") == "idle"
 
@@ -105,7 +105,7 @@ async def test_the_same_inbound_id_is_one_turn_also_in_another_session_and_after
         assert (elsewhere.session, elsewhere.duplicate) == ("s", True)
         with pytest.raises(BadInputError, match="another request"):
             await here.say("not a", "s", inbound="api:1")
-        assert len(here.turns.started) == 1
+        assert len(here.agent.started) == 1
     async with world(journal) as here:
         assert (await here.say("a", "s", inbound="api:1")).duplicate
 
@@ -125,12 +125,12 @@ async def test_open_work_is_taken_up_at_the_start_through_the_pending_index_alon
         await here.say("b", "s")
         await here.say("done", "other")
         await here.started(2)
-        next(work for work in here.turns.started if work.job.session == "other").answer()
+        next(work for work in here.agent.started if work.job.session == "other").answer()
         await here.settle()
     async with world(journal) as here:
         await here.started(1)
         assert here.live() == {"s"}
-        assert here.turns.started[0].job.attempt == 2
+        assert here.agent.started[0].job.attempt == 2
         await here.answer_next("A")
         await here.answer_next("B")
         assert [m.message.decode() for m in await here.desk.messages(S, None, 10)] == [
@@ -162,7 +162,7 @@ async def test_a_session_interrupted_three_times_is_suspended_and_the_next_messa
 
         resumed = await here.desk.resume(S, "operator")
         assert resumed.phase == Phase.RUNNING
-        await until(lambda: any(work.job.session == "s" for work in here.turns.started))
+        await until(lambda: any(work.job.session == "s" for work in here.agent.started))
 
 
 async def test_any_ancestor_id_leads_to_the_live_end_for_ever() -> None:
@@ -206,7 +206,7 @@ async def test_an_idle_session_leaves_memory_and_comes_back_with_its_transcript(
 
         await here.say("b", "s")
         await here.started(2)
-        assert len(here.turns.prompt()) == 3
+        assert len(here.agent.prompt()) == 3
 
 
 async def test_a_message_that_meets_a_leaving_session_is_not_lost() -> None:
@@ -243,7 +243,7 @@ async def test_a_full_disk_refuses_new_messages_and_keeps_the_answer_until_there
             await here.say("b", "s")
         with pytest.raises(StorageFullError):
             await here.say("c", "new")
-        here.turns.started[0].answer("A")
+        here.agent.started[0].answer("A")
         await here.settle()
         assert (await here.desk.view(S)).session.turn is not None  # reads go on
 
@@ -291,7 +291,7 @@ async def test_a_session_that_cannot_be_kept_alive_is_parked_and_an_operator_can
 
 async def test_a_turn_that_crashes_its_session_each_time_ends_in_suspension_not_in_a_loop() -> None:
     async with world() as here:
-        here.turns.poison = b"poison"
+        here.agent.poison = b"poison"
         await here.say("poison", "s")
         await until(lambda: here.journal.engine.head(S).phase == Phase.SUSPENDED)  # type: ignore[union-attr]
         assert "interrupted 3 times" in (await here.desk.view(S)).why
@@ -318,7 +318,7 @@ async def test_a_damaged_row_is_rebuilt_from_the_log_and_the_session_goes_on() -
         engine.bad = True
         await here.say("b", "s")
         await here.started(1)
-        assert len(here.turns.prompt()) == 3
+        assert len(here.agent.prompt()) == 3
         assert replay(S, engine.log(S)) == engine.head(S)
 
 
@@ -328,7 +328,7 @@ async def test_before_a_stop_all_work_in_flight_is_marked_on_disk() -> None:
             await here.say(f"m{n}", f"s{n}")
         await here.say("x", "idle")
         await here.started(6)
-        here.turns.started[-1].answer()
+        here.agent.started[-1].answer()
         await here.settle()
         for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
             await mark
@@ -393,16 +393,17 @@ async def test_a_watcher_sees_a_turn_from_its_acceptance_to_its_answer() -> None
         assert here.hub.watchers == 0
 
 
-async def test_erasing_forgets_the_whole_conversation() -> None:
+async def test_erasing_forgets_a_conversation_and_not_what_was_begun_after_it() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.answer_next()
         await here.desk.end(S, "over")
         child = (await here.say("b", "s")).session
         await here.desk.erase(S)
-        for session in ("s", child):
-            with pytest.raises(UnknownSessionError):
-                await here.desk.view(SessionId(session))
+        with pytest.raises(UnknownSessionError):
+            await here.desk.view(S)
+        assert here.live() == {child}
+        await here.desk.erase(child)
         assert here.live() == set()
         assert (await here.say("again", "s")).session == "s"
 
@@ -468,7 +469,7 @@ async def test_a_session_whose_memory_is_behind_the_disk_reloads_and_loses_no_me
         receipt = await here.say("b", "s")
         assert receipt.session == "s"
         await here.started(1)
-        assert len(here.turns.prompt()) == 3
+        assert len(here.agent.prompt()) == 3
 
 
 async def test_a_refused_duplicate_does_not_harm_others_who_open_the_same_session() -> None:
@@ -487,7 +488,7 @@ async def test_a_refused_duplicate_does_not_harm_others_who_open_the_same_sessio
 async def test_a_retry_that_meets_a_full_queue_is_still_a_duplicate() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="api:1")
-        for n in range(SETTINGS.max_queue):
+        for n in range(SETTINGS.limits.max_queue):
             await here.say(f"m{n}", "s")
         assert (await here.say("a", "s", inbound="api:1")).duplicate
 
@@ -504,7 +505,7 @@ async def test_a_retry_after_its_session_was_deleted_is_told_so() -> None:
         assert "deleted" in outcome.failure.message
 
 
-async def test_erasing_takes_every_branch_and_tells_whoever_waits() -> None:
+async def test_erasing_tells_whoever_waits_and_spares_a_conversation_that_went_its_own_way() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.answer_next()
@@ -513,10 +514,11 @@ async def test_erasing_takes_every_branch_and_tells_whoever_waits() -> None:
         await here.desk.resume(S, "operator")
         await here.say("c", "s")
         feed = here.hub.subscribe(turn=TurnId("c"))
-        await here.desk.erase(child)
+        await here.desk.erase(S)
         assert [type(await anext(feed)) for _ in range(1)] == [TurnGaveUp]
         feed.close()
-        assert await here.desk.recent(10) == []
+        assert [session.id for session in await here.desk.recent(10)] == [child]
+        await here.desk.erase(child)
         with pytest.raises(UnknownSessionError):
             await here.desk.erase(child)
 

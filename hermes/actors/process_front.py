@@ -1,0 +1,170 @@
+"""The front of background processes: what tools, commands and adapters can ask about them, from one list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, TypeVar, cast
+
+from loguru import logger
+from pykka import ActorDeadError, ActorRef
+
+from hermes.actors.journal import ActorJournal
+from hermes.actors.process_board import ProcessBoard
+from hermes.actors.process_desk import StartProcess
+from hermes.actors.process_services import HostThreads, ProcessSettings
+from hermes.actors.process_state import ProcessRow
+from hermes.actors.routing import find_lineage
+from hermes.actors.session_state import root_of
+from hermes.actors.staleness import StalenessSettings, blocking, explain
+from hermes.errors import BadInputError, StoppingError, UnknownSessionError
+from hermes.ports import Clock, ProcessHost, ProcessOrder, Reader
+from hermes.processes.process import Chunk, Handle
+from hermes.types import ProcessView, Session, SessionId
+
+T = TypeVar("T")
+KILL_GRACE_S = 2.0
+_ENDED_WITHIN_S = 5.0  # after a kill: the grace, and what the shim needs
+_FRESH_S = 30.0  # a heartbeat, at least
+
+
+class ProcessFront:
+    def __init__(
+        self,
+        *,
+        desk: Callable[[], ActorRef[Any]],
+        host: ProcessHost,
+        threads: HostThreads,
+        board: ProcessBoard,
+        journal: ActorJournal,
+        clock: Clock,
+        settings: ProcessSettings,
+    ) -> None:
+        self._desk = desk
+        self._host = host
+        self._threads = threads
+        self._board = board
+        self._journal = journal
+        self._clock = clock
+        self.settings = settings
+        self._endings: set[asyncio.Task[ProcessView]] = set()
+
+    # ------------------------------------------------------------ the list
+
+    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
+        return self._board.views(lambda row: root in (None, row.record.root))
+
+    async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
+        lineage = await self._journal.fetch(lambda reader: _lineage(reader, session))
+        return self._board.views(lambda row: row.record.session in lineage or row.record.root in lineage)
+
+    def staleness(self) -> StalenessSettings:
+        return staleness_of(self.settings)
+
+    def blocks(self, view: ProcessView) -> str:
+        return blocking(view, self.staleness(), self._clock())
+
+    def explain(self, view: ProcessView) -> str:
+        return explain(view, self.staleness(), self._clock())
+
+    # ------------------------------------------------------------ one of them
+
+    async def start(self, order: ProcessOrder) -> ProcessView:
+        head = await self._journal.fetch(lambda reader: _head(reader, order.session))
+        try:
+            answer = await self._desk().ask(StartProcess(order=order, session=head, root=root_of(head)), block=False)
+        except ActorDeadError as error:
+            raise StoppingError("background processes cannot be started at the moment; try again") from error
+        return cast("ProcessView", answer)
+
+    async def output(self, process: str, offset: int, limit: int) -> Chunk:
+        return await self._with_handle(process, lambda handle: self._host.output(handle, offset, limit))
+
+    async def tail(self, process: str, limit: int) -> Chunk:
+        return await self._with_handle(process, lambda handle: self._host.tail(handle, limit))
+
+    async def write(self, process: str, data: bytes) -> int:
+        self._require_running(process)
+        try:
+            return await self._with_handle(process, lambda handle: self._host.write(handle, data))
+        except BrokenPipeError as error:
+            raise BadInputError(f"the input of process {process} is closed", code="input_closed") from error
+
+    async def close_input(self, process: str) -> None:
+        self._require_running(process)
+        await self._with_handle(process, self._host.close_input)
+
+    async def wait(self, process: str, timeout_s: float) -> ProcessView:
+        self._row(process)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                await self._board.ended(process)
+        return self._row(process).view
+
+    async def kill(self, process: str) -> ProcessView:
+        if self._row(process).runs:
+            await self._with_handle(process, lambda handle: self._host.kill(handle, KILL_GRACE_S))
+        return await self.wait(process, _ENDED_WITHIN_S)
+
+    def end_soon(self, process: str) -> None:
+        """For whoever cannot wait: its end is seen and recorded like any other."""
+        ending = asyncio.get_running_loop().create_task(self.kill(process), name=f"end {process}")
+        self._endings.add(ending)
+        ending.add_done_callback(self._ended)
+
+    def _ended(self, ending: asyncio.Task[ProcessView]) -> None:
+        self._endings.discard(ending)
+        if not ending.cancelled() and (error := ending.exception()):
+            logger.error("{}: {!r}", ending.get_name(), error)
+
+    # ------------------------------------------------------------ several
+
+    async def end_all(self) -> int:
+        """How many there were."""
+        running = [row.record.id for row in self._board if row.runs and row.handle is not None]
+        await asyncio.gather(*map(self.kill, running))
+        return len(running)
+
+    # ------------------------------------------------------------ parts
+
+    def _row(self, process: str) -> ProcessRow:
+        row = self._board.get(process)
+        if row is None:
+            raise BadInputError(f"there is no background process {process}", code="unknown_process")
+        return row
+
+    def _require_running(self, process: str) -> None:
+        if not self._row(process).runs:
+            raise BadInputError(f"process {process} has ended", code="process_ended")
+
+    async def _with_handle(self, process: str, call: Callable[[Handle], T]) -> T:
+        row = self._row(process)
+
+        def run() -> T:
+            handle = row.handle or self._host.find(process)
+            if not isinstance(handle, Handle):
+                raise BadInputError(f"nothing is left of process {process}: {handle.reason}", code="process_lost")
+            return call(handle)
+
+        return await self._threads.call(run)
+
+
+def _head(reader: Reader, session: SessionId) -> Session:
+    head = reader.head(session)
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    return head
+
+
+def _lineage(reader: Reader, session: SessionId) -> frozenset[SessionId]:
+    head = _head(reader, session)
+    return frozenset((*find_lineage(reader, head), root_of(head)))
+
+
+def staleness_of(settings: ProcessSettings) -> StalenessSettings:
+    return StalenessSettings(
+        heartbeat_fresh_s=max(_FRESH_S, 3 * settings.heartbeat_s),
+        stale_after_s=settings.stale_after_s,
+        max_age_s=settings.max_age_s,
+    )

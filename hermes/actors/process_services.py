@@ -1,0 +1,111 @@
+"""What all process actors share: the machine, threads for its blocking calls, and a way to speak to a session.
+
+Whatever is handed to a thread or sent to a session comes back as a call on the loop, exactly once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from loguru import logger
+
+from hermes.actors.process_board import ProcessBoard
+from hermes.errors import HermesError
+from hermes.ports import Clock, Journal, ProcessHost, Receipt, Submission
+from hermes.processes.watch import Breaker, admit
+from hermes.types import TurnId
+from hermes.values import dataclass
+
+T = TypeVar("T")
+THREADS = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    max_per_session: int = 16
+    max_total: int = 64
+    heartbeat_s: float = 5.0
+    stale_after_s: float = 1800.0
+    max_age_s: float = 86400.0
+
+
+class HostThreads:
+    """For calls that block. They have threads of their own: a start that takes seconds holds up nobody else."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="process-host")
+
+    def run(self, call: Callable[[], T], then: Callable[[T | None, Exception | None], None]) -> None:
+        def done(future: asyncio.Future[T]) -> None:
+            if not future.cancelled():
+                error = future.exception()
+                assert error is None or isinstance(error, Exception)
+                then(None if error else future.result(), error)
+
+        self._loop.run_in_executor(self._pool, call).add_done_callback(done)
+
+    async def call(self, call: Callable[[], T]) -> T:
+        return await self._loop.run_in_executor(self._pool, call)
+
+    async def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._pool.shutdown)
+
+
+class Courier:
+    """Hands messages to sessions, as tasks that it holds."""
+
+    def __init__(self, submit: Callable[[Submission], Awaitable[Receipt]]) -> None:
+        self._submit = submit
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, submission: Submission, then: Callable[[HermesError | None], None]) -> None:
+        task = asyncio.create_task(self._send(submission, then), name=f"courier {submission.inbound}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _send(self, submission: Submission, then: Callable[[HermesError | None], None]) -> None:
+        try:
+            await self._submit(submission)
+        except HermesError as error:
+            then(error)
+        except Exception as error:  # noqa: BLE001 - the outermost edge of a task: whoever waits must hear of it
+            logger.opt(exception=error).error("{} could not be handed over", submission.inbound)
+            then(HermesError(f"it failed unexpectedly ({type(error).__name__})"))
+        else:
+            then(None)
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+
+class NoticeLimit:
+    """Over all processes together."""
+
+    def __init__(self) -> None:
+        self._breaker = Breaker()
+
+    def admit(self, now: float) -> bool:
+        self._breaker, admitted = admit(self._breaker, now)
+        return admitted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessServices:
+    host: ProcessHost
+    threads: HostThreads
+    courier: Courier
+    board: ProcessBoard
+    journal: Journal
+    clock: Clock
+    notices: NoticeLimit
+    settings: Callable[[], ProcessSettings]
+    new_turn: Callable[[], TurnId]
+    redact: Callable[[str], str] = str

@@ -1,0 +1,42 @@
+"""What a conversation is told of its background processes. Pure.
+
+It comes as a message of its own, which no person wrote; it says so, and it says where there is more.
+"""
+
+from __future__ import annotations
+
+from hermes.actors.staleness import how_ended, lasting
+from hermes.processes.watch import WatchNotice
+from hermes.tools.command_output import plain_text
+from hermes.types import ProcessRecord, ProcessView
+
+_NOBODY = "This is told by Hermes, no person wrote it."
+
+
+def end_notice(record: ProcessRecord, view: ProcessView, tail: bytes, *, terminal: bool) -> str:
+    took_s = (record.ended_at or view.started_at) - view.started_at
+    lines = [
+        f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_NOBODY}]",
+        f"Command: {record.command}",
+    ]
+    said = plain_text(tail, terminal=terminal).lstrip("\ufffd").strip("\n")
+    if not said:
+        lines.append("It wrote nothing.")
+    elif record.output_bytes > len(tail):
+        lines.append(f"The end of its output (process with action log shows all {record.output_bytes} bytes):")
+    else:
+        lines.append("Its output:")
+    return "\n".join([*lines, said]).rstrip()
+
+
+def watch_notice(view: ProcessView, notice: WatchNotice) -> str:
+    lines = [
+        f"[Background process {view.id} wrote something that you watch for. {_NOBODY}]",
+        f"Command: {view.command}",
+        *notice.lines,
+    ]
+    if notice.suppressed:
+        lines.append(f"({notice.suppressed} more such lines are not shown)")
+    if notice.promoted:
+        lines.append("(It writes them too often: they are not told any more. You will be told when it ends.)")
+    return "\n".join(lines)

@@ -1,0 +1,170 @@
+"""The reset policy as it is configured now, asked about one session: when to look at it, what is due, and in words.
+
+One object that whoever writes, resets or explains sessions shares, so that they never disagree. It reads memory only.
+Whoever came back to a conversation gets a while to write in it before a reset takes it away again; the idle clock
+itself is set by nothing but a person's message.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+from math import isinf
+
+from hermes.actors.reset_policy import (
+    Blocked,
+    Decision,
+    Keep,
+    Later,
+    OnStale,
+    PolicyBook,
+    ResetMode,
+    ResetPolicy,
+    SessionFacts,
+    clock_was_set,
+    evaluate,
+)
+from hermes.actors.reset_policy import Reset as Due
+from hermes.actors.session_protocol import Reset
+from hermes.actors.session_state import is_pending, root_of
+from hermes.actors.staleness import StalenessSettings, lasting
+from hermes.actors.staleness import explain as explain_process
+from hermes.ports import Clock, Processes
+from hermes.types import Phase, ProcessView, Session, SessionKey
+from hermes.values import dataclass
+
+GRACE_S = 1800.0  # after somebody came back to a session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSettings:
+    book: PolicyBook = PolicyBook()
+    zone: tzinfo = UTC
+    staleness: StalenessSettings = StalenessSettings()
+
+
+class ResetRules:
+    def __init__(self, settings: ResetSettings, *, processes: Processes, clock: Clock, steady: Clock) -> None:
+        self.settings = settings  # can change at any time
+        self._processes = processes
+        self._clock = clock
+        self._steady = steady  # one that cannot be set
+        self._last = clock(), steady()
+        self._unsettled = False
+
+    def look_at_the_clock(self) -> float:
+        """Now and then: by how much it was set since the last look, or 0. Then the next look can trust it again."""
+        by_s = self._set_by()
+        self._last = self._clock(), self._steady()
+        self._unsettled = by_s != 0
+        return by_s
+
+    def _set_by(self) -> float:
+        wall_s, elapsed_s = self._clock() - self._last[0], self._steady() - self._last[1]
+        return wall_s - elapsed_s if clock_was_set(wall_s, elapsed_s) else 0.0
+
+    @property
+    def fingerprint(self) -> str:
+        """Another one: sessions that were written under the earlier one have to be looked at. Empty: no resets."""
+        book = self.settings.book
+        policies = [("", "", book.default)]
+        policies += [("platform", name, policy) for name, policy in sorted(book.by_platform.items())]
+        policies += [("type", name, policy) for name, policy in sorted(book.by_type.items())]
+        if all(policy.mode == ResetMode.NONE for _, _, policy in policies):
+            return ""
+        rules = [f"{kind} {name} {each.mode} {each.idle_minutes} {each.at_hour}" for kind, name, each in policies]
+        return "\n".join([str(self.settings.zone), *rules])
+
+    def policy(self, session: Session) -> ResetPolicy:
+        return self.settings.book.for_session(session.platform, chat_type(session.key))
+
+    def due(self, session: Session) -> float | None:
+        """When somebody must look at it, as far as it tells itself. While it works, its own next record says so."""
+        if session.phase != Phase.IDLE or is_pending(session):
+            return None
+        now = self._clock()
+        decision = self._decide(session, (), now)
+        if not isinstance(decision, Keep):
+            return now
+        return None if isinf(decision.next_look) else decision.next_look
+
+    def judge(self, session: Session) -> Decision:
+        return self._decide(session, self._processes.views(root_of(session)), self._clock())
+
+    def reset_now(self, session: Session) -> Reset | None:
+        """The reset that goes before a message which has just come; None: none is due."""
+        if session.phase != Phase.IDLE or is_pending(session):
+            return None
+        decision = self.judge(session)
+        if not isinstance(decision, Due) or (decision.stale and (self._unsettled or self._set_by())):
+            return None  # the clock was set: what is known of the processes bears times of another one
+        return self.reset_of(session, decision)
+
+    def reset_of(self, session: Session, due: Due) -> Reset:
+        policy = self.policy(session)
+        ended = tuple(process.id for process in due.stale) if policy.on_stale == OnStale.END else ()
+        left = _left(due, ended=bool(ended)) if due.stale else ""
+        notice = _notice(session, due, left) if policy.notifies(session.platform) else ""
+        return Reset(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
+
+    def _decide(self, session: Session, processes: tuple[ProcessView, ...], now: float) -> Decision:
+        facts = SessionFacts(active_at=session.active_at, busy=is_pending(session), has_messages=session.messages > 0)
+        decision = evaluate(
+            self.policy(session), facts, processes, settings=self.settings.staleness, zone=self.settings.zone, now=now
+        )
+        until = session.taken_up_at + GRACE_S
+        if isinstance(decision, Blocked | Due) and now < until <= now + GRACE_S:
+            return Keep(next_look=until, reason=f"{decision.reason}, after a while for whoever came back to it")
+        return decision
+
+    # ------------------------------------------------------------ in words
+
+    def explain(self, session: Session) -> str:
+        """The policy in force, when the next reset is due, and what keeps it off; nothing for one that is closed."""
+        if session.phase in (Phase.SUSPENDED, Phase.ENDED):
+            return ""
+        now, policy = self._clock(), self.policy(session)
+        processes = [each for each in self._processes.views(root_of(session)) if each.ended_at is None]
+        told = [explain_process(each, self.settings.staleness, now) for each in processes]
+        if policy.mode == ResetMode.NONE:
+            return "\n".join(["It is not reset by itself: resets are off here.", *told])
+        rule = f"It is reset {_in_words(policy)}."
+        return "\n".join([f"{rule} {self._outlook(self.judge(session), now)}", *told])
+
+    def _outlook(self, decision: Decision, now: float) -> str:
+        match decision:
+            case Keep() if isinf(decision.next_look):
+                return f"None is due: {decision.reason}."
+            case Keep():
+                at = datetime.fromtimestamp(decision.next_look, self.settings.zone).strftime("%Y-%m-%d %H:%M %Z")
+                return f"The next one is due {at}, in {lasting(decision.next_look - now)}: {decision.reason}."
+            case Later():
+                return f"One is due: {decision.reason}."
+            case Blocked():
+                return f"One is due and blocked: {decision.reason}."
+            case Due():
+                return f"One is due and comes within a minute: {decision.reason}."
+
+
+def chat_type(key: SessionKey) -> str:
+    """The fourth part of `agent:main:<platform>:<type>:<chat>`."""
+    parts = key.split(":", 4)
+    return parts[3] if len(parts) > 3 else ""
+
+
+def _notice(session: Session, due: Due, left: str) -> str:
+    told = (
+        f"The conversation was reset: {due.reason}. What you write now begins a fresh one; "
+        f"/resume {session.id} brings the earlier one back."
+    )
+    return f"{told} {left}" if left else told
+
+
+def _left(due: Due, *, ended: bool) -> str:
+    names = ", ".join(f"{process.command} (pid {process.pid})" for process in due.stale)
+    return f"Background processes that do nothing any more {'are ended' if ended else 'still run'}: {names}."
+
+
+def _in_words(policy: ResetPolicy) -> str:
+    idle = f"after {lasting(policy.idle_minutes * 60)} without a person's message"
+    daily = f"daily at {policy.at_hour}:00"
+    return {ResetMode.IDLE: idle, ResetMode.DAILY: daily}.get(policy.mode, f"{idle}, and {daily}")

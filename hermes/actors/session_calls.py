@@ -1,0 +1,226 @@
+"""A turn's tool calls: which run now, which wait for a person, how they end. Pure.
+
+Calls run in the order the model gave them; those that are safe beside each other run together. A call is closed by
+exactly one outcome before the model is asked again: its own, or one that says plainly why there is none.
+"""
+
+from __future__ import annotations
+
+from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
+from hermes.actors.session_steps import encode, publishing, refuse, then
+from hermes.asking import APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
+from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
+from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
+from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
+
+_YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
+_NO = {"no", "n", "deny", "denied", "cancel", "👎"}
+_TRUSTED = ("admin", "api", "cli", "terminal")  # surfaces that only the owner of this daemon reaches
+
+
+def advance(before: Step, now: float, limits: Limits) -> Step:
+    """Start what can start, ask what must be asked. When nothing is left open, the model goes on."""
+    while (turn := before.session.turn) is not None and turn.calls:
+        if before.session.phase != Phase.RUNNING:
+            return before  # it was put to sleep meanwhile: what has not begun does not begin now
+        started = [call for call in turn.calls if call.state is CallState.STARTED]
+        call = next((call for call in turn.calls if call.state is not CallState.STARTED), None)
+        if call is None or call.state is CallState.ASKED:
+            return before
+        if refusal := _refusal(call):
+            before = close(before, call, *refusal, now)
+        elif _must_ask(call, before.session, limits):
+            return before if started else _ask(before, call, now)
+        elif started and not _fits_beside(call, started, limits):
+            return before
+        else:
+            before = _run(before, call, now)
+    return _steer(before, now)
+
+
+def _fits_beside(call: Call, started: list[Call], limits: Limits) -> bool:
+    return call.parallel and all(other.parallel for other in started) and len(started) < limits.max_parallel
+
+
+def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
+    if call.problem:
+        return CallOutcome.ERROR, call.problem
+    if call.gate.verdict is Verdict.BLOCK:
+        return CallOutcome.DENIED, f"Not run: {call.gate.reason}. Do not try it in another form."
+    return None
+
+
+def _must_ask(call: Call, session: Session, limits: Limits) -> bool:
+    if call.question:
+        return True
+    rules = set(call.gate.rules)
+    for_longer = rules and not call.gate.once and rules <= limits.granted.union(session.grants)
+    granted = session.preferences.yolo or for_longer
+    return call.gate.verdict is Verdict.ASK and not granted
+
+
+def _run(before: Step, call: Call, now: float) -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    after = then(before, ToolStarted(at=now, turn=turn.id, call=call.id))
+    began = CallBegan(session=after.session.id, turn=turn.id, call=call.id, name=call.name, summary=call.summary)
+    return publishing(after, began)
+
+
+def _ask(before: Step, call: Call, now: float) -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    question = asked_by(call, turn.id)
+    asked = Asked(at=now, turn=turn.id, call=call.id, question=question.text, choices=question.choices)
+    event = CallAsked(
+        session=before.session.id,
+        turn=turn.id,
+        call=call.id,
+        name=call.name,
+        question=question.text,
+        choices=question.choices,
+        approval=question.approval,
+    )
+    return publishing(then(before, asked), event)
+
+
+def _steer(before: Step, now: float) -> Step:
+    """Everything has its outcome: what the person said meanwhile, to steer, is shown to the model with it."""
+    turn = before.session.turn
+    if turn is None or before.session.phase != Phase.RUNNING:
+        return before
+    for waiting in before.session.queue:
+        if waiting.steer:
+            before = then(before, Merged(at=now, turn=waiting.id, into=turn.id))
+            before = publishing(before, Steered(session=before.session.id, turn=turn.id, message=waiting.id))
+    return before
+
+
+def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float) -> Step:
+    """End a call that has not run, or of which nobody knows how it ended."""
+    turn = before.session.turn
+    assert turn is not None
+    message = encode(role="tool", tool_call_id=call.id, content=text)
+    return _finish(
+        before, ToolFinished(at=now, turn=turn.id, call=call.id, message=message, outcome=outcome, name=call.name)
+    )
+
+
+def close_all(before: Step, outcome: CallOutcome, why: str, now: float) -> Step:
+    """What has begun ends as `outcome`, the others were not run."""
+    unrun = f"Not run: {why}"
+    for call in before.session.turn.calls if before.session.turn else ():
+        began = call.state is CallState.STARTED
+        text = f"No recorded outcome: {why} while this ran. It may or may not have had effects." if began else unrun
+        before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
+    return before
+
+
+def _finish(before: Step, finished: ToolFinished) -> Step:
+    ended = CallEnded(
+        session=before.session.id,
+        turn=finished.turn,
+        call=finished.call,
+        name=finished.name,
+        outcome=finished.outcome,
+        took_s=finished.took_s,
+    )
+    return publishing(then(before, finished), ended)
+
+
+def tool_returned(session: Session, event: ToolReturned, now: float, limits: Limits) -> Step:
+    turn = session.turn
+    call = next((call for call in turn.calls if call.id == event.call), None) if turn else None
+    if turn is None or call is None or call.state is not CallState.STARTED:
+        return Step(session=session)
+    if (turn.id, turn.attempt) != (event.turn, event.attempt):
+        return Step(session=session)
+    finished = ToolFinished(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        message=event.message,
+        outcome=event.outcome,
+        took_s=event.took_s,
+        name=call.name,
+    )
+    return advance(_finish(Step(session=session), finished), now, limits)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def read_answer(call: Call, text: str) -> str:
+    """What a plain message says to a call that waits; empty: it says something else."""
+    said = text.strip()
+    if call.question:
+        return _choice(call, said)
+    word = said.lower().strip(" .!")
+    return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
+
+
+def _choice(call: Call, said: str) -> str:
+    """The choice itself, where its number was said."""
+    if said.isdecimal() and 0 < int(said) <= len(call.choices):
+        return call.choices[int(said) - 1]
+    return said
+
+
+def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
+    call = waiting_call(session)
+    if call is None or event.call not in ("", call.id):
+        which = f"call {event.call}" if event.call else "anything"
+        return refuse(session, f"session {session.id} does not wait for an answer to {which}")
+    if not may_answer(session, event.source):
+        return refuse(session, f"only whoever began session {session.id} may answer for it")
+    said = read_answer(call, event.answer)
+    if not said:
+        expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
+        return refuse(session, expected)
+    return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
+
+
+def may_answer(session: Session, source: Source) -> bool:
+    return source.platform in _TRUSTED or not session.owner or source.user == session.owner
+
+
+def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:
+    """The call has its answer. It runs when the calls advance, unless it was denied."""
+    session, turn = before.session, before.session.turn
+    assert turn is not None
+    by = ":".join(filter(None, (source.platform, source.user)))
+    answered = then(before, Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by))
+    answered = publishing(
+        answered, CallAnswered(session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by)
+    )
+    if call.question:
+        return close(answered, call, CallOutcome.OK, said, now)
+    if said == "deny":
+        why = "Not run: the person denied it. Do not try it in another form; ask what to do instead."
+        return close(answered, call, CallOutcome.DENIED, why, now)
+    return answered
+
+
+def merge_answer(before: Step, message: TurnId, now: float) -> Step:
+    """The message that brought an answer is part of the turn that asked, and no news to the model."""
+    turn = before.session.turn
+    assert turn is not None
+    return then(before, Merged(at=now, turn=message, into=turn.id, hidden=True))
+
+
+def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
+    """After an interruption: calls that had begun have no outcome, and then the ones after them are not run either.
+
+    Returns the note for the model; none when nothing was lost.
+    """
+    turn = before.session.turn
+    assert turn is not None
+    lost = [call for call in turn.calls if call.state is CallState.STARTED]
+    if not lost:
+        return before, ""
+    named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
+    note = (
+        f"[Note from the system: this turn was interrupted ({why}) and goes on now. There is no recorded outcome "
+        f"of: {named}. Look at what happened before you repeat any of it.]"
+    )
+    return close_all(before, CallOutcome.UNKNOWN, why, now), note

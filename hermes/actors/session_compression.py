@@ -1,0 +1,147 @@
+"""When a session is compressed and what becomes of it: it ends, and a child goes on from a summary. Pure.
+
+Nothing is dropped: the parent stays whole; its open turn and what waits in it move to the child in the transaction
+that ends it. A summary that fails leaves everything as it was. Two fruitless tries in a row end the automatism.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.actors.routing import COMPRESSION
+from hermes.actors.session_protocol import Branch, Child, Compress, Step, Summarised, SummaryFailed
+from hermes.actors.session_state import begin, evolve, root_of
+from hermes.actors.session_steps import change_phase, give_up, publishing, refuse, start_next, then
+from hermes.events import Notice, SessionMoved
+from hermes.records import (
+    CompressionFailed,
+    CompressionStarted,
+    ContextCarried,
+    Continued,
+    Ended,
+    MarkedResumePending,
+    SessionStarted,
+)
+from hermes.types import Failure, FailureKind, Phase, Session, SessionId, Source
+
+STOP_AFTER = 2  # failures in a row
+PAUSE_S = 600.0  # after a failure, before the next try by itself
+REASON = COMPRESSION
+OVERFLOW = "the context overflowed"
+
+
+def may_compress(session: Session) -> bool:
+    return session.compression_failures < STOP_AFTER and not session.compressing
+
+
+def when_full(before: Step, now: float) -> Step:
+    """After an answer that nearly filled the context: make room before the next turn."""
+    session = before.session
+    rested = not session.compression_failures or now - session.compression_failed_at >= PAUSE_S
+    if session.turn is not None or not may_compress(session) or not rested:
+        return before
+    return _summarise(before, "the context is nearly full", "", now)
+
+
+def on_overflow(session: Session, now: float) -> Step | None:
+    """In the middle of a turn; None: it cannot be helped, and the turn fails."""
+    return _summarise(Step(session=session), OVERFLOW, "", now) if may_compress(session) else None
+
+
+def on_request(session: Session, event: Compress, now: float) -> Step:
+    if session.phase != Phase.IDLE:
+        return refuse(session, f"session {session.id} is {session.phase}; it can be compressed when it is idle")
+    if session.compressing:
+        return refuse(session, f"session {session.id} is being compressed already")
+    return _summarise(Step(session=session), event.reason, event.focus, now)
+
+
+def _summarise(before: Step, reason: str, focus: str, now: float) -> Step:
+    return then(before, CompressionStarted(at=now, reason=reason, focus=focus))
+
+
+def failed(session: Session, event: SummaryFailed, now: float) -> Step:
+    if not session.compressing:
+        return Step(session=session)
+    overflowed = session.compressing == OVERFLOW
+    after = then(Step(session=session), CompressionFailed(at=now, reason=event.reason))
+    turn = session.turn
+    after = publishing(
+        after, Notice(session=session.id, text=_told(after.session, event.reason), turn=turn.id if turn else None)
+    )
+    if turn is None:
+        return start_next(after, now)
+    if not overflowed:
+        return after
+    why = f"the conversation no longer fits the model, and it could not be compressed ({event.reason})"
+    advice = "nothing was lost; try /compress with a topic, or /new"
+    failure = Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=f"{why}; {advice}")
+    return start_next(give_up(after, turn.id, failure, now), now)
+
+
+def _told(session: Session, reason: str) -> str:
+    kept = f"The conversation could not be compressed ({reason}). Nothing was lost."
+    if session.compression_failures < STOP_AFTER:
+        return f"{kept} It is tried again later."
+    return f"{kept} It failed twice in a row and is not tried again by itself: use /compress with a topic, or /new."
+
+
+def summarised(session: Session, event: Summarised, now: float) -> Step:
+    if not session.compressing:
+        return Step(session=session)
+    assert [each.turn for each in event.waiting] == [each.id for each in session.queue]  # nothing is left behind
+    started = _opening(session, REASON, now)
+    carried = ContextCarried(
+        at=now,
+        origin=session.id,
+        root=root_of(session),
+        messages=event.messages,
+        preferences=session.preferences,
+        grants=session.grants,
+        turn=session.turn,
+        waiting=event.waiting,
+        owner=session.owner,
+        active_at=session.active_at,
+        turns=session.turns,
+        usage=session.usage + event.usage,
+        summary_usage=event.usage,
+        summary_model=event.model,
+    )
+    child = _child(event.child, started, carried, *_mark(session, now))
+    turn = session.turn.id if session.turn is not None else None
+    ended = change_phase(Step(session=session), Ended(at=now, reason=REASON))
+    linked = replace(then(ended, Continued(at=now, successor=event.child, reason=REASON)), child=child)
+    return publishing(linked, SessionMoved(session=session.id, successor=event.child, reason=event.reason, turn=turn))
+
+
+def branch(session: Session, event: Branch, now: float) -> Step:
+    started = _opening(session, event.reason, now)
+    carried = ContextCarried(
+        at=now,
+        origin=session.id,
+        root=root_of(session),
+        messages=event.messages,
+        preferences=replace(session.preferences, title=event.title),
+        prompt=event.prompt,
+        owner=session.owner,
+        active_at=now,
+    )
+    child = _child(event.child, started, carried)
+    return Step(session=session, child=replace(child, move_key=event.move_key))
+
+
+def _opening(session: Session, reason: str, now: float) -> SessionStarted:
+    source = Source(platform=session.platform, user=session.owner)
+    return SessionStarted(at=now, key=session.key, source=source, reason=reason, parent=session.id)
+
+
+def _mark(session: Session, now: float) -> tuple[MarkedResumePending, ...]:
+    """A stop that was announced to the parent is announced to the child."""
+    return (MarkedResumePending(at=now, reason=session.resume_reason),) if session.resume_reason else ()
+
+
+def _child(name: SessionId, started: SessionStarted, *records: ContextCarried | MarkedResumePending) -> Child:
+    session = begin(name, started)
+    for record in records:
+        session = evolve(session, record)
+    return Child(session=session, records=(started, *records), move_key=True)

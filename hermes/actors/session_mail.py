@@ -1,0 +1,113 @@
+"""What goes between a session, the directory and whoever talks to sessions, and what all sessions share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hermes.actors.future import LoopFuture
+from hermes.actors.reset_rules import ResetRules
+from hermes.actors.routing import NOWHERE, Address
+from hermes.actors.session_protocol import Event, Limits, Request, Reset
+from hermes.errors import HermesError
+from hermes.ports import Agent, Clock, Hub, Journal, ModelReport, SummaryReport, ToolReport
+from hermes.types import Session, SessionId
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Post:
+    """What happens to a session, and who waits for the answer. `notice` goes back with the receipt.
+
+    A message is judged before it counts: `judged` says that the reset policy was asked.
+    """
+
+    event: Event | Request | ModelReport | ToolReport | SummaryReport
+    address: Address = NOWHERE
+    reply: LoopFuture | None = None
+    notice: str = ""
+    judged: bool = False
+
+
+def fail(post: Post, error: HermesError) -> None:
+    """Tell whoever waits for it, if anybody does."""
+    if post.reply is not None:
+        post.reply.settle(None, error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passivate:
+    """Leave memory if nothing is in flight."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Born:
+    """To the directory: this session is on disk from now on, and so is the key that means it."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outdated:
+    """To the directory: somebody else has written to this session. It leaves, and has to be read anew."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MayLeave:
+    """To the directory: nobody has any use for this session."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StayedBusy:
+    """The answer to Passivate of a session that has work."""
+
+    session: SessionId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned:
+    """A message that this session could not take: told to the directory, which knows where it goes now."""
+
+    session: SessionId
+    post: Post
+    moved: bool  # the session takes no more messages
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Succeeded:
+    """To the directory: this session has ended, and that one goes on with whatever was open in it."""
+
+    session: SessionId
+    child: Session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """To the directory: these rules are allowed in every session from now on."""
+
+    rules: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revoked:
+    """To the directory: these rules are asked about again."""
+
+    rules: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionServices:
+    """What all sessions share; one object, so that an idle session stays small."""
+
+    journal: Journal
+    agent: Agent
+    hub: Hub
+    clock: Clock
+    new_session: Callable[[float], SessionId]
+    tell_directory: Callable[[object], None]
+    limits: Callable[[], Limits]
+    resets: ResetRules
+    was_reset: Callable[[Session, Reset], None]

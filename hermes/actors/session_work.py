@@ -1,0 +1,101 @@
+"""What a session has going on: a model call, tool calls, a summary. It follows the state, and nothing else does.
+
+What the state wants and is not going on is started; what is going on and no longer wanted is cancelled. So a stop
+needs no bookkeeping, and a restart finds out by itself what to do. A task that has reported stays known until the
+state has moved on, so that nothing is started twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import assert_never
+
+from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
+from hermes.actors.session_report import Report
+from hermes.actors.session_state import root_of
+from hermes.actors.transcript import Transcript
+from hermes.ports import Agent, ModelJob, SummaryJob, ToolJob, Work
+from hermes.types import Session
+
+
+class SessionWork:
+    __slots__ = ("_agent", "_report", "_works")
+
+    def __init__(self, agent: Agent, report: Callable[[Report], None]) -> None:
+        self._agent = agent
+        self._report = report
+        self._works: dict[Task, Work] = {}
+
+    def follow(
+        self, wanted: tuple[Task, ...], session: Session, transcript: Transcript, granted: frozenset[str]
+    ) -> None:
+        """`granted` are rules that are allowed in every session."""
+        for task in [task for task in self._works if task not in wanted]:
+            self._works.pop(task).cancel()
+        for task in wanted:
+            if task not in self._works:
+                self._works[task] = self._start(task, session, transcript, granted)
+
+    def cancel(self) -> None:
+        for work in self._works.values():
+            work.cancel()
+        self._works.clear()
+
+    def _start(self, task: Task, session: Session, transcript: Transcript, granted: frozenset[str]) -> Work:
+        match task:
+            case Thinking():
+                return self._agent.think(_model_job(task, session, transcript), self._report)
+            case Calling():
+                return self._agent.act(_tool_job(task, session, transcript, granted), self._report)
+            case Summarising():
+                return self._agent.summarise(_summary_job(task, session, transcript), self._report)
+            case _:
+                assert_never(task)
+
+
+def _model_job(task: Thinking, session: Session, transcript: Transcript) -> ModelJob:
+    assert session.turn is not None
+    return ModelJob(
+        session=session.id,
+        root=root_of(session),
+        turn=task.turn,
+        attempt=task.attempt,
+        replies=task.replies,
+        messages=tuple(transcript.messages),
+        options=session.turn.options,
+        prompt=transcript.prompt if session.prompted else None,
+        platform=session.platform,
+        preferences=session.preferences,
+        grants=session.grants,
+        spent=session.usage,
+        last=task.last,
+    )
+
+
+def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
+    name, arguments = transcript.arguments(task.call)
+    calls = session.turn.calls if session.turn is not None else ()
+    own = (rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    return ToolJob(
+        session=session.id,
+        root=root_of(session),
+        turn=task.turn,
+        attempt=task.attempt,
+        call=task.call,
+        name=name,
+        arguments=arguments,
+        platform=session.platform,
+        permitted=granted.union(session.grants, own),
+        unasked=session.preferences.yolo,
+    )
+
+
+def _summary_job(task: Summarising, session: Session, transcript: Transcript) -> SummaryJob:
+    return SummaryJob(
+        session=session.id,
+        root=root_of(session),
+        messages=tuple(transcript.messages),
+        focus=task.focus,
+        preferences=session.preferences,
+        turn=session.turn.id if session.turn is not None else None,
+    )

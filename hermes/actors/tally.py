@@ -1,0 +1,39 @@
+"""What records add to the books: tokens and money by day, model and platform. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from hermes.ports import Tally
+from hermes.records import ContextCarried, ModelReplied, Record, TurnFinished
+from hermes.types import Session, Usage
+
+_LONGEST = 80  # of a name, so that a day's books stand together in the store
+
+
+def tallies_of(session: Session, records: Iterable[Record]) -> list[Tally]:
+    return [
+        Tally(
+            day=day_of(record.at),
+            model=model[:_LONGEST],
+            platform=session.platform[:_LONGEST],
+            usage=usage,
+            turns=1 if isinstance(record, TurnFinished) else 0,
+        )
+        for record in records
+        for model, usage in _used(record)
+    ]
+
+
+def _used(record: Record) -> list[tuple[str, Usage]]:
+    match record:
+        case ModelReplied() | TurnFinished():
+            return [(record.model, record.usage)]
+        case ContextCarried() if record.summary_model:
+            return [(record.summary_model, record.summary_usage)]
+    return []
+
+
+def day_of(at: float) -> str:
+    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d}"

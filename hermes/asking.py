@@ -1,0 +1,49 @@
+"""What a tool call that waits for a person asks, and what can be said to it: the same words on every surface."""
+
+from __future__ import annotations
+
+from hermes.types import Call, CallState, Phase, Session, TurnId
+from hermes.values import dataclass
+
+FOR_THE_SESSION = ("session", "always")  # answers that grant for longer than once
+APPROVALS = ("once", *FOR_THE_SESSION, "deny")
+ONLY_ONCE = ("once", "deny")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    turn: TurnId
+    call: str
+    name: str
+    text: str
+    choices: tuple[str, ...]
+    approval: bool  # for leave to run; else it is the model that asks
+
+
+def asked_by(call: Call, turn: TurnId) -> Question:
+    return Question(
+        turn=turn,
+        call=call.id,
+        name=call.name,
+        text=call.question or "\n".join(filter(None, (call.summary or call.name, call.gate.reason, _scope(call)))),
+        choices=call.choices if call.question else ONLY_ONCE if call.gate.once else APPROVALS,
+        approval=not call.question,
+    )
+
+
+def _scope(call: Call) -> str:
+    """What an answer for longer than once would allow."""
+    if call.gate.once or not call.gate.rules:
+        return ""
+    return f"(`session` and `always` allow everything of the kind {', '.join(call.gate.rules)})"
+
+
+def waiting_call(session: Session) -> Call | None:
+    calls = session.turn.calls if session.turn is not None and session.phase == Phase.WAITING else ()
+    return next((call for call in calls if call.state is CallState.ASKED), None)
+
+
+def open_question(session: Session) -> Question | None:
+    """What the session waits for somebody to answer."""
+    call = waiting_call(session)
+    return asked_by(call, session.turn.id) if call is not None and session.turn is not None else None

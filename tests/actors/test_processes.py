@@ -1,0 +1,306 @@
+"""Background processes: the desk and the actors, over a machine that does what it is told and a virtual clock."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermes.actors.loop import live_actors
+from hermes.actors.process import ProcessActor
+from hermes.actors.process_desk import KEEP_ENDED_S, ForgetProcesses
+from hermes.actors.process_services import ProcessSettings
+from hermes.errors import BadInputError, BusyError
+from hermes.processes.process import EndReason, ProcessSpec
+from hermes.types import SessionId
+from tests.actors.kernel import until
+from tests.actors.process_world import QUICK, SLOW, START, World, world
+
+
+def text_of(here: World, number: int = -1) -> str:
+    content: str = json.loads(here.sent[number].messages[-1])["content"]
+    return content
+
+
+# ---------------------------------------------------------------- starting
+
+
+async def test_a_process_is_in_the_store_before_it_is_started() -> None:
+    async with world(SLOW) as here:
+        known: list[str] = []
+
+        def look(spec: ProcessSpec) -> None:
+            assert here.record(spec.id) is not None
+            known.append(spec.id)
+
+        here.host.on_start = look
+        view = await here.start()
+        assert known == [view.id]
+        assert (view.command, view.session, view.pid) == ("make all", "s", 1000)
+        await until(lambda: here.stored(view.id).pid == 1000)
+
+
+async def test_what_could_not_be_started_leaves_nothing() -> None:
+    async with world(SLOW) as here:
+        here.host.refuse = "no such directory"
+        with pytest.raises(BadInputError, match="no such directory"):
+            await here.start()
+        await until(lambda: not here.journal.engine.processes())
+        assert here.front.views() == ()
+
+
+async def test_a_conversation_has_a_limit_and_all_together_have_one() -> None:
+    async with world(ProcessSettings(heartbeat_s=3600, max_per_session=2, max_total=3)) as here:
+        first = await here.start()
+        await here.start()
+        with pytest.raises(BadInputError, match="2 background processes may run for this conversation"):
+            await here.start()
+        await here.start("t")
+        with pytest.raises(BadInputError, match="all conversations"):
+            await here.start("t")
+        here.host.finish(first.id)
+        await here.ended(first.id)
+        await here.start()
+
+
+async def test_a_conversation_sees_its_own() -> None:
+    async with world(SLOW) as here:
+        first, second = await here.start(), await here.start("t")
+        assert [view.id for view in await here.front.listed(SessionId("s"))] == [first.id]
+        assert [view.id for view in here.front.views(SessionId("t"))] == [second.id]
+        assert [view.id for view in here.front.views()] == [first.id, second.id]
+
+
+# ---------------------------------------------------------------- looking
+
+
+async def test_cpu_above_a_floor_and_output_are_activity_and_being_alive_is_not() -> None:
+    async with world() as here:
+        process = here.host.running[(await here.start()).id]
+        name = process.handle.id
+        await here.look()
+        here.now += 100
+        await here.look()
+        assert (here.view(name).heartbeat_at, here.view(name).active_at) == (START + 100, START)
+        process.cpu_s += 0.00001
+        await here.look()
+        assert here.view(name).active_at == START
+        process.cpu_s += 1
+        await until(lambda: here.view(name).active_at == START + 100)
+        here.now += 100
+        process.out += b"a line\n"
+        await until(lambda: here.view(name).active_at == START + 200)
+        assert here.view(name).output_bytes == 7
+
+
+async def test_ports_are_shown() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.host.running[name].ports = (8000,)
+        await until(lambda: here.view(name).ports == (8000,))
+        assert "port 8000" in here.front.explain(here.view(name))
+
+
+async def test_when_it_last_did_something_outlives_the_daemon() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.now += 1000
+        here.host.running[name].out += b"x"
+        await until(lambda: here.stored(name).active_at == START + 1000)
+        here.now += 1000
+        await here.restart()
+        await until(lambda: here.board.get(name) and here.view(name).heartbeat_at == START + 2000)
+        assert here.view(name).active_at == START + 1000
+
+
+# ---------------------------------------------------------------- its end
+
+
+async def test_an_end_is_known_at_once_without_a_look() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        await until(lambda: here.host.running[name].pipes)
+        here.host.finish(name, 3)
+        view = await here.ended(name)
+        assert (view.exit_code, view.reason) == (3, "exited")
+        assert here.stored(name).exit_code == 3
+        assert not here.sent
+
+
+async def test_an_end_is_known_by_the_next_look_where_there_are_no_descriptors() -> None:
+    async with world() as here:
+        here.host.descriptors = False
+        name = (await here.start()).id
+        await here.look()
+        here.host.finish(name, 1)
+        assert (await here.ended(name)).exit_code == 1
+
+
+async def test_a_wait_ends_in_time_when_the_process_does_not() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        assert (await here.front.wait(name, 0.01)).ended_at is None
+
+
+async def test_a_process_is_written_to_read_and_killed() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        assert await here.front.write(name, b"hello") == 5
+        await here.front.close_input(name)
+        assert (await here.front.tail(name, 6)).data == b"closed"
+        assert (await here.front.output(name, 5, 5)).data == b"hello"
+        view = await here.front.kill(name)
+        assert (view.signal, view.reason) == (15, "killed")
+        assert "signal 15" in here.front.explain(view)
+        with pytest.raises(BadInputError, match="has ended"):
+            await here.front.write(name, b"more")
+        with pytest.raises(BadInputError, match="no background process"):
+            await here.front.kill("proc_none")
+
+
+# ---------------------------------------------------------------- telling it
+
+
+async def test_an_end_is_told_once_as_a_message_that_waits_its_turn() -> None:
+    async with world() as here:
+        name = (await here.start(notify=True)).id
+        here.host.running[name].out += b"all done\n"
+        here.host.finish(name, 0)
+        await until(lambda: here.stored(name).told)
+        [told] = here.sent
+        assert (told.inbound, told.busy, told.session) == (f"process:{name}:end", "queue", "s")
+        assert told.source.automatic
+        assert "has ended with exit code 0" in text_of(here)
+        assert "all done" in text_of(here)
+        await here.restart()
+        await until(lambda: here.board.get(name) is not None)
+        assert len(here.sent) == 1
+
+
+async def test_an_end_that_was_recorded_and_not_told_is_told_after_a_restart() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(notify=True)).id
+        here.refuse_with = BusyError("too much to do")
+        here.host.finish(name, 2)
+        await until(lambda: here.attempts)
+        assert here.stored(name).exit_code == 2
+        assert not here.stored(name).told
+        here.refuse_with = None
+        await here.restart()
+        await until(lambda: here.stored(name).told)
+        assert len(here.sent) == 1
+
+
+async def test_an_end_that_was_told_and_not_marked_is_not_told_twice() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(notify=True)).id
+        here.on_sent = lambda: setattr(here.journal, "held", [])  # the mark never gets to the disk
+        here.host.finish(name)
+        await until(lambda: here.journal.held)
+        here.on_sent = lambda: None
+        here.journal.held = None
+        assert not here.stored(name).told
+        await here.restart()
+        await until(lambda: here.stored(name).told)
+        assert (len(here.sent), here.attempts) == (1, 2)
+
+
+async def test_a_process_that_ended_while_nobody_looked_is_told_with_its_exit_code() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(notify=True)).id
+        await here.close()
+        here.host.finish(name, 7)
+        here._live()
+        await until(lambda: here.record(name) and here.stored(name).told)
+        assert here.stored(name).exit_code == 7
+        assert "exit code 7" in text_of(here)
+
+
+async def test_a_process_of_which_nothing_is_left_is_told_to_be_lost() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(notify=True)).id
+        await here.close()
+        del here.host.running[name]
+        here._live()
+        await until(lambda: here.stored(name).told)
+        assert here.stored(name).reason == EndReason.LOST
+        assert "its shim was killed" in text_of(here)
+
+
+async def test_lines_that_are_watched_for_are_told_and_not_too_often() -> None:
+    async with world() as here:
+        name = (await here.start(watch=("ready",))).id
+        out = here.host.running[name].out
+        out += b"starting\nserver is ready\n"
+        await until(lambda: len(here.sent) == 1)
+        assert "server is ready" in text_of(here)
+        assert "starting" not in text_of(here)
+        out += b"ready again\n"
+        await here.look()
+        assert len(here.sent) == 1
+        here.now += 20
+        out += b"ready at last\n"
+        await until(lambda: len(here.sent) == 2)
+        assert "1 more such lines" in text_of(here)
+        assert here.stored(name).watched_bytes == len(out)
+
+
+async def test_the_last_line_is_looked_through_before_the_end_is_told() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(watch=("ready",), notify=True)).id
+        here.host.running[name].out += b"it is ready"  # no newline
+        here.host.finish(name)
+        await until(lambda: here.stored(name).told)
+        assert [each.inbound for each in here.sent] == [f"process:{name}:watch:11", f"process:{name}:end"]
+
+
+# ---------------------------------------------------------------- crashes
+
+
+async def test_an_actor_that_crashes_is_restarted_and_the_process_does_not_notice() -> None:
+    async with world() as here:
+        name = (await here.start(notify=True)).id
+        await until(lambda: here.host.running[name].pipes)
+        for actor in _actors():
+            actor.actor_ref.tell(RuntimeError("a bug"))
+        await until(lambda: len(here.host.running[name].pipes) == 2)
+        assert not here.host.running[name].killed
+        here.host.finish(name, 4)
+        await until(lambda: here.stored(name).told)
+        assert here.stored(name).exit_code == 4
+
+
+def _actors() -> list[ProcessActor]:
+    return [actor for actor in live_actors() if isinstance(actor, ProcessActor)]
+
+
+# ---------------------------------------------------------------- forgetting
+
+
+async def test_what_has_ended_stays_for_a_while_and_is_then_forgotten() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.host.finish(name)
+        await here.ended(name)
+        assert [view.id for view in here.front.views()] == [name]
+        here.now += KEEP_ENDED_S + 10
+        await until(lambda: not here.front.views())
+        assert here.host.forgotten == [name]
+        await until(lambda: not here.journal.engine.processes())
+
+
+async def test_a_deleted_conversation_takes_its_processes_along_without_a_word() -> None:
+    async with world() as here:
+        first, second = await here.start(notify=True), await here.start("t")
+        here.desk.tell(ForgetProcesses(session=SessionId("s")))
+        await until(lambda: [view.id for view in here.front.views()] == [second.id])
+        assert here.host.running[first.id].killed
+        assert not here.host.running[second.id].killed
+        assert not here.sent
+
+
+async def test_all_are_ended_when_the_daemon_takes_them_along() -> None:
+    async with world(QUICK) as here:
+        names = [(await here.start()).id for _ in range(3)]
+        assert await here.front.end_all() == 3
+        assert all(here.view(name).ended_at is not None for name in names)

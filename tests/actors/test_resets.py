@@ -1,0 +1,497 @@
+"""Resets over the real actors: at their time, never in a turn, explained when they wait, and done for good."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from loguru import logger
+
+from hermes.actors.directory_protocol import Release
+from hermes.actors.reset_clock import REVIEWED, PolicyChanged
+from hermes.actors.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
+from hermes.actors.reset_rules import GRACE_S, ResetSettings
+from hermes.actors.session_state import replay
+from hermes.errors import StorageFullError
+from hermes.events import Notice, PhaseChanged
+from hermes.records import Ended, LogEntry, ResetBlocked
+from hermes.storage.memory import MemoryEngine
+from hermes.types import Phase, Session, SessionId, SessionKey
+from tests.actors.reset_world import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
+from tests.actors.talk import does
+from tests.actors.world import until
+from tests.journals import LoopJournal
+
+IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=120)
+
+
+@pytest.fixture
+def logged() -> Iterator[list[str]]:
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(str(line).strip()), level="INFO", format="{level} {message}")
+    yield lines
+    logger.remove(sink)
+
+
+def kinds(journal: LoopJournal, session: str) -> list[str]:
+    return [type(entry.record).__name__ for entry in journal.engine.log(SessionId(session))]
+
+
+# ---------------------------------------------------------------- at its time
+
+
+async def test_an_idle_session_is_reset_at_its_time_and_not_with_the_next_message() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        feed = here.hub.subscribe()
+        first = await day.say()
+        await day.passes(2 * HOUR - 1)
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(MINUTE)
+        ended = day.stored(first.session)
+        assert (ended.phase, ended.reason) == (Phase.ENDED, "idle for 2 h")
+        [told] = [event.text for event in feed.waiting() if isinstance(event, Notice)]
+        assert told == (
+            "The conversation was reset: idle for 2 h. What you write now begins a fresh one; "
+            f"/resume {first.session} brings the earlier one back."
+        )
+
+        second = await day.say()
+        assert second.session != first.session
+        assert second.notice == told
+        fresh = day.stored(second.session)
+        assert (fresh.key, fresh.parent, fresh.messages) == (KEY, first.session, 2)
+        assert here.journal.engine.bound(SessionKey(KEY)) == second.session
+        assert (await day.say()).notice == ""
+
+
+async def test_the_daily_reset_comes_at_its_hour() -> None:
+    policy = ResetPolicy(mode=ResetMode.DAILY, at_hour=6)
+    async with days(settings(policy)) as (_, day):
+        first = await day.say()
+        await day.passes(20 * HOUR)
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(HOUR + MINUTE)
+        assert day.stored(first.session).reason == "the daily reset at 6:00"
+
+
+async def test_a_session_that_left_memory_is_found_and_leaves_it_again() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        here.journal.transactions.clear()
+        await here.directory.ask(Release(session=first.session), block=False)
+        assert here.live() == set()
+        await day.passes(2 * HOUR + MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+        await until(lambda: here.live() == set())
+
+
+def _release(session: SessionId) -> object:
+    from hermes.actors.directory_protocol import Release
+
+    return Release(session=session)
+
+
+async def test_more_sessions_than_one_look_holds_are_reset_at_once() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        names = day.store((await day.say()).session, 600)
+        await day.passes(2 * HOUR + MINUTE)
+        await until(lambda: not here.journal.engine.due(inf_time(), 1))
+        assert {day.stored(name).phase for name in names} == {Phase.ENDED}
+        assert here.journal.engine.due(inf_time(), 10) == []
+
+
+def inf_time() -> float:
+    return START + 365 * DAY
+
+
+async def test_only_what_a_person_writes_puts_a_reset_off() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await day.passes(HOUR)
+        await here.desk.prefer(first.session, "title", "other", "a wish")
+        await here.desk.compress(first.session)
+        await here.summarise_next()
+        child = (await here.session(first.session)).id
+        assert child != first.session
+        await day.passes(HOUR + MINUTE)
+        ended = day.stored(child)
+        assert (ended.phase, ended.reason, ended.active_at) == (Phase.ENDED, "idle for 2 h", START)
+
+
+async def test_nobody_is_reset_where_resets_are_off_and_nothing_is_due() -> None:
+    async with days(settings(ResetPolicy())) as (here, day):
+        first = await day.say()
+        assert here.journal.engine.due(inf_time(), 9) == []
+        await day.passes(3 * DAY)
+        assert day.stored(first.session).phase == Phase.IDLE
+
+
+async def test_a_session_in_which_nobody_wrote_is_left_alone() -> None:
+    async with days() as (here, day):
+        begun = await here.desk.begin(CHAT, key=SessionKey(KEY), title="empty")
+        await day.passes(3 * DAY)
+        assert day.stored(begun.id).phase == Phase.IDLE
+
+
+async def test_a_message_that_comes_before_the_clock_ticks_is_judged_before_it_counts() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        here.now += 2 * HOUR + 5  # nobody has looked since
+        second = await day.say()
+        assert second.session != first.session
+        assert second.notice.startswith("The conversation was reset: idle for 2 h.")
+        assert kinds(here.journal, first.session).count("MessageReceived") == 1
+        assert day.stored(second.session).parent == first.session
+
+
+async def test_a_message_to_a_full_disk_is_refused_and_not_lost_between_two_sessions() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        here.now += 3 * HOUR
+        here.journal.refuse_with = StorageFullError("no space")
+        with pytest.raises(StorageFullError):
+            await day.say()
+        here.journal.refuse_with = None
+        assert (await day.say()).session != first.session
+
+
+# ---------------------------------------------------------------- turns
+
+
+async def test_a_turn_that_runs_is_answered_before_the_reset() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say(answer=False)
+        await day.passes(3 * HOUR)
+        assert day.stored(first.session).phase == Phase.RUNNING
+        assert "One is due: idle for 3 h, after the turn that runs." in (await here.desk.view(first.session)).why
+        await here.answer_next()
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+
+
+async def test_a_turn_that_waits_for_a_person_is_not_cut_off() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say(answer=False)
+        await here.call_next(replace(does("c"), question="which?"))
+        await day.passes(DAY)
+        assert day.stored(first.session).phase == Phase.WAITING
+
+
+# ---------------------------------------------------------------- processes
+
+
+async def test_two_forgotten_servers_block_nothing_and_are_named(logged: list[str]) -> None:
+    async with days(settings(BOTH)) as (here, day):
+        first = await day.say()
+        day.forget(first.session, "http.server 8765")
+        day.forget(first.session, "http.server 8766")
+        await day.passes(2 * HOUR + MINUTE)
+        ended = day.stored(first.session)
+        assert ended.reason == "idle for 2 h"
+        left = (
+            "Background processes that do nothing any more still run: http.server 8765 (pid 101), "
+            "http.server 8766 (pid 102)."
+        )
+        assert (ended.notice or "").endswith(left)
+        assert f"INFO session {first.session} was reset: {left}" in logged
+        assert here.ended == []
+
+
+async def test_stale_processes_are_ended_where_that_is_configured() -> None:
+    async with days(settings(replace(IDLE, on_stale=OnStale.END))) as (here, day):
+        first = await day.say()
+        day.forget(first.session, "http.server")
+        await day.passes(2 * HOUR + MINUTE)
+        assert here.ended == ["http.server"]
+        assert "are ended: http.server (pid 101)" in (day.stored(first.session).notice or "")
+
+
+async def test_a_build_that_works_blocks_the_reset_and_everybody_is_told_once(logged: list[str]) -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        day.work(first.session, "make all")
+        day.forget(first.session, "http.server")
+        await day.passes_idly(3 * HOUR)
+        assert day.stored(first.session).phase == Phase.IDLE
+        blocks = [record for record in records(here.journal, first.session) if isinstance(record, ResetBlocked)]
+        assert [block.by for block in blocks] == [("make all",)]
+        [line] = [line for line in logged if "blocked" in line]
+        assert line == (
+            f"INFO session {first.session}: the reset is blocked: idle for 2 h, but work goes on in "
+            "make all (pid 101): it did something 0 s ago"
+        )
+        why = (await here.desk.view(first.session)).why
+        assert "It is reset after 2 h without a person's message. One is due and blocked: idle for 3 h" in why
+        assert "make all (pid 101) was started 3 h ago" in why
+        assert "It blocks a reset: it did something 0 s ago." in why
+        assert "http.server (pid 102)" in why
+        assert "It does not block a reset: it did nothing for 3 h (the limit is 30 min)." in why
+
+        day.work(first.session, "make test")
+        await day.passes_idly(10 * MINUTE)
+        assert [block.by for block in of_blocks(here.journal, first.session)] == [
+            ("make all",),
+            ("make all", "make test"),
+        ]
+        day.ends("make all")
+        day.ends("make test")
+        await day.passes_idly(MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+
+
+def records(journal: LoopJournal, session: SessionId) -> list[object]:
+    return [entry.record for entry in journal.engine.log(session)]
+
+
+def of_blocks(journal: LoopJournal, session: SessionId) -> list[ResetBlocked]:
+    return [record for record in records(journal, session) if isinstance(record, ResetBlocked)]
+
+
+async def test_the_agent_is_told_of_a_blocked_reset_with_its_next_turn_and_once() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        day.work(first.session, "make all")
+        await day.passes(2 * HOUR + MINUTE)
+        assert day.stored(first.session).blocked_by == ("make all",)
+        assert (await day.say(answer=False)).session == first.session
+        await here.started(1)
+        notes = [each for each in here.agent.prompt() if "Note from the system" in each]
+        assert len(notes) == 1
+        assert "a reset of this conversation was due and did not happen: idle for 2 h, but work goes on" in notes[0]
+        await here.answer_next()
+        assert day.stored(first.session).blocked_by == ()
+        await day.say(answer=False)
+        await here.started(1)
+        assert len([each for each in here.agent.prompt() if "Note from the system" in each]) == 1
+        await here.answer_next()
+
+
+# ---------------------------------------------------------------- who is told
+
+
+async def test_where_nobody_is_to_be_told_nobody_is() -> None:
+    quiet = replace(IDLE, notify_exclude_platforms=("telegram",))
+    async with days(settings(quiet)) as (here, day):
+        feed = here.hub.subscribe()
+        first = await day.say()
+        await day.passes(2 * HOUR + MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+        happened = feed.waiting()
+        assert not [event for event in happened if isinstance(event, Notice)]
+        assert [event.reason for event in happened if isinstance(event, PhaseChanged)] == ["idle for 2 h"]
+        assert (await day.say()).notice == ""
+
+
+async def test_a_platform_goes_before_a_kind_of_chat_and_both_before_the_rest() -> None:
+    book = PolicyBook(
+        default=IDLE,
+        by_platform={"telegram": ResetPolicy()},
+        by_type={"group": replace(IDLE, idle_minutes=10)},
+    )
+    async with days(ResetSettings(book=book)) as (here, day):
+        slack = replace(CHAT, platform="slack")
+        names = {
+            "telegram": (await day.say(key="agent:main:telegram:group:1")).session,
+            "group": (await day.say(key="agent:main:slack:group:1", source=slack)).session,
+            "dm": (await day.say(key="agent:main:slack:dm:1", source=slack)).session,
+        }
+        await day.passes(30 * MINUTE)
+        assert [name for name, id_ in names.items() if day.stored(id_).phase == Phase.ENDED] == ["group"]
+        await day.passes(2 * HOUR)
+        assert [name for name, id_ in names.items() if day.stored(id_).phase == Phase.ENDED] == ["group", "dm"]
+        assert "resets are off here" in (await here.desk.view(names["telegram"])).why
+
+
+async def test_hooks_get_the_session_that_ended_and_a_bad_one_does_no_harm(logged: list[str]) -> None:
+    async with days(settings(IDLE)) as (here, day):
+        told: list[Session] = []
+
+        async def remember(ended: Session) -> None:
+            told.append(ended)
+
+        async def fail(_: Session) -> None:
+            raise OSError("no disk")
+
+        here.hooks += [fail, remember]
+        first = await day.say()
+        await day.passes(2 * HOUR + MINUTE)
+        await until(lambda: len(told) == 1 and any("what follows its reset failed" in line for line in logged))
+        assert (told[0].id, told[0].reason) == (first.session, "idle for 2 h")
+
+
+# ---------------------------------------------------------------- done for good
+
+
+async def test_a_reset_and_a_new_conversation_stay_done_whatever_is_recovered() -> None:
+    journal = LoopJournal()
+    async with days(settings(IDLE), journal) as (here, day):
+        reset = await day.say()
+        other = await day.say(key="agent:main:telegram:dm:8")
+        await here.desk.end(other.session, "/new")
+        await day.passes(2 * HOUR + MINUTE)
+    for session, reason in ((reset.session, "idle for 2 h"), (other.session, "/new")):
+        entries: list[LogEntry] = journal.engine.log(session)
+        rebuilt = replay(session, entries)
+        assert rebuilt == journal.engine.head(session)
+        assert rebuilt is not None
+        assert (rebuilt.phase, rebuilt.reason) == (Phase.ENDED, reason)
+    async with days(settings(IDLE), journal) as (here, day):
+        await day.passes(MINUTE)
+        assert here.live() == set()
+        for key, before in ((KEY, reset), ("agent:main:telegram:dm:8", other)):
+            after = await day.say(key=key)
+            assert after.session != before.session
+            again = await here.say("to the old id", before.session, source=CHAT)
+            assert again.session == after.session
+            await here.answer_next()
+            assert day.stored(before.session).phase == Phase.ENDED
+
+
+async def test_whoever_comes_back_has_a_while_to_write_and_the_idle_clock_is_not_set_by_it() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await day.passes(5 * HOUR)
+        await here.desk.resume(first.session, "/resume", SessionKey(KEY))
+        assert day.stored(first.session).active_at == START
+        await day.passes(GRACE_S - MINUTE)
+        assert day.stored(first.session).phase == Phase.IDLE
+        assert "for whoever came back to it" in (await here.desk.view(first.session)).why
+        await day.passes(2 * MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+
+        await here.desk.resume(first.session, "/resume", SessionKey(KEY))
+        assert (await day.say()).session == first.session
+        await day.passes(2 * HOUR - MINUTE)
+        assert day.stored(first.session).phase == Phase.IDLE
+
+
+async def test_a_session_that_a_crash_cut_off_is_judged_by_when_somebody_wrote() -> None:
+    journal = LoopJournal()
+    async with days(settings(IDLE), journal) as (_, day):
+        first = await day.say(answer=False)
+    async with days(settings(IDLE), journal) as (here, day):
+        here.now = START + 3 * HOUR
+        here.rules.look_at_the_clock()
+        await here.answer_next()
+        assert day.stored(first.session).active_at == START
+        await day.tick()
+        await day.tick()
+        assert day.stored(first.session).reason == "idle for 3 h"
+
+
+async def test_a_reset_that_came_due_while_nobody_was_there_happens_at_the_start() -> None:
+    journal = LoopJournal()
+    async with days(settings(IDLE), journal) as (_, day):
+        first = await day.say()
+    async with days(settings(IDLE), journal) as (here, day):
+        here.now = START + 5 * HOUR
+        here.rules.look_at_the_clock()
+        await day.tick()
+        await day.tick()
+        assert day.stored(first.session).reason == "idle for 5 h"
+
+
+# ---------------------------------------------------------------- another policy, another clock
+
+
+async def test_sessions_of_another_policy_are_found_after_a_reload() -> None:
+    async with days(settings(ResetPolicy())) as (here, day):
+        names = [first := (await day.say()).session, *day.store(first, 450)]
+        here.rules.settings = settings(IDLE)
+        day.clock.tell(PolicyChanged())
+        await until(lambda: len(here.journal.engine.due(inf_time(), 1000)) == len(names))
+        await until(lambda: here.journal.engine.fact(REVIEWED) == here.rules.fingerprint.encode())
+        await day.passes(2 * HOUR + MINUTE)
+        await until(lambda: not here.journal.engine.due(inf_time(), 1))
+        assert {day.stored(name).phase for name in names} == {Phase.ENDED}
+
+
+class CountingEngine(MemoryEngine):
+    listed = 0
+
+    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+        self.listed += 1
+        return super().recent(limit, after)
+
+
+async def test_a_policy_that_was_looked_through_is_not_looked_through_at_the_next_start() -> None:
+    engine = CountingEngine()
+    journal = LoopJournal(engine)
+    async with days(settings(IDLE), journal) as (_, day):
+        await day.say()
+        await until(lambda: journal.engine.fact(REVIEWED) is not None)
+    journal.transactions.clear()
+    engine.listed = 0
+    async with days(settings(IDLE), journal) as (here, _):
+        await here.settle()
+        assert (engine.listed, journal.transactions) == (0, [])
+    async with days(settings(BOTH), journal) as (here, _):
+        await until(lambda: journal.engine.fact(REVIEWED) == here.rules.fingerprint.encode())
+        assert engine.listed
+    async with days(settings(ResetPolicy()), journal) as (here, _):
+        await until(lambda: journal.engine.fact(REVIEWED) is None)
+
+
+async def test_a_longer_policy_puts_off_what_was_due_under_the_shorter_one() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        here.rules.settings = settings(replace(IDLE, idle_minutes=600))
+        await day.passes(3 * HOUR)
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(7 * HOUR + MINUTE)
+        assert day.stored(first.session).reason == "idle for 10 h"
+
+
+async def test_after_the_clock_was_set_processes_are_heard_of_before_anything_is_judged(logged: list[str]) -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        here.now += 8 * HOUR
+        here.set_by += 8 * HOUR
+        await day.tick()
+        assert day.stored(first.session).phase == Phase.IDLE
+        assert any("the clock was set by +28800 s" in line for line in logged)
+        await day.passes(MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+
+
+async def test_a_last_message_in_the_far_future_is_not_believed() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        here.now += 30 * DAY
+        here.set_by += 30 * DAY
+        await day.tick()
+        first = await day.say()
+        here.now -= 30 * DAY
+        here.set_by -= 30 * DAY
+        await day.tick()
+        await day.passes(MINUTE)
+        assert "dated in the future" in day.stored(first.session).reason
+
+
+# ---------------------------------------------------------------- in words
+
+
+async def test_why_says_when_the_next_reset_is_due() -> None:
+    async with days(settings(BOTH)) as (here, day):
+        first = await day.say()
+        await day.passes(30 * MINUTE)
+        view = await here.desk.view(first.session)
+        assert view.reset == (
+            "It is reset after 2 h without a person's message, and daily at 6:00. "
+            "The next one is due 2026-05-18 11:00 UTC, in 1 h 30 min: idle for 2 h."
+        )
+        assert view.reset in view.why
+        await day.passes(2 * HOUR)
+        ended = await here.desk.view(first.session, exact=True)
+        assert ended.reset == ""
+        assert "idle for 2 h" in ended.why
+
+
+async def test_a_reset_says_in_its_record_that_it_was_one() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await day.passes(3 * HOUR)
+        [ended] = [record for record in records(here.journal, first.session) if isinstance(record, Ended)]
+        assert ended.reason == "idle for 2 h"
+        assert ended.notice
