@@ -1,0 +1,136 @@
+"""Commands that choose how a conversation goes on. They hold for this conversation, and what grows out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from hermes.commands.errand import Errand, Handler
+from hermes.commands.registry import REASONING
+from hermes.commands.reply import Reply, refused
+from hermes.types import Busy, Preferences
+
+DEFAULT = "default"
+_MODEL_NAME = re.compile(r"[!-~]{1,200}")
+_BUSY = {
+    Busy.QUEUE: "waits for the end of the turn",
+    Busy.STEER: "is taken into account by the turn",
+    Busy.INTERRUPT: "stops the turn and is answered instead",
+}
+
+
+async def model(errand: Errand) -> Reply:
+    known, wanted = errand.desk.models(), errand.argument
+    chosen = _chosen(errand).model
+    if not wanted:
+        now = f"The model is {chosen}." if chosen else f"The model is {next(iter(known), 'as configured')}."
+        others = f" Known: {', '.join(known)}." if known else ""
+        return Reply(text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.")
+    if wanted.lower() == DEFAULT:
+        return await _prefer(errand, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
+    if not _MODEL_NAME.fullmatch(wanted):
+        return errand.usage("That is no name of a model.")
+    name = next((each for each in known if each.lower() == wanted.lower()), "")
+    if name:
+        return await _prefer(errand, "model", name, f"The model is now {name}.")
+    doubt = f"It is not among those that are configured{_meant(wanted, known)}: whether it is there shows"
+    return await _prefer(
+        errand,
+        "model",
+        wanted,
+        f"The model is now {wanted}. {doubt} with the next message. /model default goes back.",
+    )
+
+
+async def personality(errand: Errand) -> Reply:
+    known, wanted = errand.desk.personalities(), errand.argument.lower()
+    if wanted in ("", "list"):
+        now = _chosen(errand).personality or "as configured"
+        return Reply(text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.")
+    if wanted == DEFAULT:
+        return await _prefer(errand, "personality", "", "The personality is the configured one.")
+    if wanted != "none" and wanted not in known:
+        return refused(f"There is no personality “{wanted[:50]}”{_meant(wanted, known)}. /personality lists them.")
+    return await _prefer(errand, "personality", wanted, f"The personality is now {wanted}.")
+
+
+async def reasoning(errand: Errand) -> Reply:
+    wanted = errand.argument.lower()
+    if not wanted:
+        now = _chosen(errand).reasoning or "as configured"
+        return Reply(text=f"The reasoning effort is {now}. There are: {', '.join(REASONING)}; and default.")
+    if wanted == DEFAULT:
+        return await _prefer(errand, "reasoning", "", "The reasoning effort is the configured one.")
+    if wanted not in REASONING:
+        return errand.usage(f"There is no effort “{wanted[:50]}”{_meant(wanted, REASONING)}.")
+    return await _prefer(errand, "reasoning", wanted, f"The reasoning effort is now {wanted}.")
+
+
+async def busy(errand: Errand) -> Reply:
+    wanted = errand.argument.lower()
+    if not wanted:
+        now = _chosen(errand).busy
+        told = f"{_BUSY[Busy(now)]} ({now})" if now else "does what is configured"
+        return Reply(text=f"A message that comes while a turn runs {told}.")
+    if wanted == DEFAULT:
+        return await _prefer(errand, "busy", "", "A message that comes while a turn runs does what is configured.")
+    if wanted not in set(Busy):
+        return errand.usage(f"“{wanted[:50]}” is nothing that a message can do{_meant(wanted, tuple(Busy))}.")
+    return await _prefer(
+        errand, "busy", wanted, f"From now on a message that comes while a turn runs {_BUSY[Busy(wanted)]}."
+    )
+
+
+async def yolo(errand: Errand) -> Reply:
+    wanted = errand.argument.lower() or ("off" if _chosen(errand).yolo else "on")
+    if wanted not in ("on", "off"):
+        return errand.usage(f"“{wanted[:50]}” is neither on nor off.")
+    if errand.open is not None and not errand.caller.may_decide(errand.open):
+        return refused("Only whoever began this conversation may choose that.")
+    told = {
+        "on": "Tools run without asking in this conversation. What is blocked stays blocked. /yolo off ends it.",
+        "off": "Tools ask before they do something dangerous.",
+    }
+    return await _prefer(errand, "yolo", wanted == "on", told[wanted])
+
+
+async def grants(errand: Errand) -> Reply:
+    if not errand.caller.is_owner:
+        return refused("That is for whoever runs this daemon.")
+    verb, _, kind = errand.argument.partition(" ")
+    if verb == "withdraw" and kind.strip():
+        await errand.sessions.withdraw(kind.strip())
+        return Reply(text=f"Commands of the kind {kind.strip()} are asked about again.")
+    if verb:
+        return errand.usage(f"“{errand.argument[:50]}” is not understood.")
+    kinds = await errand.sessions.granted()
+    if not kinds:
+        return Reply(text="Nothing is allowed for good.")
+    return Reply(
+        text="\n".join(["Allowed for good, in every conversation:", *kinds, "/grants withdraw KIND ends it."])
+    )
+
+
+async def _prefer(errand: Errand, name: str, value: str | bool, text: str) -> Reply:
+    session = await errand.opened()
+    return errand.reply(text, await errand.sessions.prefer(session.id, name, value, errand.reason))
+
+
+def _chosen(errand: Errand) -> Preferences:
+    return Preferences() if errand.open is None else errand.open.preferences
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+HANDLERS: dict[str, Handler] = {
+    "model": model,
+    "personality": personality,
+    "reasoning": reasoning,
+    "busy": busy,
+    "grants": grants,
+    "yolo": yolo,
+}

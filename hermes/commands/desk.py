@@ -1,0 +1,89 @@
+"""The desk that carries out slash commands, the same for every surface.
+
+Commands act at once, also while a turn runs; those that need rest say so plainly. What goes wrong becomes a reply:
+whoever calls `run` gets an answer for the person, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from hermes.commands import background, choices, conversation, earlier, knowledge, turn
+from hermes.commands.errand import Desk, Errand, Handler
+from hermes.commands.registry import Parsed, Unknown
+from hermes.commands.reply import Caller, Reply, refused
+from hermes.commands.shown import Shown
+from hermes.errors import HermesError, UnknownSessionError
+from hermes.ports import Clock, ProcessList, Sessions, SessionView
+from hermes.types import TurnId
+
+_HANDLERS: Mapping[str, Handler] = {
+    **conversation.HANDLERS,
+    **earlier.HANDLERS,
+    **turn.HANDLERS,
+    **choices.HANDLERS,
+    **knowledge.HANDLERS,
+    **background.HANDLERS,
+}
+
+
+class CommandDesk:
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        new_turn_id: Callable[[], TurnId],
+        clock: Clock,
+        models: Callable[[], Sequence[str]],
+        personalities: Callable[[], Sequence[str]],
+        processes: ProcessList,
+        context_window: Callable[[], int] = lambda: 0,
+    ) -> None:
+        self._desk = Desk(
+            sessions=sessions,
+            new_turn_id=new_turn_id,
+            clock=clock,
+            models=models,
+            personalities=personalities,
+            context_window=context_window,
+            processes=processes,
+            shown=Shown(),
+        )
+
+    async def run(self, parsed: Parsed | Unknown, caller: Caller) -> Reply:
+        if isinstance(parsed, Unknown):
+            return refused(parsed.advice)
+        try:
+            return await self._run(parsed, caller)
+        except HermesError as error:
+            return refused(f"/{parsed.command.name} could not be done: {str(error).rstrip('.')}.")
+
+    async def _run(self, parsed: Parsed, caller: Caller) -> Reply:
+        view = await self._view(caller)
+        session = None if view is None else view.session
+        errand = Errand(
+            desk=self._desk,
+            parsed=parsed,
+            caller=caller,
+            session=session,
+            why="" if view is None else view.why,
+            reset="" if view is None else view.reset,
+        )
+        if session is not None and parsed.command.needs_rest and (problem := conversation.busy_with(session)):
+            return refused(problem)
+        reply = await _HANDLERS[parsed.command.name](errand)
+        if reply.session is None and session is not None and caller.session not in (None, session.id):
+            return replace(reply, session=session.id)  # the caller came with an earlier id of this conversation
+        return reply
+
+    async def _view(self, caller: Caller) -> SessionView | None:
+        session = caller.session
+        if session is None and caller.key is not None:
+            session = await self._desk.sessions.bound(caller.key)
+        if session is None:
+            return None
+        with suppress(UnknownSessionError):  # an id that nobody has used yet: most commands can do without
+            return await self._desk.sessions.view(session)
+        return None

@@ -1,0 +1,86 @@
+"""One command on its way: what was asked, by whom, and the conversation it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from hermes.commands.registry import Parsed
+from hermes.commands.reply import Caller, Reply, refused
+from hermes.commands.shown import Shown
+from hermes.commands.wording import Default
+from hermes.ports import Clock, ProcessList, Sessions
+from hermes.types import Phase, Session, TurnId
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the commands work with."""
+
+    sessions: Sessions
+    new_turn_id: Callable[[], TurnId]
+    clock: Clock
+    models: Callable[[], Sequence[str]]  # that are known by name, the configured one first
+    personalities: Callable[[], Sequence[str]]
+    context_window: Callable[[], int]
+    processes: ProcessList
+    shown: Shown
+
+    def default(self) -> Default:
+        return Default(model=next(iter(self.models()), ""), context_window=self.context_window())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Errand:
+    desk: Desk
+    parsed: Parsed
+    caller: Caller
+    session: Session | None = None  # the live end of the conversation; None: nothing was said here yet
+    why: str = ""
+    reset: str = ""  # when it will be reset, and what keeps it from that
+
+    @property
+    def argument(self) -> str:
+        return self.parsed.argument
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.desk.sessions
+
+    @property
+    def open(self) -> Session | None:
+        """The conversation, unless it has ended."""
+        return None if self.session is None or self.session.phase is Phase.ENDED else self.session
+
+    @property
+    def reason(self) -> str:
+        """For the journal: who wanted it, and how."""
+        source = self.caller.source
+        return f"/{self.parsed.command.name} by {':'.join(filter(None, (source.platform, source.user)))}"
+
+    async def opened(self) -> Session:
+        """The conversation, begun if there is none: a choice can come before the first word."""
+        if self.open is not None:
+            return self.open
+        ended = None if self.session is None else self.session.id
+        return await self.sessions.begin(
+            self.caller.source, session=ended or self.caller.session, key=self.caller.key
+        )
+
+    def reply(self, text: str, session: Session) -> Reply:
+        """Says where the conversation is now, if that is not where it was."""
+        moved = self.session is None or session.id != self.session.id
+        return Reply(text=text, session=session.id if moved else None)
+
+    def usage(self, problem: str) -> Reply:
+        return refused(f"{problem}\nUsage: {self.parsed.command.written}")
+
+
+Handler = Callable[[Errand], Awaitable[Reply]]
+
+
+def whole_number(text: str, *, low: int, high: int) -> int | None:
+    """None: it is none, or not one of these."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        return None
+    return int(text) if low <= int(text) <= high else None

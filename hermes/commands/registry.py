@@ -1,0 +1,325 @@
+"""The slash commands: what there is, how it is written, what it is called in help and menus. Pure.
+
+A text is a command when it begins with a slash and one word. Paths and whatever else has a slash is not. A word that
+looks like a command and is none is answered with a suggestion: it never reaches the model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+from enum import StrEnum
+
+from hermes.types import Busy
+from hermes.values import dataclass
+
+REASONING = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
+_SHAPE = re.compile(r"/(\w[\w-]{0,31})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
+
+
+class Group(StrEnum):
+    """In the order in which help shows them."""
+
+    CONVERSATION = "Conversation"
+    TURN = "While it works"
+    CHOICES = "How it answers"
+    KNOW = "What there is to know"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    name: str
+    group: Group
+    help: str
+    usage: str = ""  # of its arguments
+    aliases: tuple[str, ...] = ()
+    details: str = ""  # what its own help says beyond the line
+    choices: tuple[str, ...] = ()  # words that its argument can be, for completion
+    needs_rest: bool = False  # not while a turn runs
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return (self.name, *self.aliases)
+
+    @property
+    def written(self) -> str:
+        return f"/{self.name} {self.usage}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    command: Command
+    argument: str = ""
+    bot: str = ""  # whom it is addressed to, where it says: /help@bot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unknown:
+    word: str
+    suggestion: str = ""  # a command's name
+    bot: str = ""
+
+    @property
+    def advice(self) -> str:
+        meant = f"Did you mean /{self.suggestion}? " if self.suggestion else ""
+        return (
+            f"There is no command /{self.word}. {meant}/help lists them. "
+            "The agent has not seen this; to say it to the agent, put another word first."
+        )
+
+
+COMMANDS: tuple[Command, ...] = (
+    Command(
+        name="new",
+        aliases=("reset",),
+        group=Group.CONVERSATION,
+        usage="[title]",
+        help="Begin afresh",
+        details="Ends this conversation, and the turn that runs in it. It stays stored: /resume brings it back.",
+    ),
+    Command(
+        name="retry",
+        group=Group.CONVERSATION,
+        help="Have the last message answered once more",
+        details="Takes the last turn back and sends its message again.",
+        needs_rest=True,
+    ),
+    Command(
+        name="undo",
+        group=Group.CONVERSATION,
+        usage="[n]",
+        help="Take back the last turn, or the last n",
+        details="The agent forgets what was said in them. What its tools did is not undone.",
+        needs_rest=True,
+    ),
+    Command(
+        name="compress",
+        aliases=("compact",),
+        group=Group.CONVERSATION,
+        usage="[topic]",
+        help="Go on from a summary, to make room",
+        details="With a topic, the summary keeps most about that. All that was said stays stored and searchable.",
+        needs_rest=True,
+    ),
+    Command(
+        name="branch",
+        aliases=("fork",),
+        group=Group.CONVERSATION,
+        usage="[title]",
+        help="Go on in a copy, and keep this as it is",
+        needs_rest=True,
+    ),
+    Command(
+        name="title",
+        group=Group.CONVERSATION,
+        usage="[text]",
+        help="Show the title of this conversation, or set it",
+    ),
+    Command(
+        name="sessions",
+        group=Group.CONVERSATION,
+        usage="[n]",
+        help="List the last conversations",
+        details="As many as n says, at most 50. The numbers can be used with /resume.",
+    ),
+    Command(
+        name="resume",
+        group=Group.CONVERSATION,
+        usage="[id|number|title]",
+        help="Take up an earlier conversation",
+        details="By its id, by its number in the last list, or by its title or the beginning of it.",
+    ),
+    Command(
+        name="stop",
+        aliases=("cancel",),
+        group=Group.TURN,
+        help="Stop what runs now, and drop what waits",
+    ),
+    Command(
+        name="queue",
+        aliases=("q",),
+        group=Group.TURN,
+        usage="TEXT",
+        help="Say something that waits for the end of this turn",
+    ),
+    Command(
+        name="steer",
+        group=Group.TURN,
+        usage="TEXT",
+        help="Say something that the running turn takes into account",
+        details="The agent sees it with the results of the tools that run now; if there are none, after the turn.",
+    ),
+    Command(
+        name="approve",
+        group=Group.TURN,
+        usage="[session|always]",
+        help="Let a tool call run that waits for permission",
+        details="Once; for the rest of this conversation; or always, in every conversation.",
+        choices=("session", "always"),
+    ),
+    Command(
+        name="deny",
+        group=Group.TURN,
+        help="Do not let it run",
+    ),
+    Command(
+        name="grants",
+        group=Group.TURN,
+        usage="[withdraw KIND]",
+        help="What you allowed for good, and to take it back",
+        details="Answering a question with always allows every command of its kind, in every conversation.",
+    ),
+    Command(
+        name="busy",
+        group=Group.TURN,
+        usage=f"[{'|'.join(Busy)}|default]",
+        help="What a message does that comes while a turn runs",
+        choices=(*Busy, "default"),
+    ),
+    Command(
+        name="model",
+        group=Group.CHOICES,
+        usage="[name|default]",
+        help="Show the model of this conversation, or choose it",
+        choices=("default",),
+    ),
+    Command(
+        name="personality",
+        aliases=("persona",),
+        group=Group.CHOICES,
+        usage="[name|none|list]",
+        help="Choose a manner of speaking",
+        choices=("none", "list"),
+    ),
+    Command(
+        name="reasoning",
+        group=Group.CHOICES,
+        usage=f"[{'|'.join(REASONING)}|default]",
+        help="Choose how much the model thinks before it answers",
+        choices=(*REASONING, "default"),
+    ),
+    Command(
+        name="yolo",
+        group=Group.CHOICES,
+        usage="[on|off]",
+        help="Let tools run without asking, in this conversation",
+        details="What is blocked stays blocked. Without a word it changes from the one to the other.",
+        choices=("on", "off"),
+    ),
+    Command(name="status", group=Group.KNOW, help="This conversation in a few lines"),
+    Command(name="why", group=Group.KNOW, help="Why it is in the state that it is in"),
+    Command(name="usage", group=Group.KNOW, help="Tokens, cost and context of this conversation"),
+    Command(
+        name="insights",
+        group=Group.KNOW,
+        usage="[days]",
+        help="What was used by day and by model",
+        details="Of the last 30 days, or as many as it is told, at most 365.",
+    ),
+    Command(
+        name="processes",
+        aliases=("ps",),
+        group=Group.KNOW,
+        usage="[kill N|ID]",
+        help="What runs in the background, or an end to one of it",
+        details="Each with its age, what it did, and whether a reset waits for it. kill takes its number or its id.",
+        choices=("kill",),
+    ),
+    Command(name="whoami", group=Group.KNOW, help="Who you are to Hermes"),
+    Command(
+        name="help",
+        aliases=("commands", "start"),
+        group=Group.KNOW,
+        usage="[command]",
+        help="This list, or more about one command",
+    ),
+)
+
+_BY_WORD = {word: command for command in COMMANDS for word in command.words}
+
+
+def parse(text: str) -> Parsed | Unknown | None:
+    """None: this is no command. What cannot be written down becomes `?`."""
+    shape = _SHAPE.fullmatch(text.encode("utf-8", "replace").decode())
+    if shape is None:
+        return None
+    word, bot, argument = shape[1].lower(), shape[2] or "", (shape[3] or "").strip()
+    command = _BY_WORD.get(word)
+    if command is None:
+        return Unknown(word=word, suggestion=_nearest(word), bot=bot)
+    return Parsed(command=command, argument=argument, bot=bot)
+
+
+def _nearest(word: str) -> str:
+    """What was probably meant: the only one that begins so, or one that is written nearly so."""
+    begun = {command.name for each, command in _BY_WORD.items() if each.startswith(word)}
+    if len(begun) == 1:
+        return begun.pop()
+    near = get_close_matches(word, _BY_WORD, n=1)
+    return _BY_WORD[near[0]].name if near else ""
+
+
+def find(word: str) -> Command | None:
+    """By name or alias, with or without its slash."""
+    return _BY_WORD.get(word.strip().removeprefix("/").lower())
+
+
+def completions(prefix: str) -> list[str]:
+    """What a text that begins so can become: the command, then its argument where there is a choice."""
+    begun, space, argument = prefix.lower().partition(" ")
+    if not begun.startswith("/"):
+        return []
+    if not space:
+        return sorted(f"/{word}" for word in _BY_WORD if word.startswith(begun[1:]))
+    command = _BY_WORD.get(begun[1:])
+    choices: Sequence[str] = () if command is None else command.choices
+    if command is not None and command.name == "help":
+        choices = [each.name for each in COMMANDS]
+    return [f"{begun} {choice}" for choice in choices if choice.startswith(argument)]
+
+
+def menu() -> list[dict[str, str | list[str]]]:
+    """The commands for machines: bot menus, native slash commands, completion elsewhere."""
+    return [
+        {
+            "name": command.name,
+            "aliases": list(command.aliases),
+            "usage": command.written,
+            "help": command.help,
+            "group": command.group.value,
+            "choices": list(command.choices),
+        }
+        for command in COMMANDS
+    ]
+
+
+# ---------------------------------------------------------------- help
+
+
+def help_text(name: str | None = None) -> str:
+    if name is None:
+        return "\n\n".join(_help_of_group(group) for group in Group)
+    command = find(name)
+    if command is None:
+        word = name.strip().removeprefix("/").lower()[:32]
+        return Unknown(word=word, suggestion=_nearest(word)).advice
+    lines = [command.written, f"{command.help}."]
+    if command.details:
+        lines.append(command.details)
+    if command.aliases:
+        lines.append("Also " + ", ".join(f"/{alias}" for alias in command.aliases) + ".")
+    if command.needs_rest:
+        lines.append("Not while a turn runs.")
+    return "\n".join(lines)
+
+
+def _help_of_group(group: Group) -> str:
+    members = [command for command in COMMANDS if command.group is group]
+    width = max(len(_short(command)) for command in COMMANDS)
+    return "\n".join([group.value, *(f"  {_short(command):<{width}}  {command.help}" for command in members)])
+
+
+def _short(command: Command) -> str:
+    """As it is written, but for lists of words that would push everything else to the right."""
+    return command.written if len(command.written) <= 26 else f"/{command.name} [...]"

@@ -1,0 +1,107 @@
+"""Commands about the turn in flight: stop it, add to it, answer what it asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from hermes.commands.errand import Errand, Handler
+from hermes.commands.reply import Reply, refused
+from hermes.commands.wording import count, pending, question
+from hermes.ports import Receipt, Submission
+from hermes.types import Busy, Call, EncodedMessage, Session
+
+
+async def stop(errand: Errand) -> Reply:
+    session = errand.open
+    if session is None or (session.turn is None and not session.queue):
+        return Reply(text="Nothing is running.")
+    for waiting in session.queue:  # first, so that none of them starts when the one before it ends
+        await errand.sessions.stop_turn(session.id, errand.reason, waiting.id)
+    if session.turn is not None:
+        await errand.sessions.stop_turn(session.id, errand.reason, session.turn.id)
+    dropped = f" {count(len(session.queue), 'message')} that waited: dropped too." if session.queue else ""
+    return Reply(text=f"Stopped.{dropped}")
+
+
+async def queue(errand: Errand) -> Reply:
+    return await _say(errand, Busy.QUEUE)
+
+
+async def steer(errand: Errand) -> Reply:
+    return await _say(errand, Busy.STEER)
+
+
+async def _say(errand: Errand, how: Busy) -> Reply:
+    text, session, caller = errand.argument, errand.session, errand.caller
+    if not text:
+        return errand.usage("There is nothing to say.")
+    if session is not None and (asking := pending(session)) is not None and asking.question:
+        return refused(f"{question(asking)}\nAnswer that first, or /stop. Nothing was stored.")
+    message = json.dumps({"role": "user", "content": text}, ensure_ascii=False, separators=(",", ":")).encode()
+    receipt = await errand.sessions.submit(
+        Submission(
+            turn=errand.desk.new_turn_id(),
+            messages=(EncodedMessage(message),),
+            source=caller.source,
+            session=caller.session if session is None else session.id,
+            key=caller.key,
+            inbound=caller.inbound,
+            fingerprint=hashlib.sha256(message).digest() if caller.inbound else b"",
+            busy=how,
+        )
+    )
+    moved = session is None or receipt.session != session.id
+    return Reply(text=_handled(receipt), session=receipt.session if moved else None, receipt=receipt)
+
+
+def _handled(receipt: Receipt) -> str:
+    if receipt.duplicate:
+        return "This came before, and was taken then."
+    match receipt.handling:
+        case "queued":
+            return f"Queued. {count(receipt.position, 'turn')} before it."
+        case "steering":
+            return "The running turn takes it into account at its next step."
+        case "answer":
+            return "Taken as the answer to what was asked."
+    return " ".join(filter(None, ("Nothing was running: it starts now.", receipt.notice)))
+
+
+# ---------------------------------------------------------------- leave
+
+
+async def approve(errand: Errand) -> Reply:
+    how = errand.argument.lower() or "once"
+    if how not in ("once", "session", "always"):
+        return errand.usage(f"“{errand.argument[:50]}” is not a way to approve.")
+    lasting = {"session": " for the rest of this conversation", "always": " from now on, in every conversation"}
+    return await _answer(errand, how, f"Approved{lasting.get(how, '')}")
+
+
+async def deny(errand: Errand) -> Reply:
+    return await _answer(errand, "deny", "Denied")
+
+
+async def _answer(errand: Errand, answer: str, done: str) -> Reply:
+    asking = _asking(errand.open)
+    if asking is None:
+        return refused("Nothing waits for permission.")
+    if asking.question:
+        return refused(f"{question(asking)}\nThat is a question: answer it with a plain message, or /stop.")
+    assert errand.open is not None
+    after = await errand.sessions.answer(errand.open.id, answer, errand.caller.source, asking.id)
+    text = f"{done}: {asking.summary or asking.name}."
+    return errand.reply("\n".join(filter(None, (text, _next_question(after)))), after)
+
+
+def _asking(session: Session | None) -> Call | None:
+    return None if session is None else pending(session)
+
+
+def _next_question(session: Session) -> str:
+    asking = pending(session)
+    return "" if asking is None else question(asking)
+
+
+HANDLERS: dict[str, Handler] = {"stop": stop, "queue": queue, "steer": steer, "approve": approve, "deny": deny}
