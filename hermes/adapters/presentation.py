@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hermes.events import Event
     from hermes.ports import SessionView, StoredMessage
-    from hermes.types import DeadLetter, Session
+    from hermes.types import DeadLetter, ProcessView, Session, Turn
 
 JsonObject = dict[str, Any]
 
@@ -30,6 +30,7 @@ def session(session: Session) -> JsonObject:
     return {
         "id": session.id,
         "key": session.key,
+        "title": session.preferences.title,
         "phase": session.phase.value,
         "reason": session.reason,
         "since": session.since,
@@ -55,7 +56,13 @@ def view(view: SessionView) -> JsonObject:
         "lineage": list(view.lineage),
         "live": view.live,
         "mailbox": view.mailbox,
+        "queue": [waiting(turn) for turn in view.session.queue],
+        "preferences": plain(view.session.preferences),
     }
+
+
+def waiting(turn: Turn) -> JsonObject:
+    return {"turn_id": turn.id, "accepted_at": turn.accepted_at, "steer": turn.steer}
 
 
 def transcript(messages: Sequence[StoredMessage]) -> list[JsonObject]:
@@ -64,12 +71,14 @@ def transcript(messages: Sequence[StoredMessage]) -> list[JsonObject]:
 
 def _message(stored: StoredMessage) -> JsonObject:
     message = json.loads(stored.message)
+    calls = {name: message[name] for name in ("tool_calls", "tool_call_id") if name in message}
     return {
         "seq": stored.seq,
         "at": stored.at,
         "turn": stored.turn,
         "role": message.get("role"),
         "content": message.get("content"),
+        **calls,
     }
 
 
@@ -81,6 +90,31 @@ def dead_letter(letter: DeadLetter) -> JsonObject:
         "turn": letter.turn,
         "problem": letter.problem,
         "at": letter.at,
+    }
+
+
+def process(view: ProcessView, *, now: float, blocks: str, explanation: str) -> JsonObject:
+    return {
+        "id": view.id,
+        "session_id": view.session,
+        "command": view.command,
+        "pid": view.pid,
+        "running": view.ended_at is None,
+        "started_at": view.started_at,
+        "age_s": max(0.0, (now if view.ended_at is None else view.ended_at) - view.started_at),
+        "heartbeat_at": view.heartbeat_at,
+        "active_at": view.active_at,
+        "cpu_s": view.cpu_s,
+        "memory_bytes": view.memory_bytes,
+        "output_bytes": view.output_bytes,
+        "ports": list(view.ports),
+        "ended_at": view.ended_at,
+        "exit_code": view.exit_code,
+        "signal": view.signal,
+        "reason": view.reason,
+        "detail": view.detail,
+        "blocks_reset": bool(blocks),
+        "explanation": explanation,
     }
 
 

@@ -17,8 +17,9 @@ from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+from hermes.commands.desk import CommandDesk
 from hermes.types import TurnId
-from tests.fakes import NOW, FakeHub, FakeOperations, FakeSessions
+from tests.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
 
 KEY = "a-key-for-tests"
 
@@ -30,6 +31,7 @@ class World:
     hub: FakeHub
     desk: FakeSessions
     operations: FakeOperations
+    processes: FakeProcesses
     stack: AsyncExitStack
 
     async def api(self, **settings: Any) -> ApiServer:
@@ -37,8 +39,10 @@ class World:
         server = ApiServer(
             ApiSettings(**chosen),
             sessions=self.desk,
+            commands=self.commands(),
             hub=self.hub,
             operations=self.operations,
+            processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
         )
@@ -50,8 +54,10 @@ class World:
         server = AdminServer(
             path,
             sessions=self.desk,
+            commands=self.commands(),
             hub=self.hub,
             operations=self.operations,
+            processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
         )
@@ -67,6 +73,16 @@ class World:
         connector = aiohttp.UnixConnector(str(path))
         return await self.stack.enter_async_context(aiohttp.ClientSession("http://hermes", connector=connector))
 
+    def commands(self) -> CommandDesk:
+        return CommandDesk(
+            self.desk,
+            new_turn_id=self._turn_ids(),
+            clock=lambda: NOW,
+            models=lambda: ("toy-1",),
+            personalities=lambda: (),
+            processes=self.processes,
+        )
+
     def _turn_ids(self) -> Callable[[], TurnId]:
         numbers = itertools.count(1)
         return lambda: TurnId(f"turn-{next(numbers)}")
@@ -78,7 +94,7 @@ async def world() -> AsyncIterator[World]:
     desk = FakeSessions(hub)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(desk.close)
-        yield World(hub=hub, desk=desk, operations=FakeOperations(), stack=stack)
+        yield World(hub=hub, desk=desk, operations=FakeOperations(), processes=FakeProcesses(), stack=stack)
     assert not hub.feeds, "somebody still listens"
 
 

@@ -47,8 +47,10 @@ async def test_a_server_that_never_started_can_be_stopped(world: World) -> None:
     server = ApiServer(
         ApiSettings(host="127.0.0.1", port=0, key="k"),
         sessions=world.desk,
+        commands=world.commands(),
         hub=world.hub,
         operations=world.operations,
+        processes=world.processes,
         new_turn_id=lambda: pytest.fail("no turn"),
         clock=lambda: 0.0,
     )
@@ -167,7 +169,7 @@ async def test_one_session_is_shown_by_any_id_of_its_lineage(world: World, clien
     assert view["why"] == "idle: new"
     async with client.get("/api/sessions/old/messages") as response:
         assert response.headers["X-Hermes-Session-Id"] == "new"
-        assert await response.json() == {"session_id": "new", "messages": []}
+        assert await response.json() == {"session_id": "new", "messages": [], "has_more": False}
 
 
 async def test_a_transcript_is_read_in_pages_or_from_its_end(world: World, client: aiohttp.ClientSession) -> None:
@@ -185,6 +187,19 @@ async def test_a_transcript_is_read_in_pages_or_from_its_end(world: World, clien
     assert await contents("after=3") == []
 
 
+async def test_a_page_of_a_transcript_says_whether_there_is_more(world: World, client: aiohttp.ClientSession) -> None:
+    for text in ("one", "two"):
+        await chat(client, ask(text), **{"X-Hermes-Session-Id": "s"})
+
+    async def has_more(query: str) -> bool:
+        async with client.get(f"/api/sessions/s/messages?{query}") as response:
+            said: bool = (await response.json())["has_more"]
+            return said
+
+    assert [await has_more(query) for query in ("", "limit=4", "after=-1", "after=2", "after=3")] == [False] * 5
+    assert [await has_more(query) for query in ("limit=3", "after=-1&limit=3", "after=1&limit=1")] == [True] * 3
+
+
 async def test_a_deleted_session_is_gone(client: aiohttp.ClientSession) -> None:
     await chat(client, **{"X-Hermes-Session-Id": "s"})
     async with client.delete("/api/sessions/s") as response:
@@ -199,8 +214,10 @@ async def test_a_deleted_session_is_gone(client: aiohttp.ClientSession) -> None:
 async def test_every_route_is_described_and_every_description_has_its_route(world: World) -> None:
     service = Service(
         sessions=world.desk,
+        commands=world.commands(),
         hub=world.hub,
         operations=world.operations,
+        processes=world.processes,
         new_turn_id=lambda: pytest.fail("no turn"),
         clock=lambda: 0.0,
         lifetime=Lifetime(),
@@ -213,7 +230,7 @@ async def test_every_route_is_described_and_every_description_has_its_route(worl
 def test_every_operation_has_a_name_of_its_own() -> None:
     operations = [operation for methods in document("1")["paths"].values() for operation in methods.values()]
     names = [operation["operationId"] for operation in operations]
-    assert len(set(names)) == len(names) == 10
+    assert len(set(names)) == len(names) == 29
 
 
 def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -> None:
@@ -225,7 +242,7 @@ def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -
         for part in ("role chunk", "deltas", "finish chunk", "hermes.session", "usage chunk", "[DONE]", '{"error"')
     ]
     assert places == sorted(places)
-    assert "text only" in described["info"]["description"]
+    assert "takes and gives text" in described["info"]["description"]
     assert "Tools run on the server" in described["info"]["description"]
 
 

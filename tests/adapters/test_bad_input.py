@@ -268,3 +268,13 @@ async def test_a_client_that_leaves_in_the_middle_of_its_body_submits_nothing(wo
     await writer.wait_closed()
     assert (await chat(await world.client(api)))[0] == 200
     assert len(world.desk.submitted) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/nowhere"])
+async def test_an_expectation_that_nobody_knows_is_told_in_the_same_shape(
+    client: aiohttp.ClientSession, path: str
+) -> None:
+    async with client.get(path, headers={"Expect": "miracles"}) as response:
+        assert response.status == 417
+        assert response.content_type == "application/json"
+        assert (await response.json())["error"]["code"] == "expectation_failed"

@@ -73,6 +73,51 @@ async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause
     other_writer.close()
 
 
+async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World) -> None:
+    api = await world.api(header_timeout_s=0.1)
+    body = json.dumps(ask()).encode()
+    head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
+    post = head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    for request in (GET, post):
+        reader, writer = await connect(api)
+        writer.write(request + GET[:20])
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+        assert await closes(reader)
+        writer.close()
+
+
+async def test_a_pause_after_a_whole_request_is_not_timed_however_its_bytes_came(world: World) -> None:
+    api = await world.api(header_timeout_s=0.2)
+    body = json.dumps(ask()).encode()
+    head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
+    post = head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    open_ones = []
+    for parts in (
+        (GET,),
+        (GET[:30], GET[30:]),
+        (post + body,),
+        (post, body),
+        (post + body[:5], body[5:]),
+        (GET + GET,),
+    ):
+        reader, writer = await connect(api)
+        for part in parts:
+            writer.write(part)
+            await writer.drain()
+            await asyncio.sleep(0.02)  # so that each comes by itself
+        open_ones.append((reader, writer, len(parts[0]) > len(GET) and parts[0].startswith(GET)))
+    for reader, _, twice in open_ones:
+        for _ in range(2 if twice else 1):
+            assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    silent, other = await connect(api)
+    assert await closes(silent)  # the limit is over for one that came later
+    for reader, writer, _ in open_ones:
+        writer.write(GET)
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+        writer.close()
+    other.close()
+
+
 async def test_an_answer_may_take_longer_than_a_head(world: World) -> None:
     client = await world.client(await world.api(header_timeout_s=0.2, ping_s=0.1))
     world.desk.hold()

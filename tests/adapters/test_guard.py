@@ -148,7 +148,8 @@ async def test_a_preflight_needs_no_key_and_names_what_is_allowed(world: World) 
         ) as response:
             assert response.status == 403
     wanted = (
-        "Authorization Content-Type Idempotency-Key X-Hermes-Session-Id X-Hermes-Cancel-On-Disconnect x-stainless-os"
+        "Authorization Content-Type Idempotency-Key X-Hermes-Session-Id X-Hermes-Cancel-On-Disconnect "
+        "Last-Event-ID x-stainless-os"
     )
     assert allowed == wanted.split()
 

@@ -25,6 +25,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
     assert presentation.session(session) == {
         "id": "s",
         "key": "agent:main:api:dm:s",
+        "title": "",
         "phase": "running",
         "reason": "new",
         "since": NOW,
@@ -38,7 +39,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
         "interruptions": 0,
         "messages": 0,
         "turns": 0,
-        "usage": {"prompt_tokens": 1, "completion_tokens": 2},
+        "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 0, "cost_usd": 0.0},
         "last_failure": {"kind": "timeout", "message": "late", "retry_after_s": 1.5},
     }
 
@@ -56,8 +57,9 @@ def test_a_dead_letter_is_listed_without_its_text() -> None:
 
 def test_every_event_has_its_public_name() -> None:
     names = {presentation.event_name(kind.__new__(kind)) for kind in typing.get_args(events.Event)}
-    turn = {"turn_accepted", "turn_began", "text_delta", "turn_answered", "turn_gave_up"}
-    assert names == turn | {"phase_changed", "actor_failed"}
+    turn = {"turn_accepted", "turn_began", "text_delta", "text_reset", "turn_answered", "turn_gave_up", "steered"}
+    call = {"call_began", "call_progress", "call_ended", "call_asked", "call_answered"}
+    assert names == turn | call | {"session_moved", "notice", "phase_changed", "actor_failed"}
 
 
 def test_half_a_surrogate_pair_from_a_model_is_not_an_error() -> None:

@@ -9,11 +9,13 @@ from contextlib import closing
 import pytest
 
 from hermes.actors.hub import EventHub
+from hermes.adapters.openai_api.pending import asked_in
 from hermes.adapters.openai_api.turn_watch import TurnWatch
-from hermes.events import Event, TextDelta, TurnAnswered, TurnBegan
+from hermes.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
 from hermes.ports import Receipt
 from hermes.types import SessionId, TurnId, Usage
-from tests.fakes import FakeHub, FakeSessions
+from tests.adapters.a_call import waiting
+from tests.fakes import FakeHub, FakeSessions, a_session
 
 S, T = SessionId("s"), TurnId("t")
 ANSWER = TurnAnswered(session=S, turn=T, text="one two", model="m", finish_reason="stop", usage=Usage())
@@ -70,3 +72,34 @@ async def test_a_watch_that_fell_behind_with_events_in_hand_asks_the_journal(
     publish(hub, *"abcd")
     desk.outcomes[T] = ANSWER
     assert await watch.step() == ANSWER
+
+
+async def test_a_message_that_answers_hears_what_the_turn_says_that_asked(hub: EventHub, desk: FakeSessions) -> None:
+    answer = Receipt(session=S, turn=TurnId("answer"), handling="answer", into=T)
+    feed = hub.subscribe(turn=TurnId("answer"))
+    with closing(TurnWatch(desk, hub, answer, feed, quiet_s=30)) as watch:
+        publish(hub, "one", ANSWER)
+        assert [await watch.step(), await watch.step()] == ["one", ANSWER]
+        assert watch.spoken.rest(ANSWER.text) == " two"
+    assert hub.watchers == 0
+
+
+async def test_whoever_is_queued_behind_a_question_is_told_of_it_at_once(hub: EventHub, desk: FakeSessions) -> None:
+    desk.sessions[S] = waiting(a_session(S), "another")
+    receipt = Receipt(session=S, turn=T, position=1, handling="queued")
+    with closing(TurnWatch(desk, hub, receipt, hub.subscribe(turn=T), quiet_s=30)) as watch:
+        asked = await watch.outcome()
+        assert isinstance(asked, CallAsked)
+        assert (asked.turn, asked.call) == ("another", "c1")
+
+
+async def test_a_calls_id_that_is_used_again_is_another_question(hub: EventHub, desk: FakeSessions) -> None:
+    desk.sessions[S] = waiting(a_session(S), T)
+    asked = asked_in(desk.sessions[S])
+    assert asked is not None
+    answered = CallAnswered(session=S, turn=T, call="c1", name="terminal", answer="once", by="api")
+    with closing(TurnWatch(desk, hub, Receipt(session=S, turn=T), hub.subscribe(turn=T), quiet_s=0.01)) as watch:
+        publish(hub, asked, answered)
+        assert [await watch.step(), await watch.step()] == [asked, answered]
+        assert await watch.step() == asked, "found in the journal, and not told before"
+        assert await watch.step() is None

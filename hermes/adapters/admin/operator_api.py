@@ -25,7 +25,7 @@ from hermes.adapters.openai_api.service import Service, json_response, remember_
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
 from hermes.errors import BadInputError, StorageError
 from hermes.ports import Subscription
-from hermes.types import Session, SessionId
+from hermes.types import Session, SessionId, TurnId
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -62,10 +62,12 @@ class OperatorApi:
             (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
             (web.delete("/sessions/{id}", self._sessions.erase), "Forget a session and all that was said in it"),
             (web.get("/sessions/{id}/why", self.why), "Why a session is as it is, in plain words"),
-            (web.post("/sessions/{id}/stop", change(sessions.stop_turn)), "Stop its running turn"),
+            (web.post("/sessions/{id}/stop", self.stop_turn), 'Stop its running turn, or the one named by "turn_id"'),
             (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message begins a fresh one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
             (web.post("/sessions/{id}/resume", change(sessions.resume)), "Let a suspended one go on"),
+            (web.get("/processes", self.processes), "Every background process; of one session with ?session=ID"),
+            (web.post("/processes/{id}/kill", self.kill), "End one, with all that it started"),
             (web.get("/dead-letters", self.dead_letters), "Messages that crashed their session twice"),
             (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
             (web.get("/store", self.store), "The store's figures"),
@@ -98,15 +100,28 @@ class OperatorApi:
 
     async def session(self, request: web.Request) -> web.Response:
         tail = parameter.integer(request, "tail", low=0, high=MAX_MESSAGES)
-        view = await self._service.sessions.view(parameter.session_in_path(request))
+        exact = parameter.flag_in_query(request, "exact")
+        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
         session = remember_session(request, view.session.id)
         limit = 20 if tail is None else tail
-        stored = await self._service.sessions.messages(session, None, limit) if limit else []
+        stored = await self._service.sessions.messages(session, None, limit, exact=True) if limit else []
         return json_response({**presentation.view(view), "transcript": presentation.transcript(stored)})
 
     async def why(self, request: web.Request) -> web.Response:
-        view = await self._service.sessions.view(parameter.session_in_path(request))
+        exact = parameter.flag_in_query(request, "exact")
+        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
         return json_response({"session_id": remember_session(request, view.session.id), "why": view.why})
+
+    async def stop_turn(self, request: web.Request) -> web.Response:
+        body = await self._object(request)
+        turn = body.get("turn_id")
+        if turn is not None and not isinstance(turn, str):
+            raise BadInputError("turn_id is the id of a turn.", param="turn_id")
+        session = await self._service.sessions.stop_turn(
+            parameter.session_in_path(request), _reason_in(body), TurnId(turn) if turn else None
+        )
+        remember_session(request, session.id)
+        return json_response({"session": presentation.session(session)})
 
     def _changing(self, change: Change) -> Callable[[web.Request], Awaitable[web.Response]]:
         async def handle(request: web.Request) -> web.Response:
@@ -115,6 +130,24 @@ class OperatorApi:
             return json_response({"session": presentation.session(session)})
 
         return handle
+
+    # ------------------------------------------------------------ background processes
+
+    async def processes(self, request: web.Request) -> web.Response:
+        session = parameter.session_in_query(request, "session")
+        if session is None:
+            listed = self._service.processes.views()
+        else:
+            head = (await self._service.sessions.view(session)).session
+            listed = await self._service.processes.listed(remember_session(request, head.id))
+        return json_response({"processes": [self._service.shown_process(view) for view in listed]})
+
+    async def kill(self, request: web.Request) -> web.Response:
+        view = await self._service.processes.kill(request.match_info["id"])
+        logger.info("process {} was ended by the operator", view.id)
+        return json_response({"process": self._service.shown_process(view)})
+
+    # ------------------------------------------------------------ dead letters
 
     async def dead_letters(self, _request: web.Request) -> web.Response:
         letters = await self._service.sessions.dead_letters()
@@ -171,10 +204,7 @@ class OperatorApi:
     # ------------------------------------------------------------ bodies
 
     async def _reason(self, request: web.Request) -> str:
-        reason = (await self._object(request)).get("reason", "asked for by the operator")
-        if not isinstance(reason, str) or not 0 < len(reason) <= _MAX_REASON or "\0" in reason:
-            raise BadInputError(f"reason is a text of 1 to {_MAX_REASON} characters.", param="reason")
-        return reason
+        return _reason_in(await self._object(request))
 
     async def _object(self, request: web.Request) -> dict[str, Any]:
         """The body, which may be left out."""
@@ -182,3 +212,10 @@ class OperatorApi:
         if not isinstance(body, dict):
             raise BadInputError("The body is not a JSON object.")
         return body
+
+
+def _reason_in(body: dict[str, Any]) -> str:
+    reason = body.get("reason", "asked for by the operator")
+    if not isinstance(reason, str) or not 0 < len(reason) <= _MAX_REASON or "\0" in reason:
+        raise BadInputError(f"reason is a text of 1 to {_MAX_REASON} characters.", param="reason")
+    return reason

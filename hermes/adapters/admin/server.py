@@ -10,18 +10,19 @@ import asyncio
 import os
 import socket
 import stat
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
 from loguru import logger
 
+from hermes.adapters.admin.descent import peer_of, refuse_own_tools
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
+from hermes.commands.desk import CommandDesk
 from hermes.errors import AlreadyRunningError, HomeError
-from hermes.ports import Clock, Hub, Operations, Sessions
+from hermes.ports import Clock, Hub, Operations, ProcessList, Sessions
 from hermes.types import TurnId
 
 _BACKLOG = 64
@@ -36,9 +37,7 @@ class OwnerOnly:
         self._uids = {os.getuid(), 0}
 
     def admit(self, transport: asyncio.Transport) -> str | None:
-        peer: socket.socket = transport.get_extra_info("socket")
-        size = struct.calcsize("3i")
-        pid, uid, _gid = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, size))
+        pid, uid = peer_of(transport)
         if uid not in self._uids:
             logger.warning("refused process {} of user {} on the admin socket", pid, uid)
             return None
@@ -54,15 +53,19 @@ class AdminServer:
         socket_path: Path,
         *,
         sessions: Sessions,
+        commands: CommandDesk,
         hub: Hub,
         operations: Operations,
+        processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
     ) -> None:
         self._path = socket_path
         self._sessions = sessions
+        self._commands = commands
         self._hub = hub
         self._operations = operations
+        self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._lifetime: Lifetime | None = None
@@ -74,15 +77,17 @@ class AdminServer:
         self._lifetime = Lifetime()
         service = Service(
             sessions=self._sessions,
+            commands=self._commands,
             hub=self._hub,
             operations=self._operations,
+            processes=self._processes,
             new_turn_id=self._new_turn_id,
             clock=self._clock,
             lifetime=self._lifetime,
             platform="cli",
         )
         self._listener = Listener(
-            application([*OperatorApi(service).routes(), *api_routes(service)], point_to_the_list),
+            application([*OperatorApi(service).routes(), *api_routes(service)], refuse_own_tools, point_to_the_list),
             self._lifetime,
             door=OwnerOnly(),
             header_timeout_s=_HEADER_TIMEOUT_S,

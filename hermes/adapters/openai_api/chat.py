@@ -1,34 +1,33 @@
 """POST /v1/chat/completions: one message in, one durable turn, one answer, whole or streamed.
 
 Rules: the first byte of an answer goes out after the message is durable; the answer is what the journal holds, not
-what happened to be streamed; a client that leaves does not end its turn unless it asked for that beforehand.
+what happened to be streamed; a client that leaves does not end its turn unless it asked for that beforehand; a plain
+answer does not wait for a person: it says what is asked, and the turn stays open.
 """
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Coroutine
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters.openai_api import parameter, problem
+from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
+from hermes.adapters.openai_api.chat_stream import ChatStream
 from hermes.adapters.openai_api.completion import Completion
-from hermes.adapters.openai_api.connection import connection_of
-from hermes.adapters.openai_api.event_stream import EventStream, open_stream
-from hermes.adapters.openai_api.listener import until
+from hermes.adapters.openai_api.event_stream import open_stream
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.problem import Problem, ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.turn_wait import log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turn_watch import TurnWatch
-from hermes.errors import HermesError, StoppingError
-from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.commands.registry import Parsed, Unknown, parse
+from hermes.commands.reply import Caller
+from hermes.errors import HermesError
+from hermes.events import CallAsked, TurnAnswered
 from hermes.ports import Receipt, Submission
-from hermes.types import InboundKey, SessionId, Source
+from hermes.types import SessionId, Source, Usage
 
 
 class Chat:
@@ -43,6 +42,8 @@ class Chat:
         chat, submission = await self._read(request)
         service = self._service
         service.lifetime.check_intake()
+        if (command := parse(chat.messages[-1]["content"])) is not None:
+            return await self._command(request, chat, submission, command)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
             receipt = _noting(await service.sessions.submit(submission), chat, submission)
             request[RECEIPT] = receipt
@@ -50,10 +51,35 @@ class Chat:
             with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
                 respond = self._stream if chat.stream else self._whole
                 try:
-                    return await self._while_wanted(request, receipt, respond(request, chat, receipt, watch))
+                    return await while_wanted(service, request, receipt, respond(request, chat, receipt, watch))
                 except ConnectionError:
                     await self._client_left(receipt, stop_turn=stop_if_left)
                     raise
+
+    # ------------------------------------------------------------ commands
+
+    async def _command(
+        self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed | Unknown
+    ) -> web.StreamResponse:
+        """It acts at once and never reaches the model; its reply has the shape of an answer."""
+        caller = Caller(source=submission.source, session=submission.session, inbound=submission.inbound)
+        reply = await self._service.commands.run(command, caller)
+        session = reply.session or submission.session or SessionId("")
+        if session:
+            remember_session(request, session)
+        turn = reply.receipt.turn if reply.receipt is not None else submission.turn
+        completion = self._completion(chat, Receipt(session=session, turn=turn))
+        answer = TurnAnswered(
+            session=session, turn=turn, text=reply.text, model=chat.model, finish_reason="stop", usage=Usage()
+        )
+        if not chat.stream:
+            return json_response(completion.whole(answer))
+        stream = await open_stream(request)
+        for chunk in (completion.first_chunk(), completion.text_chunk(reply.text), completion.finish_chunk(answer)):
+            await stream.send(chunk)
+        await stream.send(completion.session_event(), event="hermes.session")
+        await stream.done()
+        return stream.response
 
     # ------------------------------------------------------------ in
 
@@ -69,68 +95,34 @@ class Chat:
             session=session,
             options=chat.options,
         )
-        return chat, submission if key is None else _only_once(submission, key)
+        return chat, only_once(submission, key, session or "")
 
     # ------------------------------------------------------------ out
 
     async def _whole(
         self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
-        answer = _settled(request, await watch.outcome())
-        return json_response(self._completion(chat, receipt).whole(answer))
+        outcome = await watch.outcome()
+        completion = self._completion(chat, receipt)
+        if isinstance(outcome, CallAsked):
+            log_end(request, outcome, "waits for a person")
+            remember_session(request, outcome.session)
+            return json_response(replace(completion, session=outcome.session).waiting(outcome))
+        answer = settled(request, outcome)
+        return json_response(replace(completion, session=answer.session).whole(answer))
 
     async def _stream(
         self, request: web.Request, chat: ChatRequest, receipt: Receipt, watch: TurnWatch
     ) -> web.StreamResponse:
-        completion = self._completion(chat, receipt)
         stream = await open_stream(request)
-        await stream.send(completion.first_chunk())
-        outcome, sent = await self._stream_text(stream, completion, watch)
-        answer = _settled(request, outcome)
-        if rest := _unsent(answer, sent):
-            await stream.send(completion.text_chunk(rest))
-        await stream.send(completion.finish_chunk(answer))
-        await stream.send(completion.session_event(), event="hermes.session")
-        if chat.include_usage:  # last: client libraries keep the usage of the last chunk
-            await stream.send(completion.usage_chunk(answer))
-        await stream.done()
+        telling = ChatStream(stream, self._completion(chat, receipt), watch)
+        answer = settled(request, await telling.until_the_end())
+        await telling.finish(answer, include_usage=chat.include_usage)
         return stream.response
 
-    async def _stream_text(
-        self, stream: EventStream, completion: Completion, watch: TurnWatch
-    ) -> tuple[TurnOutcome, str]:
-        """The outcome, and as much of its text as has been sent."""
-        sent: list[str] = []
-        while True:
-            match await watch.step():
-                case None:
-                    await stream.ping()
-                case str() as text:
-                    sent.append(text)
-                    await stream.send(completion.text_chunk(text))
-                case TurnAnswered() | TurnGaveUp() as outcome:
-                    return outcome, "".join(sent)
-
     def _completion(self, chat: ChatRequest, receipt: Receipt) -> Completion:
-        return Completion(receipt=receipt, created=int(self._service.clock()), model=chat.model)
-
-    # ------------------------------------------------------------ who still waits
-
-    async def _while_wanted(
-        self, request: web.Request, receipt: Receipt, work: Coroutine[Any, Any, web.StreamResponse]
-    ) -> web.StreamResponse:
-        """The work's response, unless the client leaves or the time is up: then the work ends, but not the turn."""
-        lost = connection_of(request).lost
-        response = await until(work, lost, self._service.lifetime.over)
-        if response is not None:
-            return response
-        if lost.done():
-            raise ConnectionResetError("the client left")
-        then = (
-            "send it again under the same Idempotency-Key" if _is_keyed(request) else _where_stored(receipt.session)
-        )
-        message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start"
-        raise StoppingError(f"{message}; for its answer, then: {then}")
+        created = int(self._service.clock())
+        return Completion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
     async def _client_left(self, receipt: Receipt, *, stop_turn: bool) -> None:
         logger.info("nobody waits for turn {} of session {} any more", receipt.turn, receipt.session)
@@ -142,51 +134,6 @@ class Chat:
             logger.warning("turn {} of session {} was not stopped: {}", receipt.turn, receipt.session, error)
 
 
-def _only_once(submission: Submission, key: str) -> Submission:
-    """The same key is the same turn; the fingerprint tells a repeated request from another one under its key."""
-    content = hashlib.sha256()
-    for part in ((submission.session or "").encode(), submission.options, *submission.messages):
-        content.update(len(part).to_bytes(8, "big") + part)
-    # One space for both doors, whatever the platform: a retry through the other one is still the same turn.
-    inbound = InboundKey(f"api:{hashlib.sha256(key.encode()).hexdigest()}")
-    return replace(submission, inbound=inbound, fingerprint=content.digest())
-
-
 def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
     notices = [receipt.notice, *chat.passed_over(last_only=submission.session is not None)]
     return replace(receipt, notice=" ".join(filter(None, notices)))
-
-
-def _settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
-    match outcome:
-        case TurnAnswered():
-            _log_end(request, outcome, "was answered")
-            return outcome
-        case TurnGaveUp(failure=failure):
-            _log_end(request, outcome, f"failed: {failure.kind}")
-            raise ProblemError(problem.of_failure(failure, keyed=_is_keyed(request)))
-
-
-def _log_end(request: web.Request, outcome: TurnOutcome, how: str) -> None:
-    if request[RECEIPT].duplicate:  # the turn did not end a second time
-        how = "was replayed: its Idempotency-Key came again"
-    logger.info("turn {} of session {} {}", outcome.turn, outcome.session, how)
-
-
-def _is_keyed(request: web.Request) -> bool:
-    return parameter.IDEMPOTENCY_HEADER in request.headers
-
-
-def _where_stored(session: SessionId) -> str:
-    return f"GET /api/sessions/{session}/messages"
-
-
-def _unsent(answer: TurnAnswered, sent: str) -> str:
-    """Usually nothing; the rest, when events were missed on the way."""
-    if not answer.text.startswith(sent):
-        message = (
-            "The turn was begun anew after part of its first answer had been sent. "
-            f"The answer that counts is stored: {_where_stored(answer.session)}"
-        )
-        raise ProblemError(Problem(status=500, code="stream_begun_anew", message=message))
-    return answer.text.removeprefix(sent)

@@ -6,16 +6,15 @@ Fields that OpenAI clients send and Hermes has no use for are passed over; where
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any
 
-from hermes.errors import BadInputError
+from hermes.adapters.openai_api.field import boolean, encode, filled_text, given, number, refuse, text, whole
 from hermes.types import EncodedMessage
 from hermes.values import dataclass
 
 MAX_MESSAGES = 2_000
-MAX_OPTIONS_BYTES = 64 << 10
+MAXOPTIONS_BYTES = 64 << 10
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -32,7 +31,7 @@ class ChatRequest:
     def encoded(self, *, last_only: bool) -> tuple[EncodedMessage, ...]:
         first = len(self.messages) - 1 if last_only else 0
         return tuple(
-            EncodedMessage(_encode(message, f"messages[{index}]"))
+            EncodedMessage(encode(message, f"messages[{index}]"))
             for index, message in enumerate(self.messages[first:], first)
         )
 
@@ -53,17 +52,15 @@ class ChatRequest:
 
 
 def parse_chat_request(body: Any) -> ChatRequest:
-    if not isinstance(body, dict):
-        _refuse("", "The body is not a JSON object.")
-    body = {name: value for name, value in body.items() if value is not None}  # null means "not given"
+    body = given(body)
     _choices(body.get("n", 1), "n")
-    options = {name: check(body[name], name) for name, check in _OPTIONS.items() if name in body}
+    options = {name: check(body[name], name) for name, check in OPTIONS.items() if name in body}
     return ChatRequest(
-        model=_filled_text(body.get("model"), "model"),
-        messages=_messages(body.get("messages")),
-        options=_small(_encode(options, "options")),
+        model=filled_text(body.get("model"), "model"),
+        messages=read_messages(body.get("messages"), "messages"),
+        options=small(encode(options, "options")),
         user=options.get("user", ""),
-        stream=_boolean(body.get("stream", False), "stream"),
+        stream=boolean(body.get("stream", False), "stream"),
         include_usage=_include_usage(body.get("stream_options", {})),
         has_tools=bool(body.get("tools") or body.get("functions")),
     )
@@ -72,26 +69,26 @@ def parse_chat_request(body: Any) -> ChatRequest:
 # ---------------------------------------------------------------- messages
 
 
-def _messages(value: Any) -> tuple[Mapping[str, Any], ...]:
+def read_messages(value: Any, name: str) -> tuple[Mapping[str, Any], ...]:
     if not isinstance(value, list) or not value:
-        _refuse("messages", "messages is a list of at least one message.")
+        refuse(name, f"{name} is a list of at least one message.")
     if len(value) > MAX_MESSAGES:
-        _refuse("messages", f"messages holds {len(value):,} messages; at most {MAX_MESSAGES:,} are taken.")
-    messages = tuple(_message(message, f"messages[{index}]") for index, message in enumerate(value))
-    last = f"messages[{len(messages) - 1}]"
+        refuse(name, f"{name} holds {len(value):,} messages; at most {MAX_MESSAGES:,} are taken.")
+    messages = tuple(_message(message, f"{name}[{index}]") for index, message in enumerate(value))
+    last = f"{name}[{len(messages) - 1}]"
     if messages[-1]["role"] != "user":
-        _refuse(f"{last}.role", "The last message must have the role user: it is the one to be answered.")
+        refuse(f"{last}.role", "The last message must have the role user: it is the one to be answered.")
     if not messages[-1]["content"]:
-        _refuse(f"{last}.content", "The last message is empty.")
+        refuse(f"{last}.content", "The last message is empty.")
     return messages
 
 
 def _message(value: Any, param: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        _refuse(param, f"{param} is not an object.")
+        refuse(param, f"{param} is not an object.")
     role = value.get("role")
     if role not in ROLES:
-        _refuse(f"{param}.role", f"{param}.role is one of {', '.join(ROLES)}.")
+        refuse(f"{param}.role", f"{param}.role is one of {', '.join(ROLES)}.")
     message: dict[str, Any] = {"role": role}
     calls = value.get("tool_calls") if role == "assistant" else None
     if calls and value.get("content") is None:
@@ -99,11 +96,11 @@ def _message(value: Any, param: str) -> Mapping[str, Any]:
     else:
         message["content"] = _content(value.get("content"), f"{param}.content")
     if value.get("name") is not None:
-        message["name"] = _filled_text(value["name"], f"{param}.name")
+        message["name"] = filled_text(value["name"], f"{param}.name")
     if calls:
         message["tool_calls"] = _tool_calls(calls, f"{param}.tool_calls")
     if role == "tool":
-        message["tool_call_id"] = _filled_text(value.get("tool_call_id"), f"{param}.tool_call_id")
+        message["tool_call_id"] = filled_text(value.get("tool_call_id"), f"{param}.tool_call_id")
     return message
 
 
@@ -111,7 +108,7 @@ def _content(value: Any, param: str) -> str:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
-        _refuse(param, f"{param} is a string or a list of text parts.")
+        refuse(param, f"{param} is a string or a list of text parts.")
     return "\n".join(_text_part(part, f"{param}[{index}]") for index, part in enumerate(value))
 
 
@@ -119,26 +116,26 @@ def _text_part(part: Any, param: str) -> str:
     kind = part.get("type") if isinstance(part, dict) else None
     if kind != "text":
         named = f" of type {kind[:40]!r}" if isinstance(kind, str) else ""
-        _refuse(f"{param}.type", f"{param} is a part{named}; this version takes text.")
-    return _text(part.get("text"), f"{param}.text")
+        refuse(f"{param}.type", f"{param} is a part{named}; this version takes text.")
+    return text(part.get("text"), f"{param}.text")
 
 
 def _tool_calls(value: Any, param: str) -> list[Mapping[str, Any]]:
     if not isinstance(value, list):
-        _refuse(param, f"{param} is a list of tool calls.")
+        refuse(param, f"{param} is a list of tool calls.")
     return [_tool_call(call, f"{param}[{index}]") for index, call in enumerate(value)]
 
 
 def _tool_call(value: Any, param: str) -> Mapping[str, Any]:
     function = value.get("function") if isinstance(value, dict) else None
     if not isinstance(function, dict):
-        _refuse(param, f"{param} is not a function call.")
+        refuse(param, f"{param} is not a function call.")
     return {
-        "id": _filled_text(value.get("id"), f"{param}.id"),
+        "id": filled_text(value.get("id"), f"{param}.id"),
         "type": "function",
         "function": {
-            "name": _filled_text(function.get("name"), f"{param}.function.name"),
-            "arguments": _text(function.get("arguments"), f"{param}.function.arguments"),
+            "name": filled_text(function.get("name"), f"{param}.function.name"),
+            "arguments": text(function.get("arguments"), f"{param}.function.arguments"),
         },
     }
 
@@ -146,101 +143,48 @@ def _tool_call(value: Any, param: str) -> Mapping[str, Any]:
 # ---------------------------------------------------------------- values
 
 
-def _text(value: Any, param: str) -> str:
-    if not isinstance(value, str):
-        _refuse(param, f"{param} is a string.")
-    return value
-
-
-def _filled_text(value: Any, param: str) -> str:
-    if not isinstance(value, str) or not value:
-        _refuse(param, f"{param} is a string that is not empty.")
-    return value
-
-
-def _boolean(value: Any, param: str) -> bool:
-    if not isinstance(value, bool):
-        _refuse(param, f"{param} is true or false.")
-    return value
-
-
 def _include_usage(value: Any) -> bool:
     if not isinstance(value, dict):
-        _refuse("stream_options", "stream_options is an object.")
-    return _boolean(value.get("include_usage") or False, "stream_options.include_usage")
+        refuse("stream_options", "stream_options is an object.")
+    return boolean(value.get("include_usage") or False, "stream_options.include_usage")
 
 
 def _choices(value: Any, param: str) -> None:
     if isinstance(value, bool) or value != 1:
-        _refuse(param, "n is 1: a conversation has one answer.")
-
-
-def _number(low: float, high: float) -> Callable[[Any, str], float]:
-    def check(value: Any, param: str) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            _refuse(param, f"{param} is a number from {low:g} to {high:g}.")
-        return value
-
-    return check
-
-
-def _whole(low: int, high: int) -> Callable[[Any, str], int]:
-    def check(value: Any, param: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
-            _refuse(param, f"{param} is a whole number from {low} to {high}.")
-        return value
-
-    return check
+        refuse(param, "n is 1: a conversation has one answer.")
 
 
 def _stop(value: Any, param: str) -> list[str]:
     texts = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not 1 <= len(texts) <= 4 or not all(isinstance(text, str) for text in texts):
-        _refuse(param, f"{param} is a string or a list of 1 to 4 strings.")
+        refuse(param, f"{param} is a string or a list of 1 to 4 strings.")
     return texts
 
 
 def _response_format(value: Any, param: str) -> Mapping[str, Any]:
     kinds = ("text", "json_object", "json_schema")
     if not isinstance(value, dict) or value.get("type") not in kinds:
-        _refuse(param, f"{param} is an object whose type is one of {', '.join(kinds)}.")
+        refuse(param, f"{param} is an object whose type is one of {', '.join(kinds)}.")
     return value
 
 
-_OPTIONS: Mapping[str, Callable[[Any, str], Any]] = {
-    "temperature": _number(0, 2),
-    "top_p": _number(0, 1),
-    "max_tokens": _whole(1, 2**31 - 1),
-    "max_completion_tokens": _whole(1, 2**31 - 1),
-    "presence_penalty": _number(-2, 2),
-    "frequency_penalty": _number(-2, 2),
-    "seed": _whole(-(2**63), 2**63 - 1),
+OPTIONS: Mapping[str, Callable[[Any, str], Any]] = {
+    "temperature": number(0, 2),
+    "top_p": number(0, 1),
+    "max_tokens": whole(1, 2**31 - 1),
+    "max_completion_tokens": whole(1, 2**31 - 1),
+    "presence_penalty": number(-2, 2),
+    "frequency_penalty": number(-2, 2),
+    "seed": whole(-(2**63), 2**63 - 1),
     "stop": _stop,
     "response_format": _response_format,
-    "user": _text,
+    "user": text,
 }
 
 
-def _small(options: bytes) -> bytes:
+def small(options: bytes) -> bytes:
     """They are kept with the session while their turn waits, and written again with all that happens meanwhile."""
-    if len(options) > MAX_OPTIONS_BYTES:
+    if len(options) > MAXOPTIONS_BYTES:
         what = "response_format, stop and user"
-        _refuse("response_format", f"The options of a turn ({what}) have at most {MAX_OPTIONS_BYTES} bytes.")
+        refuse("response_format", f"The options of a turn ({what}) have at most {MAXOPTIONS_BYTES} bytes.")
     return options
-
-
-def _encode(value: Any, param: str) -> bytes:
-    """Canonical UTF-8 JSON, of text that every store and every model can take."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    if "\\u0000" in text.replace("\\\\", ""):
-        _refuse(param, f"{param} holds a NUL character.")
-    try:
-        return text.encode()
-    except UnicodeEncodeError:
-        _refuse(
-            param, f"{param} holds half a surrogate pair (an escape from \\ud800 to \\udfff without its other half)."
-        )
-
-
-def _refuse(param: str, message: str) -> NoReturn:
-    raise BadInputError(message, param=param or None, code="invalid_value")

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+from hermes.adapters.openai_api import pending
 from hermes.adapters.presentation import JsonObject
-from hermes.events import TurnAnswered
+from hermes.events import CallAsked, TurnAnswered
 from hermes.ports import Receipt
-from hermes.types import Usage
+from hermes.types import SessionId, Usage
 from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
     receipt: Receipt
+    session: SessionId  # where the conversation is now
     created: int
     model: str
 
     def whole(self, answer: TurnAnswered) -> JsonObject:
-        message = {"role": "assistant", "content": answer.text, "refusal": None}
-        return {
-            **self._head("chat.completion"),
-            "choices": [
-                {"index": 0, "message": message, "logprobs": None, "finish_reason": answer.finish_reason},
-            ],
-            "usage": _usage(answer.usage),
-            "hermes": self._hermes(),
-        }
+        return self._answer(answer.text, answer.finish_reason, answer.usage)
+
+    def waiting(self, asked: CallAsked) -> JsonObject:
+        """There is no answer before somebody has answered this."""
+        answer = self._answer(pending.in_words(asked, self.receipt.into or self.receipt.turn), "stop", Usage())
+        return {**answer, "hermes": {**self._hermes(), "pending": pending.field(asked)}}
 
     def first_chunk(self) -> JsonObject:
         return self._chunk({"role": "assistant", "content": ""})
@@ -40,8 +39,21 @@ class Completion:
         return {**head, "choices": [], "usage": _usage(answer.usage), "hermes": self._hermes()}
 
     def session_event(self) -> JsonObject:
-        """A chunk that adds nothing: client libraries take every event for a chunk and read its first choice."""
         return {**self._chunk({}), "hermes": self._hermes(), **self._ids()}
+
+    def event(self, fields: JsonObject) -> JsonObject:
+        """A chunk that adds nothing; what there is to tell stands in the field that is ours."""
+        return {**self._chunk({}), "hermes": {**self._ids(), **fields}}
+
+    def _answer(self, text: str, finish_reason: str, usage: Usage) -> JsonObject:
+        message = {"role": "assistant", "content": text, "refusal": None}
+        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason}
+        return {
+            **self._head("chat.completion"),
+            "choices": [choice],
+            "usage": _usage(usage),
+            "hermes": self._hermes(),
+        }
 
     def _chunk(self, delta: JsonObject, finish_reason: str | None = None) -> JsonObject:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
@@ -55,7 +67,7 @@ class Completion:
         return {**self._ids(), **notice}
 
     def _ids(self) -> JsonObject:
-        return {"session_id": self.receipt.session, "turn_id": self.receipt.turn}
+        return {"session_id": self.session, "turn_id": self.receipt.turn}
 
 
 def _usage(usage: Usage) -> JsonObject:

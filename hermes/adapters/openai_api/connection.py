@@ -11,7 +11,8 @@ import asyncio
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from aiohttp import web
+from aiohttp import StreamReader, web
+from aiohttp.streams import EMPTY_PAYLOAD
 from loguru import logger
 
 from hermes.adapters.openai_api import problem
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
 
 KEEPALIVE_S = 75.0
+_END_OF_HEAD = b"\r\n\r\n"  # and of a body in chunks
 
 
 class Door(Protocol):
@@ -62,8 +64,10 @@ class PeerLimit:
 
 class Connection(web.RequestHandler):
     __slots__ = (
+        "_body",
         "_busy",
         "_door",
+        "_half",
         "_head_timer",
         "_header_timeout_s",
         "_name",
@@ -86,6 +90,8 @@ class Connection(web.RequestHandler):
         self._name: str | None = None
         self._wire: asyncio.Transport | None = None
         self._busy = False
+        self._body: StreamReader = EMPTY_PAYLOAD  # of the last request whose head has come
+        self._half = False  # whether bytes have come that are part of the next head, and not all of it
         self._header_timeout_s = header_timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._head_timer: asyncio.TimerHandle | None = None
@@ -112,7 +118,14 @@ class Connection(web.RequestHandler):
     def data_received(self, data: bytes) -> None:
         if not self._busy and self._head_timer is None:
             self._await_head()
+        heads, taken = self._request_count, self._body.total_bytes
         super().data_received(data)
+        if not data:  # the base looks again at what it has held back
+            return
+        if self._request_count > heads and self._messages:
+            self._body, taken = self._messages[-1][1], 0
+        end = len(data) - (self._body.total_bytes - taken)  # of what is not the last body
+        self._half = end > 0 and not data.endswith(_END_OF_HEAD, 0, end)
 
     def request_began(self) -> None:
         self._busy = True
@@ -122,6 +135,8 @@ class Connection(web.RequestHandler):
 
     def request_ended(self) -> None:
         self._busy = False
+        if self._half and not self._messages and self._head_timer is None:
+            self._await_head()  # it came behind the request that was just answered
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -150,6 +165,14 @@ class Connection(web.RequestHandler):
         response = said.response()
         response.force_close()
         return response
+
+    async def finish_response(
+        self, request: web.BaseRequest, resp: web.StreamResponse, start_time: float | None
+    ) -> tuple[web.StreamResponse, bool]:
+        """What the framework refuses in front of our layers (an unknown expectation, say) is told like the rest."""
+        if isinstance(resp, web.HTTPException):
+            resp = problem.of_error(resp).response()
+        return await super().finish_response(request, resp, start_time)
 
     def _await_head(self) -> None:
         self._head_timer = self._loop.call_later(self._header_timeout_s, self._drop, "sends no whole request")

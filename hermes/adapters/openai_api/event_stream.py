@@ -15,8 +15,9 @@ class EventStream:
         headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
         self.response = web.StreamResponse(headers=headers)
 
-    async def send(self, data: Any, event: str = "") -> None:
-        await self._write(presentation.encode(data), event)
+    async def send(self, data: Any, event: str = "", place: str = "") -> None:
+        """`place` is where a client that comes back can go on from."""
+        await self._write(presentation.encode(data), event, place)
 
     async def ping(self) -> None:
         await self.response.write(b": ping\n\n")
@@ -28,9 +29,10 @@ class EventStream:
         """The last thing a failed stream says. No [DONE] follows: what came before is not an answer."""
         await self._write(presentation.encode(problem.body()))
 
-    async def _write(self, data: bytes, event: str = "") -> None:
+    async def _write(self, data: bytes, event: str = "", place: str = "") -> None:
         name = f"event: {event}\n".encode() if event else b""
-        await self.response.write(name + b"data: " + data + b"\n\n")
+        number = f"id: {place}\n".encode() if place else b""
+        await self.response.write(number + name + b"data: " + data + b"\n\n")
 
 
 STREAM = web.RequestKey("event_stream", EventStream)

@@ -30,6 +30,7 @@ _ALLOWED_HEADERS = (
     parameter.IDEMPOTENCY_HEADER,
     parameter.SESSION_HEADER,
     parameter.CANCEL_HEADER,
+    parameter.LAST_EVENT_HEADER,
 )
 _EXPOSED_HEADERS = (parameter.SESSION_HEADER, parameter.TURN_HEADER, parameter.REPLAY_HEADER, "Retry-After")
 

@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from hermes.adapters.openai_api import openapi_turn
 from hermes.adapters.openai_api.body import MAX_DEPTH
 from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, ROLES
+from hermes.adapters.openai_api.openapi_shape import (
+    BOOLEAN,
+    COUNT,
+    FILLED,
+    ID,
+    NUMBER,
+    TEXT,
+    WHOLE,
+    answer_of,
+    json_of,
+    nullable,
+    object_of,
+    open_operation,
+    operation,
+    parameter,
+    ref,
+)
 from hermes.adapters.openai_api.parameter import (
     CANCEL_HEADER,
     IDEMPOTENCY_HEADER,
     REPLAY_HEADER,
     SESSION_HEADER,
-    SESSION_ID_PATTERN,
     TURN_HEADER,
 )
 from hermes.adapters.openai_api.session_api import MAX_LISTED
@@ -17,14 +34,15 @@ from hermes.adapters.openai_api.session_api import MAX_MESSAGES as MAX_PAGE
 from hermes.adapters.presentation import JsonObject
 
 _DESCRIPTION = (
-    "Long-lived conversations over an OpenAI-compatible API. For now it takes and gives text only. "
+    "Long-lived conversations over an OpenAI-compatible API. It takes and gives text. "
     "Tools run on the server: `tools` and `functions` of a request are not taken, and the answer's notice says so."
 )
-_STREAM = """\
+_STREAM = f"""\
 Server-sent events; the data of each is a `chat.completion.chunk`, in this order:
 
-1. the role chunk: delta `{"role": "assistant", "content": ""}`, sent when the message is stored
-2. deltas: `{"content": ...}`, any number of them
+1. the role chunk: delta `{{"role": "assistant", "content": ""}}`, sent when the message is stored
+2. deltas: `{{"content": ...}}`, any number of them: all that the model says in this turn, also before it uses tools;
+   each reply is set off from the one before by a blank line, and a plain answer's `content` is the last one
 3. the finish chunk: an empty delta, `finish_reason`, and the field `hermes` as in a plain answer
 4. `event: hermes.session`: a chunk that adds nothing (empty delta, no finish_reason), with `hermes`, `session_id`
    and `turn_id`
@@ -32,15 +50,18 @@ Server-sent events; the data of each is a `chat.completion.chunk`, in this order
 6. `data: [DONE]`
 
 Lines that begin with a colon keep a silent stream alive. A turn that fails after the stream began ends it with
-`data: {"error": ...}` (the schema Error), and no [DONE] follows."""
+`data: {{"error": ...}}` (the schema Error), and no [DONE] follows.
 
-_ID: JsonObject = {"type": "string", "pattern": f"^{SESSION_ID_PATTERN}$"}
-_TEXT: JsonObject = {"type": "string"}
-_FILLED: JsonObject = {"type": "string", "minLength": 1}
-_WHOLE: JsonObject = {"type": "integer"}
-_COUNT: JsonObject = {"type": "integer", "minimum": 0}
-_NUMBER: JsonObject = {"type": "number"}
-_BOOLEAN: JsonObject = {"type": "boolean"}
+In between, what else happens comes as named events whose data are chunks that add nothing; their fields stand in
+`hermes`, beside `session_id` and `turn_id`:
+
+{openapi_turn.HERMES_EVENTS}
+
+While the turn waits for a person the stream stays open, and goes on when the answer is given anywhere. A plain
+request does not wait: its answer says what is asked, `hermes.pending` says it for programs, the turn stays open."""
+
+
+_TOKENS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 
 
 def document(version: str) -> JsonObject:
@@ -53,7 +74,7 @@ def document(version: str) -> JsonObject:
             "license": {"name": "MIT", "identifier": "MIT"},
         },
         "security": [{"key": []}],
-        "paths": _paths(),
+        "paths": {**_paths(), **openapi_turn.paths()},
         "components": {
             "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
             "schemas": _schemas(),
@@ -65,47 +86,68 @@ def document(version: str) -> JsonObject:
 
 
 def _paths() -> JsonObject:
-    session = [_parameter("id", "path", _ID)]
+    session = [parameter("id", "path", ID)]
     page = {"type": "integer", "minimum": 1, "maximum": MAX_PAGE, "default": 100}
     listed = {"type": "integer", "minimum": 1, "maximum": MAX_LISTED, "default": 50}
+    exact = parameter("exact", "query", {"enum": ["0", "1"]})
     position = {"type": "integer", "minimum": -1, "maximum": 2**63 - 1}
     return {
         "/v1/chat/completions": {"post": _chat_operation()},
-        "/v1/models": {"get": _operation("listModels", "The names that `model` can have", "ModelList")},
+        "/v1/models": {"get": operation("listModels", "The names that `model` can have", "ModelList")},
         "/v1/models/{id}": {
-            "get": _operation("getModel", "One of them", "Model", [_parameter("id", "path", _FILLED)]),
+            "get": operation("getModel", "One of them", "Model", [parameter("id", "path", FILLED)]),
         },
         "/api/sessions": {
-            "get": _operation(
+            "get": operation(
                 "listSessions",
                 "Sessions, the last active first",
                 "SessionList",
-                [_parameter("limit", "query", listed), _parameter("after", "query", _ID)],
+                [parameter("limit", "query", listed), parameter("after", "query", ID)],
             ),
         },
         "/api/sessions/{id}": {
-            "get": _operation("getSession", "The live end of this id's lineage", "SessionView", session),
-            "delete": _operation("deleteSession", "Forget a session and all that was said in it", "Deleted", session),
+            "get": operation(
+                "getSession",
+                "The live end of this id's lineage; with `exact`, that very session",
+                "SessionView",
+                [*session, exact],
+            ),
+            "delete": operation("deleteSession", "Forget a session and all that was said in it", "Deleted", session),
         },
         "/api/sessions/{id}/messages": {
-            "get": _operation(
+            "get": operation(
                 "listMessages",
                 "What was said: after a position, oldest first; without one, the last of it",
                 "Transcript",
-                [*session, _parameter("limit", "query", page), _parameter("after", "query", position)],
+                [*session, parameter("limit", "query", page), parameter("after", "query", position), exact],
             ),
         },
-        "/health": {"get": _open("getHealth", "Whether the daemon is there", {"200": _answer("Health")})},
+        "/api/sessions/{id}/processes": {
+            "get": operation(
+                "listProcesses",
+                "What it runs in the background, or did until lately, the oldest first",
+                "ProcessList",
+                session,
+            ),
+        },
+        "/api/commands": {
+            "get": operation("listCommands", "The slash commands there are", "CommandList"),
+            "post": _command_operation([], "runCommandAnywhere"),
+        },
+        "/api/sessions/{id}/commands": {"post": _command_operation(session)},
+        "/health": {"get": open_operation("getHealth", "Whether the daemon is there", {"200": answer_of("Health")})},
         "/health/ready": {
-            "get": _open(
-                "getReadiness", "Whether it can take work", {"200": _answer("Readiness"), "503": _answer("Readiness")}
+            "get": open_operation(
+                "getReadiness",
+                "Whether it can take work",
+                {"200": answer_of("Readiness"), "503": answer_of("Readiness")},
             ),
         },
         "/openapi.json": {
-            "get": _open(
+            "get": open_operation(
                 "getDescription",
                 "This document",
-                {"200": {"description": "OpenAPI 3.1", "content": _json({"type": "object"})}},
+                {"200": {"description": "OpenAPI 3.1", "content": json_of({"type": "object"})}},
             ),
         },
     }
@@ -114,59 +156,48 @@ def _paths() -> JsonObject:
 def _chat_operation() -> JsonObject:
     flag = {"type": "string", "enum": ["0", "1"]}
     key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
-    operation = _operation(
+    chat = operation(
         "createChatCompletion",
         "Say something and have it answered; with a session id, in the stored session and by the last message alone",
         "Completion",
         [
-            _parameter(SESSION_HEADER, "header", _ID),
-            _parameter(IDEMPOTENCY_HEADER, "header", key),
-            _parameter(CANCEL_HEADER, "header", flag),
+            parameter(SESSION_HEADER, "header", ID),
+            parameter(IDEMPOTENCY_HEADER, "header", key),
+            parameter(CANCEL_HEADER, "header", flag),
         ],
     )
-    operation["requestBody"] = {
+    chat["requestBody"] = {
         "required": True,
         "description": f"UTF-8, at most {MAX_DEPTH} levels deep.",
-        "content": _json(_ref("ChatRequest")),
+        "content": json_of(ref("ChatRequest")),
     }
-    answer = operation["responses"]["200"]
+    answer = chat["responses"]["200"]
     answer["description"] = "A Completion or, with `stream`, its events"
-    answer["content"]["text/event-stream"] = {"schema": {**_TEXT, "description": _STREAM}}
-    answer["headers"] = {name: {"schema": _TEXT} for name in (SESSION_HEADER, TURN_HEADER, REPLAY_HEADER)}
-    return operation
+    answer["content"]["text/event-stream"] = {"schema": {**TEXT, "description": _STREAM}}
+    answer["headers"] = {name: {"schema": TEXT} for name in (SESSION_HEADER, TURN_HEADER, REPLAY_HEADER)}
+    return chat
 
 
-def _operation(name: str, summary: str, schema: str, parameters: list[JsonObject] | None = None) -> JsonObject:
-    responses = {"200": _answer(schema), "4XX": _answer("Error"), "5XX": _answer("Error")}
-    return {"operationId": name, "summary": summary, "parameters": parameters or [], "responses": responses}
-
-
-def _open(name: str, summary: str, responses: JsonObject) -> JsonObject:
-    responses = {**responses, "4XX": _answer("Error")}
-    return {"operationId": name, "summary": summary, "security": [], "responses": responses}
-
-
-def _parameter(name: str, place: str, schema: JsonObject) -> JsonObject:
-    return {"name": name, "in": place, "required": place == "path", "schema": schema}
-
-
-def _answer(schema: str) -> JsonObject:
-    return {"description": schema, "content": _json(_ref(schema))}
-
-
-def _json(schema: JsonObject) -> JsonObject:
-    return {"application/json": {"schema": schema}}
-
-
-def _ref(schema: str) -> JsonObject:
-    return {"$ref": f"#/components/schemas/{schema}"}
+def _command_operation(session: list[JsonObject], name: str = "runCommand") -> JsonObject:
+    where = "in a session" if session else "before there is a session"
+    command = operation(name, f"Give a slash command {where}", "CommandReply", session)
+    command["requestBody"] = {"required": True, "content": json_of(ref("CommandRequest"))}
+    command["responses"]["200"]["headers"] = {name: {"schema": TEXT} for name in (SESSION_HEADER, TURN_HEADER)}
+    return command
 
 
 # ---------------------------------------------------------------- schemas
 
 
 def _schemas() -> JsonObject:
-    return {**_request_schemas(), **_answer_schemas(), **_session_schemas()}
+    return {
+        **_request_schemas(),
+        **_answer_schemas(),
+        **_session_schemas(),
+        **_command_schemas(),
+        **_process_schemas(),
+        **openapi_turn.schemas(),
+    }
 
 
 def _request_schemas() -> JsonObject:
@@ -174,8 +205,8 @@ def _request_schemas() -> JsonObject:
     penalty = {"type": "number", "minimum": -2, "maximum": 2}
     options = {
         "n": {"const": 1},
-        "stream": _BOOLEAN,
-        "stream_options": _object({}, include_usage=_BOOLEAN),
+        "stream": BOOLEAN,
+        "stream_options": object_of({}, include_usage=BOOLEAN),
         "temperature": {"type": "number", "minimum": 0, "maximum": 2},
         "top_p": {"type": "number", "minimum": 0, "maximum": 1},
         "max_tokens": tokens,
@@ -183,97 +214,142 @@ def _request_schemas() -> JsonObject:
         "presence_penalty": penalty,
         "frequency_penalty": penalty,
         "seed": {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
-        "stop": {"oneOf": [_TEXT, {"type": "array", "items": _TEXT, "minItems": 1, "maxItems": 4}]},
-        "response_format": _object({"type": {"enum": ["text", "json_object", "json_schema"]}}),
-        "user": _TEXT,
+        "stop": {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1, "maxItems": 4}]},
+        "response_format": object_of({"type": {"enum": ["text", "json_object", "json_schema"]}}),
+        "user": TEXT,
     }
     messages = {
         "type": "array",
-        "items": _ref("Message"),
+        "items": ref("Message"),
         "minItems": 1,
         "maxItems": MAX_MESSAGES,
         "description": "The last one is the user's, and not empty.",
     }
-    optional = {name: _nullable(schema) for name, schema in options.items()}
+    optional = {name: nullable(schema) for name, schema in options.items()}
     return {
         "Message": _message_schema(),
-        "ChatRequest": _object({"model": _FILLED, "messages": messages}, **optional),
+        "ChatRequest": object_of({"model": FILLED, "messages": messages}, **optional),
     }
 
 
 def _message_schema() -> JsonObject:
-    part = _object({"type": {"const": "text"}, "text": _TEXT})
-    content = {"anyOf": [_TEXT, {"type": "array", "items": part}]}
-    function = _object({"name": _FILLED, "arguments": _TEXT})
-    call = _object({"id": _FILLED, "type": {"const": "function"}, "function": function})
+    part = object_of({"type": {"const": "text"}, "text": TEXT})
+    content = {"anyOf": [TEXT, {"type": "array", "items": part}]}
+    function = object_of({"name": FILLED, "arguments": TEXT})
+    call = object_of({"id": FILLED, "type": {"const": "function"}, "function": function})
     calls = {"type": "array", "items": call, "minItems": 1}
-    name = _nullable(_FILLED)
+    name = nullable(FILLED)
     spoken = [role for role in ROLES if role != "tool"]
     return {
         "anyOf": [
-            _object({"role": {"enum": spoken}, "content": content}, name=name),
-            _object({"role": {"const": "assistant"}, "tool_calls": calls}, content=_nullable(content), name=name),
-            _object({"role": {"const": "tool"}, "content": content, "tool_call_id": _FILLED}, name=name),
+            object_of({"role": {"enum": spoken}, "content": content}, name=name),
+            object_of({"role": {"const": "assistant"}, "tool_calls": calls}, content=nullable(content), name=name),
+            object_of({"role": {"const": "tool"}, "content": content, "tool_call_id": FILLED}, name=name),
         ]
     }
 
 
 def _answer_schemas() -> JsonObject:
-    message = _object({"role": {"const": "assistant"}, "content": _TEXT, "refusal": {"type": "null"}})
-    choice = _object({"index": {"const": 0}, "message": message, "finish_reason": _TEXT})
-    tokens = _object({"prompt_tokens": _COUNT, "completion_tokens": _COUNT, "total_tokens": _COUNT})
-    hermes = _object({"session_id": _ID, "turn_id": _TEXT}, notice=_TEXT)
-    error = _object({"message": _TEXT, "type": _TEXT, "param": _nullable(_TEXT), "code": _nullable(_TEXT)})
+    message = object_of({"role": {"const": "assistant"}, "content": TEXT, "refusal": {"type": "null"}})
+    choice = object_of({"index": {"const": 0}, "message": message, "finish_reason": TEXT})
+    tokens = object_of({"prompt_tokens": COUNT, "completion_tokens": COUNT, "total_tokens": COUNT})
+    hermes = object_of({"session_id": ID, "turn_id": TEXT}, notice=TEXT, pending=ref("Pending"))
+    error = object_of({"message": TEXT, "type": TEXT, "param": nullable(TEXT), "code": nullable(TEXT)})
     return {
-        "Completion": _object(
+        "Completion": object_of(
             {
-                "id": _TEXT,
+                "id": TEXT,
                 "object": {"const": "chat.completion"},
-                "created": _WHOLE,
-                "model": _TEXT,
+                "created": WHOLE,
+                "model": TEXT,
                 "choices": {"type": "array", "items": choice, "minItems": 1, "maxItems": 1},
                 "usage": tokens,
                 "hermes": hermes,
             }
         ),
-        "Model": _object({"id": _TEXT, "object": {"const": "model"}, "created": _WHOLE, "owned_by": _TEXT}),
-        "ModelList": _object({"object": {"const": "list"}, "data": {"type": "array", "items": _ref("Model")}}),
-        "Error": _object({"error": error}),
-        "Health": _object({"status": {"const": "ok"}, "version": _TEXT}),
-        "Readiness": _object({"status": {"enum": ["ready", "not ready"]}}, reason=_TEXT),
+        "Model": object_of({"id": TEXT, "object": {"const": "model"}, "created": WHOLE, "owned_by": TEXT}),
+        "ModelList": object_of({"object": {"const": "list"}, "data": {"type": "array", "items": ref("Model")}}),
+        "Error": object_of({"error": error}),
+        "Health": object_of({"status": {"const": "ok"}, "version": TEXT}),
+        "Readiness": object_of({"status": {"enum": ["ready", "not ready"]}}, reason=TEXT),
     }
 
 
 def _session_schemas() -> JsonObject:
     phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
-    failure = _object({"kind": _TEXT, "message": _TEXT, "retry_after_s": _nullable(_NUMBER)})
-    message = _object({"seq": _COUNT, "at": _NUMBER, "turn": _TEXT, "role": _TEXT, "content": _nullable(_TEXT)})
+    failure = object_of({"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)})
+    message = object_of({"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "content": nullable(TEXT)})
     session = {
-        **dict.fromkeys(("id",), _ID),
-        **dict.fromkeys(("key", "reason", "platform"), _TEXT),
+        **dict.fromkeys(("id",), ID),
+        **dict.fromkeys(("key", "title", "reason", "platform"), TEXT),
         "phase": {"enum": phases},
-        **dict.fromkeys(("since", "created_at", "active_at"), _NUMBER),
-        **dict.fromkeys(("parent", "successor"), _nullable(_ID)),
-        "running_turn": _nullable(_TEXT),
-        **dict.fromkeys(("queued", "interruptions", "messages", "turns"), _COUNT),
-        "usage": _object({"prompt_tokens": _COUNT, "completion_tokens": _COUNT}),
-        "last_failure": _nullable(failure),
+        **dict.fromkeys(("since", "created_at", "active_at"), NUMBER),
+        **dict.fromkeys(("parent", "successor"), nullable(ID)),
+        "running_turn": nullable(TEXT),
+        **dict.fromkeys(("queued", "interruptions", "messages", "turns"), COUNT),
+        "usage": object_of({**dict.fromkeys(_TOKENS, COUNT), "cost_usd": NUMBER}),
+        "last_failure": nullable(failure),
     }
-    ids = {"type": "array", "items": _ID}
+    ids = {"type": "array", "items": ID}
+    waiting = object_of({"turn_id": TEXT, "accepted_at": NUMBER, "steer": BOOLEAN})
     return {
-        "Session": _object(session),
-        "SessionList": _object({"sessions": {"type": "array", "items": _ref("Session")}}),
-        "SessionView": _object(
-            {"session": _ref("Session"), "why": _TEXT, "lineage": ids, "live": _BOOLEAN, "mailbox": _COUNT}
+        "Session": object_of(session),
+        "SessionList": object_of({"sessions": {"type": "array", "items": ref("Session")}}),
+        "SessionView": object_of(
+            {
+                "session": ref("Session"),
+                "why": TEXT,
+                "lineage": ids,
+                "live": BOOLEAN,
+                "mailbox": COUNT,
+                "queue": {"type": "array", "items": waiting},
+                "preferences": object_of(
+                    {**dict.fromkeys(("title", "model", "personality", "reasoning", "busy"), TEXT), "yolo": BOOLEAN}
+                ),
+                "pending": nullable(ref("Pending")),
+            }
         ),
-        "Deleted": _object({"id": _ID, "deleted": {"const": True}}),
-        "Transcript": _object({"session_id": _ID, "messages": {"type": "array", "items": message}}),
+        "Deleted": object_of({"id": ID, "deleted": {"const": True}}),
+        "Transcript": object_of(
+            {"session_id": ID, "messages": {"type": "array", "items": message}, "has_more": BOOLEAN}
+        ),
     }
 
 
-def _object(required: JsonObject, **optional: JsonObject) -> JsonObject:
-    return {"type": "object", "properties": {**required, **optional}, "required": list(required)}
+def _process_schemas() -> JsonObject:
+    blocks = {**BOOLEAN, "description": "A reset of the conversation waits for it."}
+    process = {
+        "id": FILLED,
+        "session_id": {**ID, "description": "The session that started it."},
+        "command": TEXT,
+        "pid": COUNT,
+        "running": BOOLEAN,
+        **dict.fromkeys(("started_at", "age_s", "heartbeat_at", "active_at", "cpu_s"), NUMBER),
+        **dict.fromkeys(("memory_bytes", "output_bytes"), COUNT),
+        "ports": {"type": "array", "items": COUNT, "description": "TCP ports that it listens on."},
+        "ended_at": nullable(NUMBER),
+        **dict.fromkeys(("exit_code", "signal"), nullable(WHOLE)),
+        "reason": {"enum": ["", "exited", "killed", "memory", "processes", "output", "lost"]},
+        "detail": TEXT,
+        "blocks_reset": blocks,
+        "explanation": {**TEXT, "description": "Its age, what it did, and whether and why a reset waits for it."},
+    }
+    listed = {"session_id": ID, "processes": {"type": "array", "items": ref("Process")}}
+    return {"Process": object_of(process), "ProcessList": object_of(listed)}
 
 
-def _nullable(schema: JsonObject) -> JsonObject:
-    return {"anyOf": [schema, {"type": "null"}]}
+def _command_schemas() -> JsonObject:
+    texts = {"type": "array", "items": TEXT}
+    command = object_of(
+        {"name": FILLED, "aliases": texts, "usage": FILLED, "help": FILLED, "group": FILLED, "choices": texts}
+    )
+    rows = {"type": "array", "items": texts, "description": "The text as a table, headings first, where it is one."}
+    done = {**BOOLEAN, "description": "False: nothing was done, and the text says why."}
+    where = {**ID, "description": "Where the conversation is from now on."}
+    return {
+        "CommandList": object_of({"commands": {"type": "array", "items": command}}),
+        "CommandRequest": object_of({"text": {**FILLED, "examples": ["/undo 2"]}}, user=nullable(TEXT)),
+        "CommandReply": object_of(
+            {"ok": done, "text": TEXT, "session_id": where, "turn_id": nullable(TEXT), "rows": rows}
+        ),
+    }

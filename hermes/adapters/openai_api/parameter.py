@@ -14,6 +14,7 @@ TURN_HEADER = "X-Hermes-Turn-Id"
 REPLAY_HEADER = "X-Hermes-Idempotent-Replay"
 CANCEL_HEADER = "X-Hermes-Cancel-On-Disconnect"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
+LAST_EVENT_HEADER = "Last-Event-ID"
 
 SESSION_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
 _IDEMPOTENCY_PATTERN = r"[\x20-\x7e]{1,255}"
@@ -50,11 +51,18 @@ def idempotency_key(request: web.Request) -> str | None:
 
 
 def flag(request: web.Request, name: str) -> bool:
-    text = header(request, name)
+    return _flag(header(request, name), name, "invalid_header")
+
+
+def flag_in_query(request: web.Request, name: str) -> bool:
+    return _flag(request.query.get(name), name, "invalid_value")
+
+
+def _flag(text: str | None, name: str, code: str) -> bool:
     if text is None:
         return False
     if text.lower() not in _FLAGS:
-        raise BadInputError(f"{name} is 1 or 0.", param=name, code="invalid_header")
+        raise BadInputError(f"{name} is 1 or 0.", param=name, code=code)
     return _FLAGS[text.lower()]
 
 

@@ -83,7 +83,13 @@ _ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first that fi
     (StorageError, 500, "storage_error"),
     (HermesError, 500, "internal_error"),
 )
-_OWN_STATUS = {"idempotency_mismatch": 422, "unknown_dead_letter": 404}  # bad input with a status of its own
+_OWN_STATUS = {  # bad input with a status of its own
+    "idempotency_mismatch": 422,
+    "unknown_dead_letter": 404,
+    "wrong_phase": 409,
+    "turn_taken_back": 409,
+    "nothing_to_undo": 409,
+}
 _STORAGE_FULL_RETRY_S = 30
 
 _FAILURES: dict[FailureKind, tuple[int, str]] = {
@@ -98,6 +104,7 @@ _FAILURES: dict[FailureKind, tuple[int, str]] = {
     FailureKind.MALFORMED_REPLY: (502, "upstream_malformed_reply"),
     FailureKind.POLICY: (400, "content_filter"),
     FailureKind.UNSUPPORTED: (501, "unsupported"),
+    FailureKind.BUDGET: (402, "budget_exceeded"),
     FailureKind.CANCELLED: (409, "cancelled"),
     FailureKind.SUSPENDED: (409, "session_suspended"),
     FailureKind.INTERNAL: (500, "internal_error"),

@@ -11,15 +11,20 @@ from dataclasses import field
 from aiohttp import web
 
 from hermes.adapters.openai_api.chat import Chat
+from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.connection import PeerLimit
 from hermes.adapters.openai_api.guard import Guard
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.model_api import ModelApi
+from hermes.adapters.openai_api.response_api import ResponseApi
+from hermes.adapters.openai_api.run_api import RunApi
 from hermes.adapters.openai_api.service import Service, application
 from hermes.adapters.openai_api.session_api import SessionApi
+from hermes.adapters.openai_api.session_wish_api import SessionWishes
+from hermes.commands.desk import CommandDesk
 from hermes.errors import AlreadyRunningError, ConfigError
-from hermes.ports import Clock, Hub, Operations, Sessions
+from hermes.ports import Clock, Hub, Operations, ProcessList, Sessions
 from hermes.types import TurnId
 from hermes.values import dataclass
 
@@ -44,8 +49,12 @@ class ApiSettings:
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
-    parts = (Chat(service), ModelApi(service), SessionApi(service), HealthApi(service))
-    return [route for part in parts for route in part.routes()]
+    parts = (Chat(service), ModelApi(service), SessionApi(service), CommandApi(service), HealthApi(service))
+    return [route for part in (*parts, *_turn_parts(service)) for route in part.routes()]
+
+
+def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi]:
+    return SessionWishes(service), ResponseApi(service), RunApi(service)
 
 
 class ApiServer:
@@ -54,16 +63,20 @@ class ApiServer:
         settings: ApiSettings,
         *,
         sessions: Sessions,
+        commands: CommandDesk,
         hub: Hub,
         operations: Operations,
+        processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
         self._sessions = sessions
+        self._commands = commands
         self._hub = hub
         self._operations = operations
+        self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._guard = Guard(
@@ -112,8 +125,10 @@ class ApiServer:
     def _service(self, lifetime: Lifetime) -> Service:
         return Service(
             sessions=self._sessions,
+            commands=self._commands,
             hub=self._hub,
             operations=self._operations,
+            processes=self._processes,
             new_turn_id=self._new_turn_id,
             clock=self._clock,
             lifetime=lifetime,

@@ -14,10 +14,12 @@ from hermes.adapters import presentation
 from hermes.adapters.openai_api import body, problem
 from hermes.adapters.openai_api.connection import connection_of, watch_heads
 from hermes.adapters.openai_api.event_stream import STREAM
+from hermes.adapters.openai_api.field import given
 from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
-from hermes.ports import Clock, Hub, Operations, Receipt, Sessions
-from hermes.types import SessionId, TurnId
+from hermes.commands.desk import CommandDesk
+from hermes.ports import Clock, Hub, Operations, ProcessList, Receipt, Sessions, SessionView
+from hermes.types import ProcessView, SessionId, TurnId
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -38,8 +40,10 @@ _SAFETY_HEADERS = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
     sessions: Sessions
+    commands: CommandDesk
     hub: Hub
     operations: Operations
+    processes: ProcessList
     new_turn_id: Callable[[], TurnId]
     clock: Clock
     lifetime: Lifetime
@@ -51,6 +55,20 @@ class Service:
 
     async def read_json(self, request: web.Request) -> Any:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
+    async def read_fields(self, request: web.Request) -> dict[str, Any]:
+        """The body's fields; there need not be a body."""
+        return given(await self.read_json(request)) if request.can_read_body else {}
+
+    async def look_at(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        """That conversation, wherever compressions have taken it; not the one that somebody began after it."""
+        if not exact:
+            session = (await self.sessions.conversation(session)).id
+        return await self.sessions.view(session, exact=True)
+
+    def shown_process(self, view: ProcessView) -> dict[str, Any]:
+        blocks, explanation = self.processes.blocks(view), self.processes.explain(view)
+        return presentation.process(view, now=self.clock(), blocks=blocks, explanation=explanation)
 
     def models(self) -> list[str]:
         """Our own name first, then the real model's."""

@@ -1,13 +1,17 @@
-"""Stored sessions: the list, one of them, its transcript, its end. Any id of a lineage means its live end."""
+"""Stored sessions: the list, one of them, its transcript, its end.
+
+Any id of a lineage means its live end, unless `exact` asks for that very session.
+"""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from hermes.adapters import presentation
-from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api import parameter, pending
 from hermes.adapters.openai_api.service import Service, json_response, remember_session
-from hermes.types import Seq
+from hermes.ports import StoredMessage
+from hermes.types import Seq, SessionId
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000
@@ -23,6 +27,7 @@ class SessionApi:
             web.get("/api/sessions/{id}", self.one),
             web.delete("/api/sessions/{id}", self.erase),
             web.get("/api/sessions/{id}/messages", self.messages),
+            web.get("/api/sessions/{id}/processes", self.processes),
         ]
 
     async def recent(self, request: web.Request) -> web.Response:
@@ -32,20 +37,42 @@ class SessionApi:
         return json_response({"sessions": [presentation.session(session) for session in sessions]})
 
     async def one(self, request: web.Request) -> web.Response:
-        view = await self._service.sessions.view(parameter.session_in_path(request))
+        exact = parameter.flag_in_query(request, "exact")
+        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
         remember_session(request, view.session.id)
-        return json_response(presentation.view(view))
+        asked = pending.asked_in(view.session)
+        return json_response({**presentation.view(view), "pending": pending.field(asked) if asked else None})
 
     async def erase(self, request: web.Request) -> web.Response:
         session = remember_session(request, parameter.session_in_path(request))
         await self._service.sessions.erase(session)
         return json_response({"id": session, "deleted": True})
 
+    async def processes(self, request: web.Request) -> web.Response:
+        view = await self._service.sessions.view(parameter.session_in_path(request))
+        session = remember_session(request, view.session.id)
+        listed = await self._service.processes.listed(session)
+        return json_response({"session_id": session, "processes": [self._service.shown_process(x) for x in listed]})
+
     async def messages(self, request: web.Request) -> web.Response:
         """After a position, oldest first; without one, the last of them."""
         limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES) or 100
         after = parameter.integer(request, "after", low=-1, high=2**63 - 1)
-        view = await self._service.sessions.view(parameter.session_in_path(request))
+        exact = parameter.flag_in_query(request, "exact")
+        view = await self._service.look_at(parameter.session_in_path(request), exact=exact)
         session = remember_session(request, view.session.id)
-        stored = await self._service.sessions.messages(session, None if after is None else Seq(after), limit)
-        return json_response({"session_id": session, "messages": presentation.transcript(stored)})
+        place = None if after is None else Seq(after)
+        stored = await self._service.sessions.messages(session, place, limit, exact=True)
+        has_more = await self._has_more(session, stored, after)
+        return json_response(
+            {"session_id": session, "messages": presentation.transcript(stored), "has_more": has_more}
+        )
+
+    async def _has_more(self, session: SessionId, page: list[StoredMessage], after: int | None) -> bool:
+        """Whether later ones are left; where the last were asked for, earlier ones. Its bytes bound a page, too."""
+        if not page:
+            return False
+        if after is not None:
+            return bool(await self._service.sessions.messages(session, page[-1].seq, 1, exact=True))
+        [first, *_] = await self._service.sessions.messages(session, Seq(-1), 1, exact=True) or page
+        return first.seq < page[0].seq

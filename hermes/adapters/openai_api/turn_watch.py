@@ -1,4 +1,4 @@
-"""Waiting for an accepted turn: its text while it comes, and its outcome for certain.
+"""Waiting for an accepted turn: its text while it comes, what it does meanwhile, and its outcome for certain.
 
 Live events are quick but not the truth: a feed can lag, a duplicate comes late to its turn, a turn can be begun
 anew. The journal is asked whenever an event may have been missed, and always after subscribing, never before.
@@ -11,37 +11,61 @@ import asyncio
 from collections import deque
 from typing import TypeAlias
 
-from hermes.events import Event, TextDelta, TurnAnswered, TurnBegan, TurnGaveUp, TurnOutcome
+from hermes.adapters.openai_api.pending import asked_in
+from hermes.adapters.openai_api.spoken import Spoken
+from hermes.adapters.openai_api.turn_event import Shown
+from hermes.events import (
+    CallAnswered,
+    CallAsked,
+    CallBegan,
+    CallEnded,
+    CallProgress,
+    Event,
+    Notice,
+    SessionMoved,
+    Steered,
+    TextDelta,
+    TextReset,
+    TurnAnswered,
+    TurnBegan,
+    TurnGaveUp,
+    TurnOutcome,
+)
 from hermes.ports import Hub, Receipt, Sessions, Subscription
 
-Step: TypeAlias = str | TurnOutcome | None
+Step: TypeAlias = str | Shown | TurnOutcome | None
+
+_BEHIND_OTHERS = ("queued", "steering")
 
 
 class TurnWatch:
-    """Deltas are passed on as long as each is known to follow the one before. `feed` was opened before the submit."""
+    """Text is passed on while each piece is known to follow the one before. `feed` was opened before the submit."""
 
     def __init__(self, sessions: Sessions, hub: Hub, receipt: Receipt, feed: Subscription, *, quiet_s: float) -> None:
+        self.spoken = Spoken()
         self._sessions = sessions
         self._hub = hub
         self._receipt = receipt
+        self._turn = receipt.into or receipt.turn
         self._feed = feed
         self._quiet_s = quiet_s
         self._taken: deque[Event] = deque()  # from the feed, and not looked at yet
-        self._in_step = True
-        self._spoke = False
-        self._ask_journal = receipt.duplicate
+        self._asked: set[str] = set()  # calls whose question was told
+        self._ask_journal = receipt.duplicate or receipt.handling in _BEHIND_OTHERS
         if receipt.duplicate:  # the feed is of a turn that does not exist
             self._follow_from_here()
+        elif receipt.into is not None:  # what goes on is that turn, and it has said nothing since
+            self._subscribe()
 
-    async def outcome(self) -> TurnOutcome:
-        self._in_step = False
+    async def outcome(self) -> TurnOutcome | CallAsked:
+        """The end, or what it waits for."""
         while True:
             step = await self.step()
-            if isinstance(step, TurnAnswered | TurnGaveUp):
+            if isinstance(step, TurnAnswered | TurnGaveUp | CallAsked):
                 return step
 
     async def step(self) -> Step:
-        """The next piece of text, or the outcome; None when neither came for a while."""
+        """The next piece of text, the next event, or the outcome; None when nothing came for a while."""
         if self._ask_journal:
             self._ask_journal = False
             if stored := await self._stored():
@@ -62,11 +86,21 @@ class TurnWatch:
                     return event
                 case _ if self._feed.lagged:
                     break
-                case TurnBegan() if self._spoke:
-                    self._in_step = False
-                case TextDelta() if self._in_step:
-                    self._spoke = True
-                    return event.text + self._text_waiting()
+                case TextDelta():
+                    if text := self.spoken.hear(event.text + self._text_waiting()):
+                        return text
+                case TurnBegan() | TextReset():
+                    self.spoken.again()
+                case CallBegan() | CallEnded() | CallAnswered():
+                    self.spoken.next_reply()
+                    self._asked.discard(event.call)  # another reply may use its id again
+                    return event
+                case CallAsked():
+                    self.spoken.next_reply()
+                    self._asked.add(event.call)
+                    return event
+                case CallProgress() | Notice() | SessionMoved() | Steered():
+                    return event
         self._follow_from_here()
         return await self._stored()
 
@@ -82,9 +116,21 @@ class TurnWatch:
         return "".join(texts)
 
     def _follow_from_here(self) -> None:
-        self._feed.close()
-        self._feed = self._hub.subscribe(turn=self._receipt.turn)
-        self._in_step = False
+        self._subscribe()
+        self.spoken.miss()
 
-    async def _stored(self) -> TurnOutcome | None:
-        return await self._sessions.outcome(self._receipt.session, self._receipt.turn)
+    def _subscribe(self) -> None:
+        self._feed.close()
+        self._feed = self._hub.subscribe(turn=self._turn)
+
+    async def _stored(self) -> TurnOutcome | CallAsked | None:
+        outcome = await self._sessions.outcome(self._receipt.session, self._receipt.turn)
+        return await self._untold_question() if outcome is None else outcome
+
+    async def _untold_question(self) -> CallAsked | None:
+        """Also another turn's, if that has to be answered first."""
+        asked = asked_in((await self._sessions.view(self._receipt.session)).session)
+        if asked is None or asked.call in self._asked:
+            return None
+        self._asked.add(asked.call)
+        return asked

@@ -1,0 +1,57 @@
+"""A chat completion as a stream: the replies of a turn as they are said, and what it does in between as named events.
+
+Every event is a chunk, as client libraries take each for one and read its first choice: those that are not text add
+nothing to the answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.adapters.openai_api import turn_event
+from hermes.adapters.openai_api.completion import Completion
+from hermes.adapters.openai_api.event_stream import EventStream
+from hermes.adapters.openai_api.turn_event import Shown
+from hermes.adapters.openai_api.turn_wait import begun_anew
+from hermes.adapters.openai_api.turn_watch import TurnWatch
+from hermes.events import SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
+
+
+class ChatStream:
+    def __init__(self, stream: EventStream, completion: Completion, watch: TurnWatch) -> None:
+        self._stream = stream
+        self._completion = completion
+        self._watch = watch
+
+    async def until_the_end(self) -> TurnOutcome:
+        await self._stream.send(self._completion.first_chunk())
+        while True:
+            match await self._watch.step():
+                case None:
+                    await self._stream.ping()
+                case str() as text:
+                    await self._stream.send(self._completion.text_chunk(text))
+                case TurnAnswered() | TurnGaveUp() as outcome:
+                    return outcome
+                case SessionMoved() as moved:
+                    self._completion = replace(self._completion, session=moved.successor)
+                    await self._stream.send(self._completion.session_event(), event="hermes.session")
+                case shown:
+                    await self._show(shown)
+
+    async def finish(self, answer: TurnAnswered, *, include_usage: bool) -> None:
+        self._completion = completion = replace(self._completion, session=answer.session)
+        rest = self._watch.spoken.rest(answer.text)
+        if rest is None:
+            raise begun_anew(answer.session)
+        if rest:
+            await self._stream.send(completion.text_chunk(rest))
+        await self._stream.send(completion.finish_chunk(answer))
+        await self._stream.send(completion.session_event(), event="hermes.session")
+        if include_usage:  # last: client libraries keep the usage of the last chunk
+            await self._stream.send(completion.usage_chunk(answer))
+        await self._stream.done()
+
+    async def _show(self, shown: Shown) -> None:
+        name, fields = turn_event.of_event(shown)
+        await self._stream.send(self._completion.event(fields), event=f"hermes.{name}")

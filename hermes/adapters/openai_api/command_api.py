@@ -1,0 +1,73 @@
+"""Slash commands over HTTP: the list, and one given in a session. What it starts is followed like any turn."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.commands.registry import Parsed, Unknown, menu, parse
+from hermes.commands.reply import Caller
+from hermes.errors import BadInputError
+from hermes.types import SessionId, Source
+
+
+class CommandApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/commands", self.listed),
+            web.post("/api/commands", self.run_anywhere),
+            web.post("/api/sessions/{id}/commands", self.run),
+        ]
+
+    async def listed(self, _request: web.Request) -> web.Response:
+        return json_response({"commands": menu()})
+
+    async def run_anywhere(self, request: web.Request) -> web.Response:
+        """Before there is a conversation: what needs none, and what begins one."""
+        return await self._run(request, None)
+
+    async def run(self, request: web.Request) -> web.Response:
+        view = await self._service.sessions.view(parameter.session_in_path(request))
+        return await self._run(request, remember_session(request, view.session.id))
+
+    async def _run(self, request: web.Request, session: SessionId | None) -> web.Response:
+        service = self._service
+        parsed, user = _command_in(await service.read_json(request))
+        source = Source(platform=service.platform, user=user)
+        reply = await service.commands.run(parsed, Caller(source=source, session=session))
+        if reply.session is not None:
+            session = remember_session(request, reply.session)
+        if reply.receipt is not None:
+            request[RECEIPT] = reply.receipt
+        return json_response(
+            {
+                "ok": reply.ok,
+                "text": reply.text,
+                "session_id": session,
+                "turn_id": None if reply.receipt is None else reply.receipt.turn,
+                "rows": [list(row) for row in reply.rows],
+            }
+        )
+
+
+def _command_in(body: object) -> tuple[Parsed | Unknown, str]:
+    """The command that the body holds, and the user it names."""
+    if not isinstance(body, dict):
+        raise BadInputError("The body is not a JSON object.")
+    text, user = body.get("text"), body.get("user") or ""
+    if not isinstance(text, str):
+        raise BadInputError('text is the command, such as "/undo 2".', param="text")
+    if not isinstance(user, str):
+        raise BadInputError("user is a text.", param="user")
+    parsed = parse(text)
+    if parsed is None:
+        raise BadInputError(
+            "text is no command: it begins with a slash and one word, and GET /api/commands lists them.",
+            param="text",
+            code="not_a_command",
+        )
+    return parsed, user

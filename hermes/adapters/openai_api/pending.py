@@ -1,0 +1,49 @@
+"""A turn that waits for a person, for clients that cannot wait with it: what is asked, and how to answer."""
+
+from __future__ import annotations
+
+from hermes.adapters.presentation import JsonObject
+from hermes.asking import Question, open_question
+from hermes.events import CallAsked
+from hermes.types import Session, SessionId, TurnId
+
+
+def asked_in(session: Session) -> CallAsked | None:
+    """What a session waits for, as the event that told so."""
+    question = open_question(session)
+    return None if question is None else _event(session.id, question)
+
+
+def _event(session: SessionId, question: Question) -> CallAsked:
+    return CallAsked(
+        session=session,
+        turn=question.turn,
+        call=question.call,
+        name=question.name,
+        question=question.text,
+        choices=question.choices,
+        approval=question.approval,
+    )
+
+
+def field(asked: CallAsked) -> JsonObject:
+    return {
+        "kind": "approval" if asked.approval else "question",
+        "call_id": asked.call,
+        "question": asked.question,
+        "choices": list(asked.choices),
+        "session_id": asked.session,
+        "turn_id": asked.turn,
+    }
+
+
+def in_words(asked: CallAsked, turn: TurnId) -> str:
+    """For whoever sees nothing but an answer's text. `turn` is the one that they wait for."""
+    first = "" if asked.turn == turn else "Your message is stored and waits its turn: something else comes first.\n\n"
+    asks = f"May I run this?\n\n{asked.question}" if asked.approval else asked.question
+    if asked.approval:
+        how = "yes (this once), session, always or no"
+    else:
+        how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
+    where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
+    return f"{first}{asks}\n\nSay {how}: {where}."

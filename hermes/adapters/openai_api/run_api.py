@@ -1,0 +1,188 @@
+"""/v1/runs: start a turn and come back for it: how it stands, its events from any point on, answers, a stop.
+
+A run is a turn of a session, and all that is told of it is in the journal: any number of clients can follow it, each
+from where it left off, also across a restart of the daemon.
+"""
+
+from __future__ import annotations
+
+from contextlib import closing
+from dataclasses import replace
+
+from aiohttp import web
+
+from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.connection import connection_of
+from hermes.adapters.openai_api.event_stream import EventStream, open_stream
+from hermes.adapters.openai_api.field import short_text, text
+from hermes.adapters.openai_api.listener import until
+from hermes.adapters.openai_api.model_api import check_model
+from hermes.adapters.openai_api.pending import asked_in
+from hermes.adapters.openai_api.problem import refusal
+from hermes.adapters.openai_api.run_object import Run, event_of, is_last, place_of
+from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
+from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
+from hermes.adapters.openai_api.turn_request import parse_turn_request
+from hermes.adapters.openai_api.turn_story import turn_of
+from hermes.adapters.openai_api.turn_token import RUN, TurnToken, not_found, read_token
+from hermes.adapters.openai_api.turn_wait import only_once
+from hermes.asking import APPROVALS
+from hermes.errors import BadInputError
+from hermes.events import TurnGaveUp
+from hermes.ports import Submission, TurnRecord
+from hermes.types import Source
+
+
+class RunApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/runs", self.create),
+            web.get("/v1/runs/{id}", self.one),
+            web.get("/v1/runs/{id}/events", self.events),
+            web.post("/v1/runs/{id}/approval", self.approval),
+            web.post("/v1/runs/{id}/answer", self.answer),
+            web.post("/v1/runs/{id}/stop", self.stop),
+        ]
+
+    async def create(self, request: web.Request) -> web.Response:
+        service = self._service
+        key = parameter.idempotency_key(request)
+        asked = parse_turn_request(await service.read_json(request), service.model_name)
+        check_model(asked.model, service.models())
+        if asked.previous:
+            message = "A run goes on in a session: send session_id."
+            raise BadInputError(message, param="previous_response_id", code="invalid_value")
+        service.lifetime.check_intake()
+        submission = Submission(
+            turn=service.new_turn_id(),
+            messages=asked.messages,
+            source=Source(platform=service.platform, user=asked.user),
+            session=asked.session,
+            options=asked.options,
+        )
+        receipt = await service.sessions.submit(only_once(submission, key, asked.session or ""))
+        request[RECEIPT] = receipt
+        run = await self._run(TurnToken(session=receipt.session, turn=receipt.turn))
+        remember_session(request, run.session)
+        notice = " ".join(filter(None, (receipt.notice, asked.notice)))
+        told = {**run.object(), "handling": receipt.handling, **({"notice": notice} if notice else {})}
+        return json_response(told, status=202)
+
+    async def one(self, request: web.Request) -> web.Response:
+        run = await self._run(read_token(request.match_info["id"], RUN))
+        remember_session(request, run.session)
+        return json_response(run.object())
+
+    async def _run(self, token: TurnToken) -> Run:
+        sessions = self._service.sessions
+        outcome = await sessions.outcome(token.session, token.turn)
+        records = await sessions.records(token.session, token.turn)
+        if not records:
+            raise not_found(token.text(RUN), RUN)
+        run = Run(id=token.text(RUN), turn=token.turn, session=token.session, records=records)
+        if outcome is not None:
+            gave_up = outcome if isinstance(outcome, TurnGaveUp) else None
+            return replace(run, session=outcome.session, gave_up=gave_up)
+        head = (await sessions.view(token.session)).session
+        asked = asked_in(head)
+        if asked is not None and asked.turn != turn_of(records, token.turn):
+            asked = None  # another turn's: this one has to wait for it
+        return replace(run, session=head.id, asked=asked)
+
+    # ------------------------------------------------------------ what a person does
+
+    async def approval(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        choice = fields.get("choice")
+        if choice not in APPROVALS:
+            message = f"choice is one of {', '.join(APPROVALS)}."
+            raise BadInputError(message, param="choice", code="invalid_value")
+        return await self._answer(request, choice, text(fields.get("call_id", ""), "call_id"), approving=True)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        said = short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
+        return await self._answer(request, said, text(fields.get("call_id", ""), "call_id"), approving=False)
+
+    async def _answer(self, request: web.Request, said: str, call: str, *, approving: bool) -> web.Response:
+        token = read_token(request.match_info["id"], RUN)
+        run = await self._run(token)
+        remember_session(request, run.session)
+        asked = run.asked
+        if asked is None or call not in ("", asked.call) or (approving and not asked.approval):
+            what = "an approval" if approving else "an answer"
+            raise refusal(409, "not_waiting", f"This run is {run.status}: it does not wait for such {what}.")
+        source = Source(platform=self._service.platform)
+        await self._service.sessions.answer(run.session, said, source, asked.call)
+        return json_response((await self._run(token)).object())
+
+    async def stop(self, request: web.Request) -> web.Response:
+        token = read_token(request.match_info["id"], RUN)
+        run = await self._run(token)
+        remember_session(request, run.session)
+        turn = turn_of(run.records, token.turn)
+        await self._service.sessions.stop_turn(run.session, STOPPED_BY_REQUEST, turn)
+        return json_response((await self._run(token)).object())
+
+    # ------------------------------------------------------------ events
+
+    async def events(self, request: web.Request) -> web.StreamResponse:
+        service = self._service
+        token = read_token(request.match_info["id"], RUN)
+        after = parameter.header(request, parameter.LAST_EVENT_HEADER)
+        follower = TurnFollower(
+            service.sessions, service.hub, token.session, token.turn, quiet_s=service.ping_s
+        )  # before the journal is read: nothing falls in between
+        with closing(follower):
+            records = await service.sessions.records(token.session, token.turn)
+            if not records:
+                raise not_found(token.text(RUN), RUN)
+            remember_session(request, records[-1].session)
+            if is_last(records[-1]) and place_of(records[-1]) == after:
+                return web.Response(status=204)  # there is no more, and clients that come back by themselves stop
+            known = after if after is not None and after in set(map(place_of, records)) else None
+            telling = _Telling(token.text(RUN), await open_stream(request), known)
+            await until(telling.all(follower), connection_of(request).lost, service.lifetime.leaving)
+            return telling.stream.response
+
+
+class _Telling:
+    """One reader's events, after the last one it has."""
+
+    def __init__(self, run: str, stream: EventStream, after: str | None) -> None:
+        self.stream = stream
+        self._run = run
+        self._after = after
+        self._records: list[TurnRecord] = []
+
+    async def all(self, follower: TurnFollower) -> None:
+        while True:
+            told = await follower.step()
+            if told is None:
+                await self.stream.ping()
+                continue
+            await self._tell(told)
+            if is_last(told):
+                return
+
+    async def _tell(self, told: Told) -> None:
+        place = ""
+        if isinstance(told, TurnRecord):
+            self._records.append(told)
+            place = place_of(told)
+            if self._after is not None:
+                if place == self._after:
+                    self._after = None
+                return
+        named = event_of(told, self._records)
+        if named is not None:
+            name, fields = named
+            where = self._records[-1].session if self._records else ""
+            at = {"at": told.record.at} if isinstance(told, TurnRecord) else {}
+            await self.stream.send(
+                {"run_id": self._run, "session_id": where, **at, **fields}, event=name, place=place
+            )

@@ -1,0 +1,131 @@
+"""A turn as a run: how it stands, and its events under the names that clients see. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes.adapters.openai_api import pending, problem, turn_event
+from hermes.adapters.openai_api.turn_follower import Told
+from hermes.adapters.openai_api.turn_story import (
+    calls_of,
+    end_of,
+    failure_of,
+    kept_with,
+    received_in,
+    said,
+    status_of,
+    text_of,
+    usage_of,
+)
+from hermes.adapters.presentation import JsonObject, plain
+from hermes.events import CallAsked, TurnGaveUp
+from hermes.ports import TurnRecord
+from hermes.records import (
+    MessageReceived,
+    ModelReplied,
+    TurnFailed,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
+)
+from hermes.types import Failure, FailureKind, SessionId, TurnId
+from hermes.values import dataclass
+
+Named = tuple[str, JsonObject]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    id: str
+    turn: TurnId
+    session: SessionId  # where it is now
+    records: Sequence[TurnRecord]
+    gave_up: TurnGaveUp | None = None
+    asked: CallAsked | None = None
+
+    def object(self) -> JsonObject:
+        received, end = received_in(self.records), end_of(self.records)
+        failure = failure_of(self.records, self.gave_up)
+        return {
+            "run_id": self.id,
+            "object": "run",
+            "status": self.status,
+            "session_id": self.session,
+            "turn_id": self.turn,
+            "created_at": received.at if received is not None else None,
+            "ended_at": end.at if end is not None else None,
+            "output": text_of(end.message) if isinstance(end, TurnFinished) else None,
+            "usage": plain(usage_of(self.records)),
+            "error": error_of(failure) if failure is not None else None,
+            "pending": pending.field(self.asked) if self.asked is not None else None,
+            "metadata": kept_with(self.records).get("metadata", {}),
+        }
+
+    @property
+    def status(self) -> str:
+        status = status_of(self.records, self.gave_up)
+        if status == "running" and self.asked is not None:
+            return "waiting_for_approval" if self.asked.approval else "waiting_for_answer"
+        return status
+
+
+def error_of(failure: Failure) -> JsonObject:
+    found = problem.of_failure(failure, keyed=False)
+    return {"code": found.code, "message": failure.message}
+
+
+# ---------------------------------------------------------------- events
+
+
+def place_of(told: TurnRecord) -> str:
+    """The id of a durable event: where its record stands."""
+    return f"{told.session}:{told.seq}"
+
+
+def is_last(told: Told) -> bool:
+    return isinstance(told, TurnGaveUp) or (
+        isinstance(told, TurnRecord) and isinstance(told.record, TurnFinished | TurnFailed)
+    )
+
+
+def event_of(told: Told, so_far: Sequence[TurnRecord]) -> Named | None:
+    """What is told of it; `so_far` are the records up to it."""
+    match told:
+        case str():
+            return "message.delta", {"text": told}
+        case TurnGaveUp(failure=failure):
+            return _failed(failure)
+        case TurnRecord():
+            return _of_record(told, so_far)
+        case _:
+            return turn_event.of_event(told)
+
+
+def _of_record(told: TurnRecord, so_far: Sequence[TurnRecord]) -> Named | None:
+    match told.record:
+        case MessageReceived():
+            return "run.accepted", {}
+        case TurnStarted() as started:
+            return "run.started", {"attempt": started.attempt}
+        case TurnInterrupted() as cut:
+            return "run.interrupted", {"reason": cut.reason}
+        case ModelReplied() as replied:
+            text, calls = said(replied.message)
+            asked = [{"call_id": call["id"], **call["function"]} for call in calls]
+            return "message.completed", {"text": text, "tool_calls": asked}
+        case TurnFinished() as end:
+            usage = plain(usage_of(so_far))
+            return "run.completed", {
+                "output": text_of(end.message),
+                "finish_reason": end.finish_reason,
+                "usage": usage,
+            }
+        case TurnFailed() as end:
+            return _failed(end.failure)
+        case record:
+            return turn_event.of_record(record, told.session, calls_of(so_far))
+
+
+def _failed(failure: Failure) -> Named:
+    cancelled = failure.kind is FailureKind.CANCELLED
+    return ("run.cancelled" if cancelled else "run.failed"), {"error": error_of(failure)}

@@ -1,0 +1,94 @@
+"""What a person can do to a conversation besides talking: steer, stop, fork, compress, answer, take back.
+
+Any id of a lineage means its live end, and each answer tells the session as it is afterwards.
+"""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from hermes.adapters import presentation
+from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.field import encode, filled_text, short_text, text, whole
+from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.turn_wait import only_once
+from hermes.ports import Submission
+from hermes.types import Busy, EncodedMessage, Session, Source
+
+MAX_TITLE = 200
+MAX_TOPIC = 2_000
+MAX_ANSWER = 10_000
+MAX_UNDO = 1_000
+STOPPED_BY_REQUEST = "somebody asked for it over the API"
+
+
+class SessionWishes:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/api/sessions/{id}/steer", self.steer),
+            web.post("/api/sessions/{id}/stop", self.stop),
+            web.post("/api/sessions/{id}/fork", self.fork),
+            web.post("/api/sessions/{id}/compress", self.compress),
+            web.post("/api/sessions/{id}/answer", self.answer),
+            web.post("/api/sessions/{id}/undo", self.undo),
+        ]
+
+    async def steer(self, request: web.Request) -> web.Response:
+        """Tell the turn in flight something; without one it is a message like any other."""
+        service = self._service
+        session = parameter.session_in_path(request)
+        key = parameter.idempotency_key(request)
+        said = filled_text((await service.read_fields(request)).get("text"), "text")
+        service.lifetime.check_intake()
+        await service.sessions.view(session)  # there must be one: a message would begin it
+        submission = Submission(
+            turn=service.new_turn_id(),
+            messages=(EncodedMessage(encode({"role": "user", "content": said}, "text")),),
+            source=Source(platform=service.platform),
+            session=session,
+            busy=Busy.STEER,
+        )
+        receipt = await service.sessions.submit(only_once(submission, key, f"steer {session}"))
+        request[RECEIPT] = receipt
+        remember_session(request, receipt.session)
+        told = {"session_id": receipt.session, "turn_id": receipt.turn, "handling": receipt.handling}
+        return json_response(told, status=202)
+
+    async def stop(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        reason = short_text(fields.get("reason", STOPPED_BY_REQUEST), "reason", most=MAX_TITLE)
+        return _told(request, await self._service.sessions.stop_turn(parameter.session_in_path(request), reason))
+
+    async def fork(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        title = short_text(fields["title"], "title", most=MAX_TITLE) if "title" in fields else ""
+        branch = await self._service.sessions.branch(parameter.session_in_path(request), title)
+        return _told(request, branch, status=201)
+
+    async def compress(self, request: web.Request) -> web.Response:
+        """It takes as long as a model takes for a summary; what is said meanwhile waits."""
+        fields = await self._service.read_fields(request)
+        topic = short_text(fields["topic"], "topic", most=MAX_TOPIC) if "topic" in fields else ""
+        session = await self._service.sessions.compress(parameter.session_in_path(request), topic)
+        return _told(request, session, status=202)
+
+    async def answer(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        said = short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
+        call = text(fields.get("call_id", ""), "call_id")
+        source = Source(platform=self._service.platform)
+        session = parameter.session_in_path(request)
+        return _told(request, await self._service.sessions.answer(session, said, source, call))
+
+    async def undo(self, request: web.Request) -> web.Response:
+        fields = await self._service.read_fields(request)
+        turns = whole(1, MAX_UNDO)(fields.get("turns", 1), "turns")
+        return _told(request, await self._service.sessions.undo(parameter.session_in_path(request), turns))
+
+
+def _told(request: web.Request, session: Session, status: int = 200) -> web.Response:
+    remember_session(request, session.id)
+    return json_response({"session_id": session.id, "session": presentation.session(session)}, status=status)

@@ -1,0 +1,84 @@
+"""What every handler does that waits for a turn on behalf of a client: accept it once, wait while it is wanted."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.openai_api import parameter, problem
+from hermes.adapters.openai_api.connection import connection_of
+from hermes.adapters.openai_api.listener import until
+from hermes.adapters.openai_api.problem import Problem, ProblemError
+from hermes.adapters.openai_api.service import RECEIPT, Service, remember_session
+from hermes.errors import StoppingError
+from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.ports import Receipt, Submission
+from hermes.types import InboundKey, SessionId
+
+
+def only_once(submission: Submission, key: str | None, scope: str) -> Submission:
+    """The same key is the same turn; the fingerprint tells a repeated request from another one under its key.
+
+    `scope` is what the request says about where it belongs.
+    """
+    if key is None:
+        return submission
+    content = hashlib.sha256()
+    for part in (scope.encode(), submission.options, *submission.messages):
+        content.update(len(part).to_bytes(8, "big") + part)
+    # One space for all doors, whatever the platform: a retry through another one is still the same turn.
+    inbound = InboundKey(f"api:{hashlib.sha256(key.encode()).hexdigest()}")
+    return replace(submission, inbound=inbound, fingerprint=content.digest())
+
+
+async def while_wanted(
+    service: Service, request: web.Request, receipt: Receipt, work: Coroutine[Any, Any, web.StreamResponse]
+) -> web.StreamResponse:
+    """The work's response, unless the client leaves or the time is up: then the work ends, but not the turn."""
+    lost = connection_of(request).lost
+    response = await until(work, lost, service.lifetime.over)
+    if response is not None:
+        return response
+    if lost.done():
+        raise ConnectionResetError("the client left")
+    then = "send it again under the same Idempotency-Key" if is_keyed(request) else where_stored(receipt.session)
+    message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start"
+    raise StoppingError(f"{message}; for its answer, then: {then}")
+
+
+def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
+    remember_session(request, outcome.session)
+    match outcome:
+        case TurnAnswered():
+            log_end(request, outcome, "was answered")
+            return outcome
+        case TurnGaveUp(failure=failure):
+            log_end(request, outcome, f"failed: {failure.kind}")
+            raise ProblemError(problem.of_failure(failure, keyed=is_keyed(request)))
+
+
+def log_end(request: web.Request, outcome: TurnOutcome | CallAsked, how: str) -> None:
+    if request[RECEIPT].duplicate:  # the turn did not end a second time
+        how = "was replayed: its Idempotency-Key came again"
+    logger.info("turn {} of session {} {}", outcome.turn, outcome.session, how)
+
+
+def is_keyed(request: web.Request) -> bool:
+    return parameter.IDEMPOTENCY_HEADER in request.headers
+
+
+def where_stored(session: SessionId) -> str:
+    return f"GET /api/sessions/{session}/messages"
+
+
+def begun_anew(session: SessionId) -> ProblemError:
+    message = (
+        "The turn was begun anew after part of its first answer had been sent. "
+        f"The answer that counts is stored: {where_stored(session)}"
+    )
+    return ProblemError(Problem(status=500, code="stream_begun_anew", message=message))

@@ -1,0 +1,117 @@
+"""Slash commands over HTTP, on real sessions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+
+from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+from hermes.commands.registry import COMMANDS
+from tests.commands.world import World, world
+from tests.fakes import FakeOperations
+
+KEY = "a-key-for-tests"
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[tuple[World, aiohttp.ClientSession]]:
+    async with world() as here:
+        server = ApiServer(
+            ApiSettings(host="127.0.0.1", port=0, key=KEY, max_body_bytes=10_000),
+            sessions=here.desk,
+            commands=here.commands,
+            hub=here.hub,
+            operations=FakeOperations(),
+            processes=here.processes,
+            new_turn_id=here.new_turn_id,
+            clock=lambda: here.now,
+        )
+        await server.start()
+        try:
+            headers = {"Authorization": f"Bearer {KEY}"}
+            async with aiohttp.ClientSession(server.address, headers=headers) as client:
+                yield here, client
+        finally:
+            await server.stop(0)
+
+
+async def give(client: aiohttp.ClientSession, session: str, body: Any) -> tuple[int, Any, dict[str, str]]:
+    async with client.post(f"/api/sessions/{session}/commands", json=body) as response:
+        return response.status, await response.json(), dict(response.headers)
+
+
+async def test_the_commands_are_listed() -> None:
+    async with served() as (_, client), client.get("/api/commands") as response:
+        listed = (await response.json())["commands"]
+        assert [command["name"] for command in listed] == [command.name for command in COMMANDS]
+
+
+async def test_a_command_is_carried_out_in_its_session() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        await here.talk("b", "s")
+        status, body, headers = await give(client, "s", {"text": "/undo"})
+        assert (status, body["ok"], body["session_id"], body["turn_id"]) == (200, True, "s", None)
+        assert headers["X-Hermes-Session-Id"] == "s"
+        assert await here.transcript("s") == ["a", "about a"]
+
+
+async def test_a_command_that_starts_a_turn_tells_its_id() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        _, body, headers = await give(client, "s", {"text": "/retry"})
+        assert body["turn_id"] == headers["X-Hermes-Turn-Id"] == (await here.next_thought()).job.turn
+
+
+async def test_a_command_that_moves_the_conversation_tells_where_to() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        _, body, headers = await give(client, "s", {"text": "/new Rome", "user": "ann"})
+        assert body["session_id"] == headers["X-Hermes-Session-Id"] != "s"
+        assert (await here.session("s")).owner == "ann"
+        _, body, _ = await give(client, "s", {"text": "/sessions"})
+        assert body["rows"][1][-1] == "s"
+
+
+async def test_what_cannot_be_done_is_an_answer_that_says_so() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        status, body, _ = await give(client, "s", {"text": "/undo 9"})
+        assert (status, body["ok"]) == (200, False)
+        status, body, _ = await give(client, "s", {"text": "/udno"})
+        assert (status, body["ok"]) == (200, False)
+        assert "/undo" in body["text"]
+
+
+async def test_what_is_no_command_is_refused_in_the_shape_that_clients_know() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        for body, code in (
+            ({"text": "hello"}, "not_a_command"),
+            ({"text": "/etc/passwd"}, "not_a_command"),
+            ({"text": 7}, "invalid_value"),
+            ({}, "invalid_value"),
+            ([], "invalid_value"),
+            ({"text": "/new", "user": 7}, "invalid_value"),
+        ):
+            status, answer, _ = await give(client, "s", body)
+            assert (status, answer["error"]["code"], answer["error"]["type"]) == (400, code, "invalid_request_error")
+        status, answer, _ = await give(client, "gone", {"text": "/status"})
+        assert (status, answer["error"]["code"]) == (404, "session_not_found")
+        status, answer, _ = await give(client, "s", {"text": "/title " + "x" * 20_000})
+        assert status == 413
+
+
+async def test_half_a_character_does_no_harm() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        async with client.post(
+            "/api/sessions/s/commands",
+            data=b'{"text": "/title a\\ud800b"}',
+            headers={"Content-Type": "application/json"},
+        ) as response:
+            assert response.status in (200, 400)
+        assert (await here.session("s")).preferences.title in ("", "a?b")

@@ -1,0 +1,128 @@
+"""A response is what the journal says about its turn, streamed or read back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.adapters.openai_api.problem import ProblemError
+from hermes.adapters.openai_api.response_events import ResponseEvents
+from hermes.adapters.openai_api.response_object import Answering
+from hermes.events import CallProgress, TextReset, TurnGaveUp
+from hermes.records import TurnFailed
+from hermes.types import Failure, FailureKind
+from tests.adapters.a_call import a_call
+from tests.adapters.turn_script import S, T, TurnScript
+from tests.fakes import NOW
+
+ANSWERING = Answering(id="resp_x", turn=T, session=S)
+
+
+def a_turn(finish_reason: str = "stop") -> TurnScript:
+    """Two replies with the same id for their calls, and an answer."""
+    script = TurnScript()
+    script.begin(metadata={"k": "v"}, model="hermes")
+    for text in ("Let me look.", ""):
+        script.ask_for(a_call(), text)
+        script.start(a_call())
+        script.finish(a_call(), "a file")
+    script.end("Found it.", finish_reason)
+    return script
+
+
+def told(script: TurnScript) -> dict[str, Any]:
+    return ANSWERING.object(script.desk.turn_records[T])
+
+
+def test_a_turns_replies_calls_and_results_are_its_output_in_order() -> None:
+    response = told(a_turn())
+    assert (response["status"], response["metadata"], response["model"]) == ("completed", {"k": "v"}, "hermes")
+    assert [(item["type"], item["id"], item.get("call_id")) for item in response["output"]] == [
+        ("message", "msg_t_0", None),
+        ("function_call", "fc_c1", "c1"),
+        ("function_call_output", "fco_c1", "c1"),
+        ("function_call", "fc_c1_1", "c1_1"),
+        ("function_call_output", "fco_c1_1", "c1_1"),
+        ("message", "msg_t_2", None),
+    ]
+    assert response["output"][2]["output"] == "a file"
+    assert response["output"][-1]["content"][0]["text"] == "Found it."
+    assert (response["usage"]["input_tokens"], response["usage"]["total_tokens"]) == (17, 21)
+    assert response["created_at"] == int(NOW)
+
+
+def test_how_it_stands_is_said_in_openais_words() -> None:
+    script = TurnScript()
+    script.begin()
+    assert (told(script)["status"], told(script)["usage"]) == ("in_progress", None)
+    assert ANSWERING.object(script.desk.turn_records[T][:1])["status"] == "queued"
+    cut = told(a_turn("length"))
+    assert (cut["status"], cut["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
+    script.store(TurnFailed(at=NOW, turn=T, failure=Failure(kind=FailureKind.POLICY, message="no")))
+    failed = told(script)
+    assert (failed["status"], failed["error"]) == ("failed", {"code": "content_filter", "message": "no"})
+
+
+def test_a_turn_that_waits_says_so_in_its_output() -> None:
+    script = TurnScript()
+    script.begin()
+    response = ANSWERING.object(script.desk.turn_records[T], asked=script.asked(a_call(), "rm -rf x"))
+    assert "rm -rf x" in response["output"][-1]["content"][0]["text"]
+    assert response["hermes"]["pending"]["call_id"] == "c1"
+
+
+# ---------------------------------------------------------------- streamed
+
+
+def streamed(script: TurnScript, *live: Any) -> list[dict[str, Any]]:
+    """What is said live comes before the record that ends the reply."""
+    events = ResponseEvents(ANSWERING)
+    received = list(events.begin(script.desk.turn_records[T]))
+    pieces = list(live)
+    for record in script.desk.turn_records[T]:
+        if type(record.record).__name__ in ("ModelReplied", "TurnFinished"):
+            while pieces and pieces[0] is not None:
+                received += events.tell(pieces.pop(0))
+            pieces[:1] = []
+        received += events.tell(record)
+    assert events.over
+    return received
+
+
+def deltas(received: list[dict[str, Any]]) -> str:
+    return "".join(event["delta"] for event in received if event["type"] == "response.output_text.delta")
+
+
+def test_a_stream_ends_with_what_is_read_back_and_tells_its_items_one_by_one() -> None:
+    script = a_turn()
+    received = streamed(script, "Let me ", "look.", None, None, "Found")
+    assert [event["sequence_number"] for event in received] == list(range(len(received)))
+    assert received[-1]["type"] == "response.completed"
+    assert received[-1]["response"] == told(script)
+    done = [event["item"] for event in received if event["type"] == "response.output_item.done"]
+    assert done == told(script)["output"]
+    indexes = [event["output_index"] for event in received if event["type"] == "response.output_item.added"]
+    assert indexes == list(range(len(done)))
+    assert deltas(received) == "Let me look.Found it."
+    ours = [event["type"] for event in received if event["type"].startswith("hermes.")]
+    assert ours == ["hermes.tool.started", "hermes.tool.completed"] * 2
+
+
+def test_a_reply_that_broke_off_goes_on_or_the_stream_ends() -> None:
+    reset = TextReset(session=S, turn=T)
+    assert deltas(streamed(a_turn(), "Let", reset, "Let me ", None)) == "Let me look.Found it."
+    with pytest.raises(ProblemError) as ended:
+        streamed(a_turn(), "Something else", reset, "Let me ", None)
+    assert ended.value.problem.code == "stream_begun_anew"
+
+
+def test_progress_and_an_end_without_a_record_are_told() -> None:
+    events = ResponseEvents(ANSWERING)
+    list(events.begin([]))
+    (progress,) = events.tell(CallProgress(session=S, turn=T, call="c1", text="half"))
+    assert (progress["type"], progress["text"]) == ("hermes.tool.progress", "half")
+    suspended = Failure(kind=FailureKind.SUSPENDED, message="later")
+    (end,) = events.tell(TurnGaveUp(session=S, turn=T, failure=suspended))
+    assert (end["type"], end["response"]["error"]["code"]) == ("response.failed", "session_suspended")
+    assert events.over

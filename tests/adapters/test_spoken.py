@@ -1,0 +1,67 @@
+"""What a client is sent of a turn's replies is what the model said, in order, and nothing twice."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hermes.adapters.openai_api.spoken import Spoken
+
+
+def test_replies_are_set_off_by_a_blank_line() -> None:
+    spoken = Spoken()
+    assert spoken.hear("Let me ") == "Let me "
+    assert spoken.hear("look.") == "look."
+    spoken.next_reply()
+    spoken.next_reply()
+    assert spoken.hear("Found") == "\n\nFound"
+    assert spoken.rest("Found it.") == " it."
+    assert not spoken.broken
+
+
+def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -> None:
+    spoken = Spoken()
+    spoken.hear("one two")
+    spoken.again()
+    assert [spoken.hear(piece) for piece in ("one", " two th", "ree")] == ["", " th", "ree"]
+    assert spoken.rest("one two three") == ""
+
+
+def test_a_reply_that_is_said_again_in_other_words_is_held_back() -> None:
+    spoken = Spoken()
+    spoken.hear("one")
+    spoken.again()
+    assert [spoken.hear(piece) for piece in ("other", " words")] == ["", ""]
+    assert spoken.rest("other words") is None
+
+
+def test_other_words_in_a_reply_before_the_last_make_the_whole_stream_wrong() -> None:
+    spoken = Spoken()
+    spoken.hear("one")
+    spoken.again()
+    spoken.hear("other")
+    spoken.next_reply()
+    assert spoken.hear("the answer") == "\n\nthe answer"
+    assert spoken.rest("the answer") is None
+
+
+def test_what_was_missed_is_not_guessed() -> None:
+    spoken = Spoken()
+    spoken.hear("one")
+    spoken.miss()
+    assert spoken.hear("three") == ""
+    assert spoken.rest("one two three") == " two three"
+
+
+@given(st.lists(st.text("ab", max_size=3), max_size=6), st.lists(st.integers(0, 6), max_size=4))
+def test_breaking_off_and_repeating_changes_nothing_that_is_sent(pieces: list[str], breaks: list[int]) -> None:
+    spoken = Spoken()
+    sent = ""
+    for upto in breaks:
+        for piece in pieces[:upto]:
+            sent += spoken.hear(piece)
+        spoken.again()
+    for piece in pieces:
+        sent += spoken.hear(piece)
+    assert sent == "".join(pieces)
+    assert spoken.rest(sent) == ""

@@ -1,0 +1,207 @@
+"""Whoever follows a turn gets each record once and in order, and text only where it belongs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+
+import pytest
+
+from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
+from hermes.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
+from hermes.ports import TurnRecord
+from hermes.records import TurnFailed, TurnFinished
+from hermes.types import Failure, FailureKind, TurnId
+from tests.adapters.a_call import a_call
+from tests.adapters.turn_script import S, T, TurnScript
+
+SUSPENDED = Failure(kind=FailureKind.SUSPENDED, message="later")
+
+
+@pytest.fixture
+def script() -> TurnScript:
+    return TurnScript()
+
+
+@pytest.fixture
+def follower(script: TurnScript) -> Iterator[TurnFollower]:
+    """There from the first moment."""
+    feed = script.hub.subscribe(turn=T)
+    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed)) as follower:
+        yield follower
+    assert script.hub.watchers == 0
+
+
+async def everything(follower: TurnFollower) -> list[Told]:
+    told: list[Told] = []
+    while not told or not _is_end(told[-1]):
+        step = await follower.step()
+        assert step is not None
+        told.append(step)
+    return told
+
+
+def _is_end(told: Told) -> bool:
+    ends = TurnFinished | TurnFailed
+    return isinstance(told, TurnGaveUp) or (isinstance(told, TurnRecord) and isinstance(told.record, ends))
+
+
+def shown(told: Sequence[Told | None]) -> list[str]:
+    return [step if isinstance(step, str) else type(getattr(step, "record", step)).__name__ for step in told]
+
+
+def whole_turn(script: TurnScript) -> None:
+    call = a_call()
+    script.begin()
+    script.say("Let me ", "look.")
+    script.ask_for(call, "Let me look.")
+    script.start(call)
+    script.finish(call)
+    script.say("Found")
+    script.end("Found")
+
+
+WHOLE = [
+    *("MessageReceived", "TurnStarted", "ModelReplied", "ToolStarted", "ToolFinished", "TurnFinished"),
+]
+
+
+async def test_text_comes_before_its_record_while_the_follower_keeps_up(
+    script: TurnScript, follower: TurnFollower
+) -> None:
+    call = a_call()
+    script.begin()
+    told = [await follower.step() for _ in range(2)]
+    script.say("Let me ", "look.")
+    told.append(await follower.step())
+    script.ask_for(call, "Let me look.")
+    script.start(call)
+    told += [await follower.step() for _ in range(2)]
+    script.tell(CallProgress(session=S, turn=T, call=call.id, text="half"))
+    told.append(await follower.step())
+    script.finish(call)
+    told.append(await follower.step())
+    script.say("Found")
+    told.append(await follower.step())
+    script.end("Found")
+    told.append(await follower.step())
+    assert shown(told) == [
+        *("MessageReceived", "TurnStarted", "Let me look.", "ModelReplied", "ToolStarted", "CallProgress"),
+        *("ToolFinished", "Found", "TurnFinished"),
+    ]
+
+
+async def test_text_whose_record_was_told_already_is_not_told_again(
+    script: TurnScript, follower: TurnFollower
+) -> None:
+    whole_turn(script)
+    assert shown(await everything(follower)) == WHOLE
+
+
+async def test_whoever_comes_late_gets_every_record_and_text_from_the_next_reply_on(script: TurnScript) -> None:
+    call = a_call()
+    script.begin()
+    script.say("Let me ")
+    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30)) as late:
+        told = [await late.step() for _ in range(2)]
+        script.say("look.")
+        script.ask_for(call, "Let me look.")
+        script.start(call)
+        told += [await late.step() for _ in range(2)]
+        script.finish(call)
+        told.append(await late.step())
+        script.say("Found")
+        told.append(await late.step())
+    assert shown(told) == [*WHOLE[:5], "Found"]
+
+
+async def test_a_model_that_uses_a_calls_id_twice_is_still_heard(script: TurnScript, follower: TurnFollower) -> None:
+    script.begin()
+    for _ in range(2):
+        script.ask_for(a_call())
+        script.start(a_call())
+        script.finish(a_call())
+        while (step := await follower.step()) is not None:
+            if shown([step]) == ["ToolFinished"]:
+                break
+    script.say("Found")
+    assert await follower.step() == "Found"
+
+
+async def test_a_follower_that_fell_behind_catches_up_from_the_journal() -> None:
+    script = TurnScript(bound=2)
+    feed = script.hub.subscribe(turn=T)
+    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed)) as follower:
+        script.begin()
+        assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
+        script.say(*"abcd")
+        call = a_call()
+        script.ask_for(call, "abcd")
+        script.start(call)
+        script.finish(call)
+        script.end("done")
+        rest = [step for step in await everything(follower) if not isinstance(step, str)]
+    assert shown(rest) == WHOLE[2:]
+
+
+async def test_an_end_that_nobody_announced_is_found_when_it_was_quiet(script: TurnScript) -> None:
+    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=0.01)) as follower:
+        script.begin()
+        assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
+        assert await follower.step() is None
+        script.hub = TurnScript().hub  # nobody listens to this one
+        script.end("done")
+        assert shown([await follower.step()]) == ["TurnFinished"]
+
+
+async def test_a_reply_that_broke_off_is_taken_back(script: TurnScript, follower: TurnFollower) -> None:
+    script.begin()
+    assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
+    script.say("Let")
+    assert await follower.step() == "Let"
+    script.tell(TextReset(session=S, turn=T))
+    assert isinstance(await follower.step(), TextReset)
+    script.tell(TurnBegan(session=S, turn=T, attempt=2))
+    assert isinstance(await follower.step(), TextReset)
+
+
+async def test_a_turn_that_is_over_without_a_record_says_so(script: TurnScript, follower: TurnFollower) -> None:
+    script.begin()
+    gave_up = TurnGaveUp(session=S, turn=T, failure=SUSPENDED)
+    script.tell(gave_up)
+    assert (await everything(follower))[-1] == gave_up
+
+
+async def test_a_message_that_became_part_of_another_turn_is_followed_there(script: TurnScript) -> None:
+    """The journal tells the other turn's records for it, and its events go by that turn's name."""
+    answer = TurnId("answer")
+    call = a_call()
+    script.begin()
+    script.ask_for(call)
+    script.ask(call)
+    script.desk.turn_records[answer] = script.desk.turn_records[T]
+    with closing(TurnFollower(script.desk, script.hub, S, answer, quiet_s=30)) as follower:
+        told = [await follower.step() for _ in range(4)]
+        script.answer(call)
+        script.start(call)
+        script.finish(call)
+        script.say("Done")
+        script.end("Done")
+        told += await everything(follower)
+    assert shown(told)[-5:] == ["Asked", "Answered", "ToolStarted", "ToolFinished", "TurnFinished"]
+
+
+async def test_what_is_said_after_an_answer_is_heard_by_whoever_answered(script: TurnScript) -> None:
+    call = a_call(question="Which?")
+    script.begin()
+    script.ask_for(call)
+    script.ask(call)
+    script.answer(call)
+    script.finish(call)
+    feed = script.hub.subscribe(turn=T)
+    follower = TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed, answering=True)
+    with closing(follower):
+        told = [await follower.step() for _ in range(6)]
+        script.say("Thank", " you")
+        told.append(await follower.step())
+    assert shown(told)[-2:] == ["ToolFinished", "Thank you"]

@@ -1,0 +1,87 @@
+"""Bodies of responses and runs become the same messages that a chat would bring."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from hermes.adapters.openai_api.turn_request import parse_turn_request
+from hermes.errors import BadInputError
+
+
+def parsed(**body: Any) -> list[Any]:
+    return [json.loads(message) for message in parse_turn_request(body, "hermes").messages]
+
+
+def test_a_string_is_what_the_user_says() -> None:
+    assert parsed(input="Hi") == [{"role": "user", "content": "Hi"}]
+
+
+def test_items_become_messages_and_calls_asked_for_together_stay_together() -> None:
+    call = {"type": "function_call", "name": "clock", "arguments": "{}"}
+    items = [
+        {"role": "developer", "content": "be brief"},
+        {"type": "reasoning", "summary": []},
+        {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "the time?"}]},
+        {**call, "call_id": "a"},
+        {**call, "call_id": "b"},
+        {"type": "function_call_output", "call_id": "a", "output": "noon"},
+        {"type": "function_call_output", "call_id": "b", "output": [{"type": "input_text", "text": "12:00"}]},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "Noon.", "annotations": []}]},
+        {"role": "user", "content": "Thanks"},
+    ]
+    assert [message["role"] for message in parsed(input=items)] == [
+        *("developer", "user", "assistant", "tool", "tool", "assistant", "user"),
+    ]
+    assert [call["id"] for call in parsed(input=items)[2]["tool_calls"]] == ["a", "b"]
+    assert parsed(input=items)[4] == {"role": "tool", "tool_call_id": "b", "content": "12:00"}
+
+
+def test_instructions_go_ahead_under_their_name() -> None:
+    first, second = parsed(input="Hi", instructions="Be brief.")
+    assert first == {"role": "system", "content": "Be brief.", "name": "instructions"}
+    assert second["content"] == "Hi"
+
+
+def test_options_go_by_the_names_of_a_chat_and_what_is_kept_stands_apart() -> None:
+    shape = {"type": "json_schema", "name": "n", "schema": {"type": "object"}}
+    request = parse_turn_request(
+        {"input": "Hi", "max_output_tokens": 9, "temperature": 1, "text": {"format": shape}, "metadata": {"a": "b"}},
+        "hermes",
+    )
+    assert json.loads(request.options) == {
+        "temperature": 1,
+        "max_completion_tokens": 9,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}},
+        "hermes": {"model": "hermes", "previous_response_id": None, "metadata": {"a": "b"}, "store": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({}, "input"),
+        ({"input": []}, "input"),
+        ({"input": 7}, "input"),
+        ({"input": ""}, "input[0].content"),
+        ({"input": [7]}, "input[0]"),
+        ({"input": [{"type": "item_reference", "id": "x"}]}, "input[0].type"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "input[0].content[0].type"),
+        ({"input": [{"role": "assistant", "content": "x"}]}, "input[0].role"),
+        ({"input": "x", "instructions": ""}, "instructions"),
+        ({"input": "x", "metadata": {"a": 1}}, "metadata"),
+        ({"input": "x", "metadata": {str(n): "" for n in range(17)}}, "metadata"),
+        ({"input": "x", "session_id": "../x"}, "session_id"),
+        ({"input": "x", "session_id": 7}, "session_id"),
+        ({"input": "x", "store": "no"}, "store"),
+        ({"input": "x", "max_output_tokens": 0}, "max_output_tokens"),
+        ({"input": "x", "previous_response_id": ""}, "previous_response_id"),
+        ({"input": "a\0b"}, "input"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_name(body: Any, param: str) -> None:
+    with pytest.raises(BadInputError) as refused:
+        parse_turn_request(body, "hermes")
+    assert refused.value.param == param
