@@ -6,31 +6,30 @@ It speaks to the running daemon over the admin socket, or to one it starts insid
 from __future__ import annotations
 
 import os
-import re
 import stat
 import sys
-from contextlib import contextmanager, suppress
+import time
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, printable
-from hermes.cli.parser import session_id
+from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.parser import add_session, seconds
 from hermes.errors import HermesError, NotRunningError
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.conversation import Conversation
+    from hermes.cli.conversation import Conversation, Fact, Reply
     from hermes.cli.parser import Commands
 
-_LEAVE = ("/quit", "/exit", "/q")
-_HELP = """\
-/help               this list
-/quit, /exit, /q    leave, like Ctrl-D, or Ctrl-C at the prompt; the session stays
-Ctrl-C              stops an answer
-Anything else is a message."""
 _LOOK_BACK = 4  # messages
+
+
+class TimedOutError(HermesError):
+    exit_code = 124  # as of timeout(1)
 
 
 def add_commands(commands: Commands) -> None:
@@ -40,50 +39,78 @@ def add_commands(commands: Commands) -> None:
         "Talk to Hermes on the terminal. Ctrl-C stops an answer; /quit, Ctrl-D or Ctrl-C at the prompt leaves.",
         examples=(
             "  hermes chat\n"
-            "  hermes chat -r 20260102_030405_1a2b3c4d\n"
+            "  hermes chat -r -                        go on with the last session\n"
             "  hermes chat -z 'What is the capital of Peru?'\n"
             "  git diff | hermes chat -z 'Write a commit message for this'\n"
-            "  hermes chat -z - --json < question.txt"
+            "  hermes chat -z - --json < question.txt\n\n"
+            "A single question (-z) that needs a permission or an answer ends with exit code 3 and says on stderr\n"
+            "how to give it; one that takes longer than --timeout is stopped and ends with 124."
         ),
         json=True,
     )
-    parser.add_argument("-r", "--resume", type=session_id, metavar="SESSION", help="go on with this session")
+    add_session(parser, "-r", "--resume", help="go on with this session; - is the last one")
     parser.add_argument(
         "-z",
         "--oneshot",
         metavar="QUESTION",
         help="print only the answer to this question, together with what is piped in; - takes it all from the pipe",
     )
+    parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after so many seconds")
+    parser.add_argument(
+        "--yolo", action="store_true", help="permit everything that is asked for, as long as this chat runs"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    client: AdminClient
+    model: str
+    inside: bool  # this process: it ends with the chat
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    if args.json and args.oneshot is None:
-        args.usage_error("--json goes with -z")
+    for option, given in (("--json", args.json), ("--timeout", args.timeout is not None)):
+        if given and args.oneshot is None:
+            args.usage_error(f"{option} goes with -z")
     question = None if args.oneshot is None else _question(args.oneshot)
-    with _daemon(environ) as client:
-        conversation, greeting = _conversation(client, args.resume)
+    with _daemon(environ) as daemon:
+        conversation, greeting = _conversation(daemon.client, args.resume)
         if question is not None:
-            return _answer_one(conversation, question, as_json=args.json)
-        print(greeting, "/quit leaves.")
-        return _converse(conversation, resumed=args.resume is not None)
+            return _answer_one(conversation, question, args, inside=daemon.inside)
+        from hermes.cli.dialogue import Dialogue
+
+        say(_opening(daemon, greeting))
+        dialogue = Dialogue(conversation, daemon.client, yolo=args.yolo, inside=daemon.inside)
+        return dialogue.run(resumed=args.resume is not None)
 
 
 @contextmanager
-def _daemon(environ: Mapping[str, str]) -> Iterator[AdminClient]:
+def _daemon(environ: Mapping[str, str]) -> Iterator[Daemon]:
     from hermes.cli.client import AdminClient
     from hermes.home import Home
 
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
     try:
-        client.get("/info")
+        info = client.get("/info")
     except NotRunningError:
         from hermes.cli.embedded import daemon_inside
 
         with daemon_inside(home, environ):
-            yield client
+            yield Daemon(client=client, model=_model(client.get("/info")), inside=True)
     else:
-        yield client
+        yield Daemon(client=client, model=_model(info), inside=False)
+
+
+def _model(info: Mapping[str, object]) -> str:
+    return one_line(str(info.get("model") or "of an unknown name"))
+
+
+def _opening(daemon: Daemon, greeting: str) -> str:
+    if daemon.inside:
+        alone = f"No daemon runs, so this chat has one inside: model {daemon.model}, and its work ends with the chat."
+        return f"{alone}\n{greeting} /quit leaves."
+    return f"{greeting} The model is {daemon.model}; /quit leaves."
 
 
 def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversation, str]:
@@ -92,11 +119,12 @@ def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversatio
 
     if resumed is not None:
         from hermes.cli.client import session_path
+        from hermes.cli.session_lookup import meant_by
 
-        view = client.get(session_path(resumed), tail=_LOOK_BACK)
-        return Conversation(client, view["session"]["id"]), "\n".join(describe(view, resumed))
+        session = meant_by(client, resumed)
+        view = client.get(session_path(session), tail=_LOOK_BACK)
+        return Conversation(client, view["session"]["id"]), "\n".join(describe(view, session))
     import secrets
-    import time
 
     session = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
     return Conversation(client, session), f"Session {session}."
@@ -126,73 +154,79 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
-def _answer_one(conversation: Conversation, question: str, *, as_json: bool) -> int:
+def _answer_one(conversation: Conversation, question: str, args: argparse.Namespace, *, inside: bool) -> int:
+    from hermes.cli.conversation import is_command
+
+    if is_command(question) and "\n" not in question.strip():
+        reply = conversation.command(question.strip())
+        if reply.turn is None:
+            return _tell(conversation, reply, args)
+        facts = conversation.watch(reply.turn)
+    else:
+        facts = conversation.ask(question)
     try:
-        text = "".join(conversation.ask(question))
+        text = _only_answer(conversation, facts, args, inside=inside)
     except KeyboardInterrupt:
         conversation.stop()
         raise
-    if as_json:
-        print_json({"session_id": conversation.session, "text": text, **conversation.last})
-    else:
-        if notice := conversation.last["notice"]:
-            print(f"hermes: {one_line(notice)}", file=sys.stderr)
-        print(printable(text) if sys.stdout.isatty() else text)
+    except TimedOutError:
+        conversation.stop(f"it took longer than {args.timeout:g} s")
+        raise
+    last = conversation.last
+    if args.json:
+        print_json({"session_id": conversation.session, "text": text, **last})
+        return 0
+    if last["notice"]:
+        _aside(last["notice"])
+    if last["finish_reason"] == "length":
+        _aside("the answer was cut off: the model may not write more at once")
+    print(printable(text) if sys.stdout.isatty() else text)
     return 0
 
 
-# ---------------------------------------------------------------- a conversation
-
-
-def _converse(conversation: Conversation, *, resumed: bool) -> int:
-    failed, said = False, resumed
-    interactive = sys.stdin.isatty()
-    for line in _lines(interactive=interactive):
-        text = line.strip()
-        command = text.partition(" ")[0].lower()
-        if command in _LEAVE:
-            break
-        if command == "/help":
-            print(_HELP)
-        elif re.match(r"/[a-z-]+(\s|$)", text):
-            print(f"There is no {command}; /help lists what there is.")
-        elif text:
-            said = True
-            failed |= not _answer(conversation, text)
-    if said:
-        print(f"Go on with: hermes chat -r {conversation.session}")
-    return 1 if failed and not interactive else 0
-
-
-def _lines(*, interactive: bool) -> Iterator[str]:
-    if not interactive:
-        yield from sys.stdin
-        return
-    with suppress(ImportError):
-        import readline  # noqa: F401 - gives `input` its line editing
-    while True:
-        try:
-            line = input("you> ")
-        except (EOFError, KeyboardInterrupt):
-            print()
-            return
-        yield line
-
-
-def _answer(conversation: Conversation, text: str) -> bool:
-    try:
-        for piece in conversation.ask(text):
-            print(printable(piece), end="", flush=True)
-    except KeyboardInterrupt:
-        conversation.stop()
-        print("\n(stopped)")
-    except NotRunningError:  # nobody is left to talk to
-        print()
-        raise
-    except HermesError as error:
-        print(f"\nhermes: {error}", file=sys.stderr)
-        return False
+def _tell(conversation: Conversation, reply: Reply, args: argparse.Namespace) -> int:
+    """What a command said that began no turn."""
+    if args.json:
+        print_json({"session_id": conversation.session, "text": reply.text, "ok": reply.ok})
+    elif reply.ok:
+        say(printable(reply.text))
     else:
-        notice = conversation.last["notice"]
-        print(f"\n({one_line(notice)})" if notice else "")
-    return True
+        say(f"hermes: {printable(reply.text)}", file=sys.stderr)
+    return 0 if reply.ok else 1
+
+
+def _only_answer(
+    conversation: Conversation, answer: Generator[Fact], args: argparse.Namespace, *, inside: bool
+) -> str:
+    """What was said after the last tool call: everything before it was on the way to the answer."""
+    from hermes.cli.conversation import Asked, CallBegan, Notice, Reset, Text
+    from hermes.cli.waiting import WaitingError
+
+    texts: list[str] = []
+    deadline = None if args.timeout is None else time.monotonic() + args.timeout
+    with closing(answer) as facts:
+        for fact in facts:
+            match fact:
+                case Text(text=text):
+                    texts.append(text)
+                case CallBegan() | Reset():
+                    texts.clear()
+                case Notice(text=text):
+                    _aside(text)
+                case Asked(approval=True) if args.yolo:
+                    conversation.answer(fact, "once")
+                    _aside(f"allowed by --yolo: {fact.question}")
+                case Asked():
+                    raise WaitingError(conversation.session, fact, inside=inside)
+                case _:
+                    pass
+            if deadline is not None and time.monotonic() > deadline:
+                raise TimedOutError(
+                    f"there was no answer within {args.timeout:g} s; the turn was stopped, the question is stored "
+                    f"(hermes show {conversation.session})"
+                )
+    return "".join(texts)
+
+
+def _aside(text: str) -> None:
+    say(f"hermes: {one_line(text)}", file=sys.stderr)

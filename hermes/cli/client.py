@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import queue
 import socket
-from typing import TYPE_CHECKING, Any
+import threading
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
 from hermes.errors import HermesError, NotRunningError
@@ -19,14 +22,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _TIMEOUT_S = 30.0
+_NO_SUCH_ADDRESS = ("not_found", "method_not_allowed")  # other than an address whose session is unknown
 
 
 class AdminError(HermesError):
     """The daemon understood the request and refused it."""
 
-    def __init__(self, message: str, *, status: int) -> None:
+    def __init__(self, message: str, *, status: int, code: str = "") -> None:
         super().__init__(message)
         self.status = status
+        self.code = code
+
+    @property
+    def is_unknown_address(self) -> bool:
+        """The daemon has no such ability; another version may."""
+        return self.code in _NO_SUCH_ADDRESS
 
 
 class LostError(NotRunningError):
@@ -62,7 +72,21 @@ class AdminClient:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
     ) -> Iterator[tuple[str, str]]:
         """The events of a stream as (event, data), until it ends. An event without a name is a `message`."""
+        yield from self._stream(self._open(None), method, path, body, headers)
+
+    def follow(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Feed:
+        """The same for somebody who cannot only wait."""
         connection = self._open(None)
+        return Feed(self._stream(connection, method, path, body, headers), connection.sock)
+
+    def _stream(
+        self,
+        connection: _UnixConnection,
+        method: str,
+        path: str,
+        body: Any,
+        headers: Mapping[str, str] | None,
+    ) -> Iterator[tuple[str, str]]:
         try:
             yield from _events(self._send(connection, method, path, body, headers))
         except (OSError, http.client.HTTPException) as error:
@@ -90,7 +114,7 @@ class AdminClient:
             connection.close()
             if isinstance(error, FileNotFoundError | NotADirectoryError | ConnectionRefusedError):
                 raise NotRunningError(
-                    f"No daemon runs on {self._path.parent} (start one with `hermes daemon`)"
+                    f"no daemon runs on {self._path.parent} (start one with `hermes daemon`)"
                 ) from None
             raise HermesError(f"the admin socket {self._path} cannot be used: {error.strerror or error}") from error
         return connection
@@ -108,11 +132,53 @@ class AdminClient:
         connection.request(method, path, body=encoded, headers={**content_type, **(headers or {})})
         response = connection.getresponse()
         if response.status >= 400:
-            raise AdminError(_complaint(response), status=response.status)
+            raise _refusal(response)
         return response
 
     def _lost(self) -> LostError:
         return LostError(f"the daemon on {self._path.parent} went away in the middle of an answer")
+
+
+class Feed:
+    """A stream's events, read by a thread of their own: whoever waits for them can look up now and then."""
+
+    def __init__(self, events: Iterator[tuple[str, str]], source: socket.socket) -> None:
+        self._events = events
+        self._source = source
+        self._arrived: queue.SimpleQueue[tuple[str, str] | HermesError | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._read, name="hermes-feed", daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        try:
+            for event in self._events:
+                self._arrived.put(event)
+        except HermesError as error:
+            self._arrived.put(error)
+        finally:
+            self._arrived.put(None)
+
+    def looking_up(self, every_s: float) -> Iterator[tuple[str, str] | None]:
+        """Each event, and None whenever nothing came for so long."""
+        while True:
+            try:
+                arrived = self._arrived.get(timeout=every_s)
+            except queue.Empty:
+                yield None
+                continue
+            if isinstance(arrived, HermesError):
+                raise arrived
+            if arrived is None:
+                return
+            yield arrived
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(OSError):  # closed already
+            self._source.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closes what it reads from
+        self._thread.join()
 
 
 def connect(environ: Mapping[str, str]) -> AdminClient:
@@ -130,11 +196,12 @@ def _decoded(raw: bytes) -> Any:
         raise HermesError("the daemon's answer is not JSON; is it another version?") from error
 
 
-def _complaint(response: http.client.HTTPResponse) -> str:
+def _refusal(response: http.client.HTTPResponse) -> AdminError:
     try:
-        return str(json.loads(response.read())["error"]["message"])
+        problem = json.loads(response.read())["error"]
+        return AdminError(str(problem["message"]), status=response.status, code=str(problem.get("code") or ""))
     except (ValueError, KeyError, TypeError):
-        return f"the daemon answered {response.status} {response.reason}"
+        return AdminError(f"the daemon answered {response.status} {response.reason}", status=response.status)
 
 
 def _events(response: http.client.HTTPResponse) -> Iterator[tuple[str, str]]:

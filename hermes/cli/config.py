@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import print_json
 from hermes.cli.parser import Commands
+from hermes.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,7 +28,10 @@ def add_commands(commands: Commands) -> None:
     )
     actions = Commands(config)
     actions.add(
-        "check", _check, "Read the configuration as the daemon would; exit 78 if it cannot be used.", json=True
+        "check",
+        _check,
+        "Read the configuration as the daemon would; exit 78 if it cannot be used, with --json as well.",
+        json=True,
     )
     actions.add("show", _show, "Show every setting as it is in force, and where it was set.", json=True)
     actions.add("path", _path, "Print where the configuration file is, or would be.", json=True)
@@ -37,9 +42,15 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.home import Home
 
     home = Home.from_environ(environ)
-    config, sources = explain_config(home, environ)
-    if config.model.provider == "openai":
-        config.model.api_key(environ)  # a key that cannot be found is a mistake to hear of now
+    try:
+        config, sources = explain_config(home, environ)
+        if config.model.provider == "openai":
+            config.model.api_key(environ)  # a key that cannot be found is a mistake to hear of now
+    except ConfigError as error:
+        if not args.json:
+            raise
+        print_json({"ok": False, "path": str(home.config_file), "problems": _problems(error)})
+        return error.exit_code
     exists = home.config_file.exists()
     overriding = [where.removeprefix(_VARIABLE) for where in sources.values() if where.startswith(_VARIABLE)]
     warnings = _warnings(config.model)
@@ -54,6 +65,19 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for warning in warnings:
         print(f"warning: {warning}")
     return 0
+
+
+def _problems(error: ConfigError) -> list[dict[str, str | int | None]]:
+    """Each with its place, where it has one: what comes from the environment has no line."""
+    first, *rest = str(error).splitlines()
+    found: list[dict[str, str | int | None]] = []
+    for problem in map(str.strip, rest or [first]):
+        placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
+        path, line, column, text = placed.groups() if placed else (None, None, None, problem)
+        found.append(
+            {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
+        )
+    return found
 
 
 def _warnings(model: ModelConfig) -> list[str]:
@@ -83,8 +107,7 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     for section, settings in sections.items():
         print(f"{section}:")
         for key, value in settings.items():
-            source = sources.get(f"{section}.{key}")
-            print(f"  {key}: {json.dumps(value)}" + (f"  # {source}" if source else ""))
+            print(f"  {key}: {json.dumps(value)}  # {sources.get(f'{section}.{key}', 'default')}")
     return 0
 
 

@@ -1,23 +1,32 @@
-"""`hermes stop`, `end`, `suspend`, `resume` and `dead-letters`: what an operator can do to a running daemon."""
+"""What an operator can do to a running daemon and its sessions.
+
+`hermes stop`, `end`, `suspend`, `resume`, `compress`, `delete`, `kill` and `dead-letters`.
+"""
 
 from __future__ import annotations
 
+import os
+import select
+import sys
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, moment, one_line, print_json, print_table
-from hermes.cli.parser import Commands, session_id
+from hermes.cli.output import ago, count, one_line, print_json, print_table, say
+from hermes.cli.parser import Commands, add_session, seconds
 from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Parser
     from hermes.home import Home
 
+_SESSION = "20260102_030405_1a2b3c4d"
 _POLL_S = 0.05
+_CLOSED = ("ended", "suspended")
 _PATIENCE_S = 1.0
 _CHANGED = {
     "end": "Ended {id} for good ({reason}); the next message starts a fresh session.",
@@ -35,14 +44,12 @@ def add_commands(commands: Commands) -> None:
         "stop",
         _stop,
         "Stop the daemon, or the running turn of one session. Waits until the daemon is gone.",
-        examples="  hermes stop\n  hermes stop 20260102_030405_1a2b3c4d",
+        examples=f"  hermes stop\n  hermes stop {_SESSION}",
         json=True,
     )
+    add_session(stop, nargs="?", help="stop only what this one is doing")
     stop.add_argument(
-        "session", type=session_id, metavar="SESSION", nargs="?", help="stop only what this one is doing"
-    )
-    stop.add_argument(
-        "--timeout", type=float, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
+        "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
     )
     _add_reason(stop)
     for verb, about in (
@@ -53,10 +60,36 @@ def add_commands(commands: Commands) -> None:
         ),
         ("resume", "Take a suspended, interrupted or parked session up again."),
     ):
-        examples = f"  hermes {verb} 20260102_030405_1a2b3c4d --reason 'asked for by mail'"
+        examples = f"  hermes {verb} {_SESSION} --reason 'asked for by mail'"
         parser = commands.add(verb, _change(verb), about, examples=examples, json=True)
-        parser.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
+        add_session(parser)
         _add_reason(parser)
+    compress = commands.add(
+        "compress",
+        _compress,
+        "Replace the earlier part of a conversation by a summary. It goes on under a new id; the old one finds it.",
+        examples=f"  hermes compress {_SESSION}\n  hermes compress - the decisions",
+        json=True,
+    )
+    add_session(compress)
+    compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should dwell on")
+    kill = commands.add(
+        "kill",
+        _kill,
+        "End a background process, with all that it started. `hermes ps --processes` lists them.",
+        examples="  hermes kill proc_0123456789ab",
+        json=True,
+    )
+    kill.add_argument("id", metavar="ID", help="the process's id")
+    delete = commands.add(
+        "delete",
+        _delete,
+        "Delete a whole conversation. The session goes with everything it grew from or into; there is no way back.",
+        examples=f"  hermes delete {_SESSION}\n  hermes delete {_SESSION} --yes",
+        json=True,
+    )
+    add_session(delete)
+    delete.add_argument("--yes", action="store_true", help="do not ask")
     _add_dead_letters(commands)
 
 
@@ -88,14 +121,16 @@ def _stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect, session_path
+    from hermes.cli.session_lookup import meant_by
 
-    client, path = connect(environ), session_path(args.session)
+    client = connect(environ)
+    path = session_path(meant_by(client, args.session))
     turn = client.get(path, tail=0)["session"]["running_turn"]
     answer = client.post(f"{path}/stop", {"reason": args.reason})
     if args.json:
         print_json(answer)
     else:
-        print(one_line(_stopped(turn, answer["session"])))
+        say(one_line(_stopped(turn, answer["session"])))
     return 0
 
 
@@ -113,17 +148,35 @@ def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
 
     client = AdminClient(home.socket)
     pid = client.get("/info").get("pid")
-    client.post("/stop", {"reason": args.reason})
     deadline = time.monotonic() + args.timeout
-    while not _gone(client, home):
-        if time.monotonic() > deadline:
-            raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
-        time.sleep(_POLL_S)
+    with _process(pid) as process:
+        client.post("/stop", {"reason": args.reason})
+        while not (_gone(client, home) and _has_ended(process)):
+            if time.monotonic() > deadline:
+                raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
+            time.sleep(_POLL_S)
     if args.json:
         print_json({"stopped": True, "pid": pid})
     else:
-        print(f"The daemon on {home.data_dir} (pid {pid}) has stopped.")
+        say(f"The daemon on {home.data_dir} (pid {pid}) has stopped.")
     return 0
+
+
+@contextmanager
+def _process(pid: Any) -> Iterator[int | None]:
+    """A handle on the process, whose number cannot come to mean another one; None: there is none to wait for."""
+    handle = None
+    with suppress(OSError, TypeError):
+        handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _has_ended(process: int | None) -> bool:
+    return process is None or bool(select.select([process], [], [], 0)[0])
 
 
 def _gone(client: AdminClient, home: Home) -> bool:
@@ -142,29 +195,135 @@ def _gone(client: AdminClient, home: Home) -> bool:
 def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.client import connect, session_path
+        from hermes.cli.session_lookup import meant_by
 
-        answer = connect(environ).post(f"{session_path(args.session)}/{verb}", {"reason": args.reason})
+        client = connect(environ)
+        answer = client.post(f"{session_path(meant_by(client, args.session))}/{verb}", {"reason": args.reason})
         if args.json:
             print_json(answer)
         else:
-            print(one_line(_CHANGED[verb].format(**answer["session"])))
+            say(one_line(_CHANGED[verb].format(**answer["session"])))
         return 0
 
     return run
 
 
-def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+def _compress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+    from hermes.cli.conversation import send
+    from hermes.cli.session_lookup import meant_by
+
+    client = connect(environ)
+    session = meant_by(client, args.session)
+    answer = send(client, session, "compress", {"topic": " ".join(args.topic)} if args.topic else {})
+    if args.json:
+        print_json(answer)
+    else:
+        say(
+            one_line(
+                f"{session} is being summarised; what is said meanwhile waits. `hermes why {session}` tells more."
+            )
+        )
+    return 0
+
+
+def _delete(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect, session_path
+    from hermes.cli.session_lookup import meant_by
+
+    client = connect(environ)
+    session = meant_by(client, args.session)
+    if not args.yes and not _is_sure(_family(client, session)):
+        raise HermesError(f"nothing was deleted; `hermes delete {session} --yes` does it without asking")
+    answer = client.delete(session_path(session))
+    if args.json:
+        print_json(answer)
+    else:
+        say(f"Deleted the whole conversation of {one_line(session)}.")
+    return 0
+
+
+def _family(client: AdminClient, session: str) -> list[Mapping[str, Any]]:
+    """What goes with a session, the oldest first: what it grew from or into. A branch's origin that goes on stays."""
+    from hermes.cli.client import session_path
+
+    known: dict[str, Mapping[str, Any]] = {}
+
+    def look(name: str) -> Mapping[str, Any]:
+        if name not in known:
+            known[name] = client.get(session_path(name), tail=0, exact=1)["session"]
+        return known[name]
+
+    family: dict[str, Mapping[str, Any]] = {}
+    unseen = [session]
+    while unseen:
+        found = look(unseen.pop())
+        if found["id"] in family:
+            continue
+        family[found["id"]] = found
+        unseen.extend(filter(None, (found["successor"],)))
+        parent = _looked_up(look, found["parent"])
+        if parent is not None and (parent["phase"] in _CLOSED or parent["successor"] == found["id"]):
+            unseen.append(parent["id"])
+    return sorted(family.values(), key=lambda each: float(each["created_at"]))
+
+
+def _looked_up(look: Callable[[str], Mapping[str, Any]], name: str | None) -> Mapping[str, Any] | None:
+    from hermes.cli.client import AdminError
+
+    if name is None:
+        return None
+    try:
+        return look(name)
+    except AdminError as error:
+        if error.status != 404:
+            raise
+        return None  # deleted before
+
+
+def _is_sure(family: list[Mapping[str, Any]]) -> bool:
+    if not sys.stdin.isatty():
+        return False
+    say(f"This deletes a whole conversation: {count(len(family), 'session')}.")
+    for each in family:
+        about = f" {each['title']}" if each.get("title") else ""
+        say("  " + one_line(f"{each['id']} ({each['phase']}, {count(each['messages'], 'message')}){about}"))
+    try:
+        return input("There is no way back. Delete it? [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
+
+
+def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from urllib.parse import quote
+
     from hermes.cli.client import connect
 
-    answer = connect(environ).get("/dead-letters")
+    answer = connect(environ).post(f"/processes/{quote(args.id, safe='')}/kill")
+    process = answer["process"]
+    if args.json:
+        print_json(answer)
+    elif process["running"]:
+        say(f"{one_line(args.id)} was told to end, and has not yet.")
+    else:
+        say(f"{one_line(args.id)} has ended: {one_line(process['explanation'])}")
+    return 0
+
+
+def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import open_records
+
+    with open_records(environ) as records:
+        answer = records.dead_letters()
     if args.json:
         print_json(answer)
     elif answer["dead_letters"]:
         rows = [
-            [letter["id"], moment(letter["at"]), letter["session"], letter["turn"], letter["problem"]]
+            [letter["id"], ago(letter["at"]), letter["session"], letter["turn"], letter["problem"]]
             for letter in answer["dead_letters"]
         ]
-        print_table(["ID", "SET ASIDE", "SESSION", "TURN", "PROBLEM"], rows)
+        print_table(["ID", "SET ASIDE", "SESSION", "TURN", "PROBLEM"], rows, drop=("TURN", "SET ASIDE", "SESSION"))
     else:
         print("There are no dead letters.")
     return 0

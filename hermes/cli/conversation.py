@@ -1,17 +1,26 @@
-"""One session, as a person on a terminal meets it: what state it is in, what they say, what comes back."""
+"""One session, as a person on a terminal meets it: what state it is in, what they say, what comes back.
+
+What comes back is a stream of small facts; whoever shows them decides how. A fact of a kind that is not known here is
+passed over: the daemon may be newer than this program.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import time
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode
 
 from hermes.cli.client import AdminError, LostError, session_path
 from hermes.cli.output import one_line, shortened
 from hermes.errors import HermesError
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Generator, Iterator, Mapping
 
     from hermes.cli.client import AdminClient
 
@@ -20,6 +29,7 @@ _STATES = {
     "running": (
         "Session {id} is still answering: your next message waits for that; `hermes show {id}` will have the answer."
     ),
+    "waiting": "Session {id} waits for you: {reason}.",
     "resume_pending": "Session {id} was interrupted ({reason}) and goes on by itself: your next message waits.",
     "suspended": (
         "Session {id} is suspended ({reason}): the next message starts a fresh session; "
@@ -29,6 +39,83 @@ _STATES = {
 }
 _ANY_STATE = "Session {id} is {phase} ({reason}); your next message waits."
 _SPEAKERS = {"user": "you", "assistant": "hermes"}
+_LOOK_UP_S = 0.5
+_LOOK_BACK = 20  # messages, among which is the call that was just refused
+_PATIENCE_S = 3.0  # of silence, before it is said what is waited for
+_TURN_PREFIX = "chatcmpl-"  # in front of a turn's id, where it is the id of a chunk
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Text:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reset:
+    """What was said since the last tool call does not count: it was cut off, and is said again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBegan:
+    call: str
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallProgress:
+    call: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    call: str
+    name: str
+    outcome: str
+    took_s: float
+    summary: str = ""  # of a call that never began: nothing else told what it was
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """The turn waits for a person."""
+
+    call: str
+    name: str
+    question: str
+    choices: tuple[str, ...]
+    approval: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quiet:
+    """Nothing came for a moment."""
+
+
+Fact: TypeAlias = Text | Reset | CallBegan | CallProgress | CallEnded | Asked | Notice | Quiet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """What the daemon said to a command, and the turn that this began, if any."""
+
+    ok: bool
+    text: str
+    turn: str | None
+
+
+_COMMAND = re.compile(r"/[a-z-]+(\s|$)", re.IGNORECASE)
+
+
+def is_command(text: str) -> bool:
+    """Not everything behind a slash: people talk about paths."""
+    return _COMMAND.match(text) is not None
 
 
 def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
@@ -37,7 +124,8 @@ def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
     lines = []
     for message in view["transcript"]:
         role, content = str(message["role"]), str(message["content"] or "")
-        lines.append(shortened(f"{_SPEAKERS.get(role, role)}: {content}"))
+        if role in _SPEAKERS and (content or role == "user"):  # what tools returned is for `hermes show`
+            lines.append(shortened(f"{_SPEAKERS[role]}: {content}"))
     if session["id"] != asked_for:
         lines.append(one_line(f"{asked_for} went on as {session['id']}."))
     return [*lines, one_line(_STATES.get(session["phase"], _ANY_STATE).format(**session))]
@@ -48,9 +136,16 @@ class Conversation:
         self.session = session  # follows the session when it goes on under another id
         self.last: dict[str, Any] = {}  # what the last answer said about itself
         self._client = client
+        self._turn: str | None = None  # the one that is being answered
+        self._begun: set[str] = set()  # calls that ran, or that somebody was asked for
 
-    def ask(self, text: str) -> Iterator[str]:
-        """The answer, piece by piece."""
+    @property
+    def turn(self) -> str | None:
+        """The one that is being answered, as soon as the daemon has confirmed it."""
+        return self._turn
+
+    def ask(self, text: str) -> Generator[Fact]:
+        """The answer, fact by fact as it comes."""
         if "\0" in text:
             raise HermesError("the text holds a NUL character")
         body = {
@@ -60,27 +155,188 @@ class Conversation:
             "stream_options": {"include_usage": True},
         }
         self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
+        self._turn = None
+        headers = {"X-Hermes-Session-Id": self.session}
         data = ""
+        hint_at: float | None = time.monotonic() + _PATIENCE_S
         try:
-            for _, data in self._client.stream_sse(
-                "POST", "/v1/chat/completions", body, {"X-Hermes-Session-Id": self.session}
-            ):
-                if data != "[DONE]":
-                    yield self._piece(json.loads(data))
+            with self._client.follow("POST", "/v1/chat/completions", body, headers) as feed:
+                for arrived in feed.looking_up(_LOOK_UP_S):
+                    if arrived is None:
+                        yield Quiet()
+                        if hint_at is not None and time.monotonic() > hint_at:
+                            hint_at = None
+                            yield from self._what_is_waited_for()
+                        continue
+                    event, data = arrived
+                    for fact in self._facts(event, data):
+                        hint_at = None
+                        yield self._completed(fact)
         except LostError as error:
             raise self._lost(stored=bool(data)) from error
         if data != "[DONE]":
             raise HermesError("the answer was cut off")
 
-    def stop(self) -> None:
+    def watch(self, turn: str) -> Generator[Fact]:
+        """The same for a turn that was begun before, by a command say. Its text comes at once, when it is whole."""
+        self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
+        self._turn = turn
+        with self._client.follow("GET", f"/events?{urlencode({'session': self.session})}") as feed:
+            asked = self.pending(turn)  # from before anybody listened
+            if asked is not None:
+                yield self._completed(asked)
+            for arrived in feed.looking_up(_LOOK_UP_S):
+                if arrived is None:
+                    yield Quiet()
+                    if (said := self._said_already(turn)) is not None:
+                        yield Text(text=said)
+                        return
+                    continue
+                event, fields = arrived[0], json.loads(arrived[1])
+                if event == "session_moved":
+                    self.session = fields["successor"]
+                    break
+                if fields.get("turn") != turn:
+                    continue
+                if event == "turn_answered":
+                    self.last |= {name: fields[name] for name in ("model", "finish_reason", "usage")}
+                    yield Text(text=fields["text"])
+                    return
+                if event == "turn_gave_up":
+                    raise HermesError(fields["failure"]["message"])
+                for fact in _live_facts(event, fields):
+                    if not (isinstance(fact, Asked) and asked is not None and fact.call == asked.call):
+                        yield self._completed(fact)
+        yield from self.watch(turn)
+
+    def _said_already(self, turn: str) -> str | None:
+        """The answer, when the turn ended while nobody looked."""
+        view = self._client.get(session_path(self.session), tail=1)
+        if view["session"]["running_turn"] == turn or view["session"]["queued"]:
+            return None
+        return "".join(str(each["content"] or "") for each in view["transcript"] if each["role"] == "assistant")
+
+    def pending(self, turn: str | None = None) -> Asked | None:
+        """What somebody is asked now, by this turn or by any."""
+        found = self._pending()
+        if found is None or turn not in (None, found["turn_id"]):
+            return None
+        return Asked(
+            call=found["call_id"],
+            name=str(found.get("name") or ""),
+            question=str(found["question"]),
+            choices=tuple(map(str, found["choices"])),
+            approval=found["kind"] == "approval",
+        )
+
+    def is_open(self, turn: str) -> bool:
+        """Whether it runs or waits its turn."""
+        view = self._client.get(f"/api{session_path(self.session)}")
+        waiting = [each["turn_id"] for each in view.get("queue") or ()]
+        return turn in (view["session"]["running_turn"], *waiting)
+
+    def asking_turn(self) -> str | None:
+        found = self._pending()
+        return None if found is None else str(found["turn_id"])
+
+    def _pending(self) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] | None = self._client.get(f"/api{session_path(self.session)}").get("pending")
+        except AdminError:  # there is no such session, and so nobody who asks
+            return None
+        return found
+
+    def is_settled(self, asked: Asked) -> bool:
+        pending = self._pending()
+        return pending is None or pending["call_id"] != asked.call
+
+    def stop(self, reason: str = "stopped by Ctrl-C") -> None:
+        """End the turn that is being answered; it may still wait for another one."""
+        request = {"reason": reason} | ({"turn_id": self._turn} if self._turn else {})
         with suppress(AdminError):  # it was not running yet, or not any more
-            self._client.post(f"{session_path(self.session)}/stop", {"reason": "stopped by Ctrl-C"})
+            self._client.post(f"{session_path(self.session)}/stop", request)
+
+    def answer(self, asked: Asked, answer: str) -> None:
+        send(self._client, self.session, "answer", {"answer": answer, "call_id": asked.call})
+
+    def command(self, text: str) -> Reply:
+        try:
+            answer = send(self._client, self.session, "commands", {"text": text})
+        except AdminError as error:
+            if error.code != "session_not_found":
+                raise
+            answer = self._command_of_nobody(text)
+        self.session = answer.get("session_id") or self.session
+        return Reply(ok=answer.get("ok", True), text=str(answer.get("text") or ""), turn=answer.get("turn_id"))
+
+    def _command_of_nobody(self, text: str) -> Any:
+        """Before the first message there is no session that it could be given in."""
+        try:
+            return self._client.post("/api/commands", {"text": text})
+        except AdminError as error:
+            if not error.is_unknown_address:
+                raise
+            raise HermesError("there is no session yet: it begins with your first message") from error
+
+    # ------------------------------------------------------------ what comes back
+
+    def _completed(self, fact: Fact) -> Fact:
+        """With the words for a call that was refused before it began. The transcript has them."""
+        if isinstance(fact, CallBegan | Asked):
+            self._begun.add(fact.call)
+        if not isinstance(fact, CallEnded) or fact.outcome == "ok" or fact.call in self._begun or fact.summary:
+            return fact
+        try:
+            transcript = self._client.get(session_path(self.session), tail=_LOOK_BACK)["transcript"]
+        except HermesError:  # the line is shown without
+            return fact
+        made = (call for message in transcript for call in message.get("tool_calls") or ())
+        arguments = next((call["function"]["arguments"] for call in made if call.get("id") == fact.call), "")
+        return replace(fact, summary=_gist(arguments))
+
+    def _facts(self, event: str, data: str) -> Iterator[Fact]:
+        if data == "[DONE]":
+            return
+        chunk = json.loads(data)
+        if text := self._piece(chunk):
+            yield Text(text=text)
+        fields = {**chunk, **chunk.get("hermes", {})}  # every event is a chunk as well; ours has a place in it
+        self.session = fields.get("session_id", self.session)
+        match event:
+            case "hermes.tool.started":
+                yield CallBegan(call=fields["call_id"], name=fields["name"], summary=str(fields.get("summary") or ""))
+            case "hermes.tool.progress":
+                yield CallProgress(call=fields["call_id"], text=str(fields["text"]))
+            case "hermes.tool.completed":
+                yield CallEnded(
+                    call=fields["call_id"],
+                    name=fields["name"],
+                    outcome=str(fields["outcome"]),
+                    took_s=float(fields.get("took_s") or 0.0),
+                    summary=str(fields.get("summary") or ""),
+                )
+            case "hermes.approval.request" | "hermes.question":
+                yield Asked(
+                    call=fields["call_id"],
+                    name=fields["name"],
+                    question=str(fields["question"]),
+                    choices=tuple(map(str, fields.get("choices") or ())),
+                    approval=event == "hermes.approval.request",
+                )
+            case "hermes.message.reset":
+                yield Reset()
+            case "hermes.notice":
+                yield Notice(text=str(fields["text"]))
+            case _:
+                pass
 
     def _piece(self, chunk: Mapping[str, Any]) -> str:
         if "error" in chunk:
             raise HermesError(chunk["error"]["message"])
         ours = chunk.get("hermes", {})
         self.session = ours.get("session_id", self.session)
+        if str(chunk.get("id") or "").startswith(_TURN_PREFIX):
+            self._turn = chunk["id"].removeprefix(_TURN_PREFIX)
         choice: Mapping[str, Any] = next(iter(chunk.get("choices", [])), {})
         news = {
             "model": chunk.get("model"),
@@ -90,6 +346,24 @@ class Conversation:
         }
         self.last |= {name: value for name, value in news.items() if value}
         return choice.get("delta", {}).get("content") or ""
+
+    def _what_is_waited_for(self) -> Iterator[Fact]:
+        """Another turn of this session, if that is what goes first."""
+        try:
+            session = self._client.get(session_path(self.session), tail=0)["session"]
+        except HermesError:  # not worth an error of its own: the answer will have one
+            return
+        running, name = session["running_turn"], session["id"]
+        if running is None or running == self._turn:
+            return
+        if session["phase"] == "waiting":
+            how = f"`hermes approve {name}`, `hermes deny {name}` or `hermes answer {name} TEXT`"
+            yield Notice(text=f"waiting: an earlier turn of this session needs an answer: {session['reason']}; {how}")
+        else:
+            since = max(0, round(time.time() - session["since"]))
+            yield Notice(
+                text=f"waiting: a turn has been running for {since} s in this session; `hermes stop {name}` ends it"
+            )
 
     def _lost(self, *, stored: bool) -> LostError:
         """The first event says that the message is on disk."""
@@ -102,3 +376,56 @@ class Conversation:
             "the daemon went away in the middle of the answer. The message is stored and the answer will be "
             f"finished when a daemon runs again; go on with: hermes chat -r {self.session}"
         )
+
+
+def _live_facts(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
+    """Of the daemon's own events, which have other names than those of the API."""
+    match event:
+        case "call_began":
+            yield CallBegan(call=fields["call"], name=fields["name"], summary=fields["summary"])
+        case "call_progress":
+            yield CallProgress(call=fields["call"], text=fields["text"])
+        case "call_ended":
+            yield CallEnded(
+                call=fields["call"],
+                name=fields["name"],
+                outcome=fields["outcome"],
+                took_s=fields["took_s"],
+                summary=str(fields.get("summary") or ""),
+            )
+        case "call_asked":
+            yield Asked(
+                call=fields["call"],
+                name=fields["name"],
+                question=fields["question"],
+                choices=tuple(fields["choices"]),
+                approval=fields["approval"],
+            )
+        case "notice":
+            yield Notice(text=fields["text"])
+        case _:
+            pass
+
+
+def _gist(arguments: str) -> str:
+    """What a call is about, as far as its arguments say so: the only one, or all of them."""
+    try:
+        given = json.loads(arguments)
+    except ValueError:
+        return arguments
+    values = list(given.values()) if isinstance(given, dict) else []
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else arguments
+
+
+def send(client: AdminClient, session: str, verb: str, body: Mapping[str, str]) -> Any:
+    """What a person can do to a session by a verb of the API; also from outside of a conversation."""
+    try:
+        return client.post(f"/api{session_path(session)}/{verb}", body)
+    except AdminError as error:
+        if not error.is_unknown_address:
+            raise
+        raise AdminError(
+            f"the running daemon does not know `{verb}`: it is of another version; restart it",
+            status=error.status,
+            code=error.code,
+        ) from error

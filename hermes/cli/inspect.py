@@ -1,94 +1,103 @@
-"""`hermes ps`, `show`, `tail` and `why`: looking into a running daemon."""
+"""`hermes ps`, `sessions`, `show` and `why`: looking at what runs and what is stored.
+
+Sessions can be looked at without a daemon, too.
+"""
 
 from __future__ import annotations
 
-import json
-import time
+import sys
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, printable, shortened
-from hermes.cli.parser import positive, session_id
-from hermes.errors import HermesError, NotRunningError
+from hermes.cli.output import (
+    ago,
+    count,
+    duration,
+    moment,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    say,
+    shortened,
+)
+from hermes.cli.parser import add_session, positive
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.parser import Commands
+    from hermes.cli.parser import Commands, Parser
+    from hermes.cli.session_lookup import Records
 
-_PAGE = 100
 _SESSIONS = 50
+_ABOUT = 100  # sessions of a list that say what they are about: each has to be asked for it
+_TOOL_LINES = 8  # of what a tool returned
+_SESSION = "20260102_030405_1a2b3c4d"
 
 
 def add_commands(commands: Commands) -> None:
     ps = commands.add(
         "ps",
         _ps,
-        "List the live actors of the daemon, or the stored sessions. `hermes ps --sessions` finds a session's id.",
-        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --json | jq '.actors[].name'",
+        "List the live actors of the daemon, sessions or processes. `hermes ps --sessions` finds a session's id.",
+        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n"
+        "  hermes ps --json | jq '.actors[].name'",
         json=True,
     )
     ps.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
-    ps.add_argument(
-        "--limit", type=positive, metavar="N", help=f"how many (default: {_SESSIONS} sessions, all actors)"
+    ps.add_argument("--processes", action="store_true", help="list background processes, of all sessions")
+    _add_limit(ps, f"how many (default: {_SESSIONS} sessions, all actors)")
+    sessions = commands.add(
+        "sessions",
+        _sessions,
+        "List the stored sessions, the last active first. The same as `hermes ps --sessions`.",
+        examples="  hermes sessions\n  hermes sessions --limit 5 --json",
+        json=True,
     )
+    _add_limit(sessions, f"how many (default: {_SESSIONS})")
     show = commands.add(
         "show",
         _show,
         "Show one session whole. Its state and why, its lineage, its counters, the end of its transcript.",
-        examples="  hermes show 20260102_030405_1a2b3c4d\n  hermes show 20260102_030405_1a2b3c4d --tail 50",
+        examples=f"  hermes show {_SESSION}\n  hermes show 1a2b --tail 50\n  hermes show -",
         json=True,
     )
-    show.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
+    add_session(show)
     show.add_argument("--tail", type=int, default=10, metavar="N", help="how many messages (default: 10)")
-    tail = commands.add(
-        "tail",
-        _tail,
-        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has whole answers and their pieces.",
-        examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
-        json=True,
-    )
-    tail.add_argument("session", type=session_id, metavar="SESSION", nargs="?", help="only what happens in this one")
     why = commands.add(
         "why",
         _why,
         "Explain in plain words why a session is in its state.",
-        examples="  hermes why 20260102_030405_1a2b3c4d",
+        examples=f"  hermes why {_SESSION}\n  hermes why -",
         json=True,
     )
-    why.add_argument("session", type=session_id, metavar="SESSION", help="any id that the session ever had")
+    add_session(why)
+    for parser in (show, why):
+        parser.add_argument("--exact", action="store_true", help="that very session, not the one in which it went on")
+
+
+def _add_limit(parser: Parser, about: str) -> None:
+    parser.add_argument("--limit", type=positive, metavar="N", help=about)
+
+
+# ---------------------------------------------------------------- lists
 
 
 def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.sessions:
+        return _sessions(args, environ)
     from hermes.cli.client import connect
 
-    client = connect(environ)
-    if args.sessions:
-        sessions = _sessions(client, args.limit or _SESSIONS)
-        if args.json:
-            print_json({"sessions": sessions})
-        else:
-            _print_sessions(sessions)
-        return 0
-    actors = client.get("/actors")["actors"][: args.limit]
+    if args.processes:
+        return _processes(args, connect(environ))
+    actors = connect(environ).get("/actors")["actors"][: args.limit]
     if args.json:
         print_json({"actors": actors})
     else:
         _print_actors(actors)
     return 0
-
-
-def _sessions(client: AdminClient, limit: int) -> list[dict[str, Any]]:
-    sessions: list[dict[str, Any]] = []
-    after = None
-    while len(sessions) < limit:
-        page = client.get("/sessions", limit=min(_PAGE, limit - len(sessions)), after=after)["sessions"]
-        if not page:
-            break
-        sessions += page
-        after = page[-1]["id"]
-    return sessions
 
 
 def _print_actors(actors: list[dict[str, Any]]) -> None:
@@ -106,40 +115,111 @@ def _print_actors(actors: list[dict[str, Any]]) -> None:
         ]
         for actor in actors
     ]
-    print_table(["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"], rows)
+    columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
+    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"))
 
 
-def _print_sessions(sessions: list[dict[str, Any]]) -> None:
+def _processes(args: argparse.Namespace, client: AdminClient) -> int:
+    processes = client.get("/processes")["processes"][: args.limit]
+    if args.json:
+        print_json({"processes": processes})
+    elif processes:
+        _print_processes(processes)
+    else:
+        print("Nothing runs in the background.")
+    return 0
+
+
+def _print_processes(processes: list[dict[str, Any]]) -> None:
+    rows = [
+        [
+            process["id"],
+            "running" if process["running"] else _ended(process),
+            str(process["pid"]),
+            duration(process["age_s"]),
+            ago(process["active_at"]),
+            f"{process['cpu_s']:.1f} s",
+            ", ".join(map(str, process["ports"])) or "-",
+            process["session_id"],
+            shortened(process["command"]),
+        ]
+        for process in processes
+    ]
+    columns = ["PROCESS", "STATE", "PID", "AGE", "ACTIVE", "CPU", "PORTS", "SESSION", "COMMAND"]
+    print_table(columns, rows, drop=("CPU", "PID", "PORTS", "SESSION", "ACTIVE"))
+    for process in processes:
+        say(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
+
+
+def _ended(process: Mapping[str, Any]) -> str:
+    if process["signal"] is not None:
+        return f"signal {process['signal']}"
+    return "lost" if process["exit_code"] is None else f"exit {process['exit_code']}"
+
+
+def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import open_records, recent
+
+    with open_records(environ) as records:
+        sessions = list(recent(records, args.limit or _SESSIONS))
+        if args.json:
+            print_json({"sessions": sessions})
+        elif sessions:
+            _print_sessions(records, sessions)
+        else:
+            print("There are no sessions yet; `hermes chat` begins one.")
+    return 0
+
+
+def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
+    about = {session["id"]: session.get("title") or session.get("preview") for session in sessions}
+    for name in islice((name for name, words in about.items() if not words), _ABOUT):
+        about[name] = records.beginning(name)
     rows = [
         [
             session["id"],
             session["phase"],
-            moment(session["active_at"]),
+            ago(session["active_at"]),
             str(session["messages"]),
             str(session["turns"]),
             str(session["queued"]),
             session["platform"],
-            session["reason"] or "-",
+            shortened(about[session["id"]] or "-"),
         ]
         for session in sessions
     ]
-    print_table(["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "REASON"], rows)
+    columns = ["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "ABOUT"]
+    print_table(columns, rows, drop=("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE"))
+
+
+# ---------------------------------------------------------------- one session
 
 
 def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect, session_path
+    from hermes.cli.session_lookup import meant, open_records
 
-    view = connect(environ).get(session_path(args.session), tail=args.tail)
+    with open_records(environ) as records:
+        view = records.view(meant(records, args.session), tail=args.tail, exact=args.exact)
     if args.json:
         print_json(view)
         return 0
     for name, value in _facts(view):
-        print(f"{name + ':':<11} {one_line(value)}")
-    print("why:", *printable(view["why"]).splitlines(), sep="\n  ")
+        say(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
+    say("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
     for message in view["transcript"]:
         print(f"\n{moment(message['at'])}  {one_line(str(message['role']))}")
-        print(printable(str(message["content"] or "")))
+        say(_content(message))
     return 0
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    lines = printable(str(message["content"] or "")).splitlines()
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", {})
+        lines.append(shortened(f"-> {function.get('name')} {function.get('arguments')}"))
+    if message["role"] != "tool" or len(lines) <= _TOOL_LINES or not sys.stdout.isatty():
+        return "\n".join(lines)
+    return "\n".join([*lines[:_TOOL_LINES], f"({count(len(lines) - _TOOL_LINES, 'more line')})"])
 
 
 def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -147,6 +227,7 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
     usage, failure = session["usage"], session["last_failure"]
     facts = [
         ("session", session["id"]),
+        ("title", view.get("preferences", {}).get("title") or ""),
         ("key", session["key"]),
         ("phase", f"{session['phase']} since {moment(session['since'])}"),
         ("in memory", f"yes, {view['mailbox']} in its mailbox" if view["live"] else "no"),
@@ -163,52 +244,13 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(name, value) for name, value in facts if value]
 
 
-def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import urlencode
-
-    from hermes.cli.client import LostError, connect
-
-    path = f"/events?{urlencode({'session': args.session})}" if args.session else "/events"
-    try:
-        for event, data in connect(environ).stream_sse("GET", path):
-            fields = json.loads(data)
-            if args.json:
-                print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
-            elif event not in ("text_delta", "end"):  # the whole answer follows
-                print(f"{_time_of_day(fields)}  {event:<14} {_detail(fields)}", flush=True)
-            if event == "end":
-                raise HermesError("events came faster than they were read, and some were missed; start it again")
-    except LostError:
-        pass
-    raise NotRunningError("the daemon stopped")
-
-
-def _time_of_day(fields: Mapping[str, Any]) -> str:
-    return time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # without one: now
-
-
-def _detail(fields: Mapping[str, Any]) -> str:
-    rest = (_worded(name, value) for name, value in fields.items() if name not in ("session", "at"))
-    return one_line(" ".join([fields.get("session", ""), *rest]))
-
-
-def _worded(name: str, value: Any) -> str:
-    match name, value:
-        case "usage", {"prompt_tokens": read, "completion_tokens": written}:
-            return f"({count(read, 'token')} in, {written} out)"
-        case "failure", {"kind": kind, "message": message}:
-            return f"failed ({kind}): {shortened(message)}"
-        case "text", str():
-            return f'"{shortened(value)}"'
-    return f"{name}={value}"
-
-
 def _why(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect, session_path
+    from hermes.cli.session_lookup import meant, open_records
 
-    answer = connect(environ).get(f"{session_path(args.session)}/why")
+    with open_records(environ) as records:
+        answer = records.why(meant(records, args.session), exact=args.exact)
     if args.json:
         print_json(answer)
     else:
-        print(printable(answer["why"]))
+        say(printable(answer["why"]))
     return 0

@@ -9,11 +9,13 @@ import argparse
 import io
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli import chat, config, control, daemon, inspect, storage
-from hermes.cli.parser import Commands, Parser
+from hermes.cli import answering, chat, config, control, daemon, inspect, storage, tail
+from hermes.cli.output import say
+from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
 from hermes.errors import HermesError
 
 if TYPE_CHECKING:
@@ -23,13 +25,18 @@ if TYPE_CHECKING:
 
 _INTERRUPTED = 130  # as a shell reports a process ended by SIGINT, and the next one by SIGPIPE
 _BROKEN_PIPE = 141
+_COMPLETE = "__complete"  # for the completion scripts; nobody types it
+_OFFERED = 100  # sessions
 
 
 def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # no text may fail because a terminal cannot show it
             stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
+    argv = sys.argv[1:] if argv is None else argv
     try:
+        if argv[:1] == [_COMPLETE]:
+            return _complete(argv[1:])
         args, unknown = _build_parser().parse_known_args(argv)
         if unknown:  # told here, by the command that was meant
             args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -38,7 +45,7 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as request:  # of the argument parser
         return request.code if isinstance(request.code, int) else 0
     except HermesError as error:
-        print(f"hermes: {error}", file=sys.stderr)
+        say(f"hermes: {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -67,18 +74,20 @@ def _build_parser() -> Parser:
             "examples:\n"
             "  hermes daemon                       start it, in the foreground\n"
             "  hermes chat                         talk to it\n"
-            "  hermes ps --sessions                see what it holds\n"
+            "  hermes sessions                     see what it holds\n"
             "  hermes why SESSION                  have a session's state explained\n"
             "  hermes storage backup /backups/now  copy everything while it works\n\n"
             "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory.\n"
-            "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too."
+            "A session can be named by its id, the beginning of it or of its last part, or - for the last one.\n"
+            "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too\n"
+            "(but for `hermes config check --json`, whose answer they are)."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
-    for group in (daemon, chat, inspect, control, storage, config):
+    for group in (daemon, chat, inspect, tail, answering, control, storage, config):
         group.add_commands(commands)
     completion = commands.add(
         "completion",
@@ -101,7 +110,18 @@ def _print_help(parser: Parser) -> Run:
 def _print_completion(parser: Parser, shell: str) -> int:
     import shtab
 
-    print(shtab.complete(parser, shell))
+    print(shtab.complete(parser, shell, preamble=COMPLETION_PREAMBLE.get(shell, "")))
+    return 0
+
+
+def _complete(asked: list[str]) -> int:
+    """The ids that could be meant. Quietly: somebody is in the middle of a line."""
+    from hermes.cli.session_lookup import open_records, recent
+
+    if asked == ["sessions"]:
+        with suppress(HermesError), open_records(os.environ) as records:
+            for session in recent(records, _OFFERED):
+                print(session["id"])
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,6 +20,8 @@ _STYLES = {
     "ended": "dim",
 }
 _WIDTH = 100  # of other people's text in a line of ours
+_LEAST = 16  # of a table's last column, before other columns go
+_ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
 def printable(text: str) -> str:
@@ -31,9 +33,9 @@ def one_line(text: str) -> str:
     return " ".join(printable(text).split())
 
 
-def shortened(text: str) -> str:
+def shortened(text: str, width: int = _WIDTH) -> str:
     line = one_line(text)
-    return line if len(line) <= _WIDTH else f"{line[: _WIDTH - 1]}\N{HORIZONTAL ELLIPSIS}"
+    return line if len(line) <= width else f"{line[: width - 1]}{_ELLIPSIS}"
 
 
 def count(number: int, noun: str) -> str:
@@ -44,32 +46,88 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """For a terminal in colour and to its width, for a pipe plain and whole."""
+def say(text: str, *, indent: str = "", file: TextIO | None = None) -> None:
+    """Our own words: on a terminal broken between words, for a pipe as they are."""
+    file = file or sys.stdout
+    for line in text.split("\n"):
+        for part in _wrapped(line, indent, width(file)) if file.isatty() else [line]:
+            print(part, file=file, flush=True)
+
+
+def width(file: TextIO) -> int:
+    """Of the terminal itself. What the environment says may be another one's."""
+    import os
+    import shutil
+    from contextlib import suppress
+
+    with suppress(OSError, ValueError):
+        if columns := os.get_terminal_size(file.fileno()).columns:
+            return columns
+    return shutil.get_terminal_size().columns
+
+
+def _wrapped(line: str, indent: str, columns: int) -> list[str]:
+    import textwrap
+
+    lead = line[: len(line) - len(line.lstrip())]
+    return textwrap.wrap(
+        line,
+        columns,
+        subsequent_indent=lead + indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str] = ()) -> None:
+    """For a pipe plain and whole. For a terminal in colour and to its width: columns of `drop` are left out as long
+    as there is too little room, then the last column is shortened; what the others hold is never broken.
+    """
     clean = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _print_rich(columns, clean)
+        _print_rich(list(columns), clean, drop)
         return
     widths = [max(map(len, column)) for column in zip(columns, *clean, strict=True)]
     for row in (columns, *clean):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _print_rich(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str]) -> None:
+    from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
+    console = Console(width=width(sys.stdout))
+    cells = {name: [row[place] for row in rows] for place, name in enumerate(columns)}
+    *fixed, last = columns
+    widths = {name: max(map(cell_len, [name, *cells[name]])) for name in columns}
+    for name in drop:
+        if sum(widths[each] + 2 for each in fixed) + min(widths[last], _LEAST) < console.width:
+            break
+        fixed.remove(name)
+    # One place stays free: some terminals begin another line as soon as the last one is written to.
+    room = max(1, console.width - 1 - sum(widths[each] + 2 for each in fixed))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in fixed:
+        table.add_column(name, no_wrap=True, min_width=widths[name])
+    table.add_column(last, no_wrap=True, overflow="ellipsis", max_width=room)
+    for row in zip(*(cells[name] for name in (*fixed, last)), strict=True):
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
-    Console().print(table)
+    console.print(table)
 
 
 def moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(at))
+
+
+def ago(at: float) -> str:
+    """How long it is, in one unit, for a list."""
+    passed = max(0, int(time.time() - at))
+    for seconds, unit in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if passed >= seconds:
+            return f"{passed // seconds} {unit} ago"
+    return f"{passed} s ago"
 
 
 def duration(seconds: float) -> str:

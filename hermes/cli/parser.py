@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
 import sys
 from collections.abc import Callable, Mapping
-from typing import NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
+
+ANY_ID = "its id, any earlier one, or the beginning of one; - is the last active session"
+# What shtab asks each shell to do for a session's id.
+SESSION_COMPLETION = {
+    "bash": "_hermes_sessions",
+    "zsh": "($(hermes __complete sessions 2>/dev/null))",
+    "fish": "(hermes __complete sessions 2>/dev/null)",
+}
+COMPLETION_PREAMBLE = {
+    "bash": '_hermes_sessions() { compgen -W "$(hermes __complete sessions 2>/dev/null)" -- "$1"; }',
+}
 
 Run: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
 
@@ -14,8 +27,19 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, like every other error of the command line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"hermes: {message} (`{self.prog} --help` shows how)", file=sys.stderr)
+        print(f"hermes: {_reworded(message)} (`{self.prog} --help` shows how)", file=sys.stderr)
         sys.exit(2)
+
+
+def _reworded(message: str) -> str:
+    """An unknown command is asked about in our words; everything else argparse says well enough."""
+    unknown = re.match(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
+    if unknown is None:
+        return message
+    from difflib import get_close_matches
+
+    close = get_close_matches(unknown[1], re.findall(r"[a-z-]+", unknown[2]), n=1, cutoff=0.5)
+    return f"there is no command {unknown[1]!r}" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def session_id(text: str) -> str:
@@ -29,6 +53,25 @@ def positive(text: str) -> int:
     if not text.isascii() or not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text[:40]!r}")
     return int(text)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 <= number < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number of seconds, found {text[:40]!r}")
+    return number
+
+
+def add_session(parser: Parser, *flags: str, help: str = ANY_ID, nargs: str | None = None) -> None:  # noqa: A002
+    """A session's id, completed from those there are."""
+    names: dict[str, Any] = {"dest": "resume"} if flags else {}
+    if nargs is not None:
+        names["nargs"] = nargs
+    argument = parser.add_argument(*(flags or ("session",)), type=session_id, metavar="SESSION", help=help, **names)
+    setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
 
 
 class Commands:

@@ -126,7 +126,7 @@ def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _either(environ: Mapping[str, str], asked: Callable[[AdminClient], Any], directly: Callable[[Home], Any]) -> Any:
     """Ask the daemon, or do it here while nobody else can."""
     from hermes.cli.client import AdminClient
-    from hermes.home import Home, lock
+    from hermes.home import Home, check_store, lock
 
     home = Home.from_environ(environ)
     try:
@@ -134,5 +134,6 @@ def _either(environ: Mapping[str, str], asked: Callable[[AdminClient], Any], dir
     except NotRunningError:
         if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
             raise HomeError(f"nothing is stored in {home.data_dir} yet") from None
+        check_store(home)
         with lock(home):
             return directly(home)

@@ -12,6 +12,8 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
 
+NOBODY = 2**22 + 1  # the number of no process: the kernel counts up to 2**22
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
@@ -90,7 +92,10 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         socket_path.parent.mkdir(parents=True, exist_ok=True)
         super().__init__(str(socket_path), _Handler)
         self.asked: list[Asked] = []
-        self.routes: dict[str, Answer | Stream | Respond] = {"GET /info": Answer(body={"pid": 4321, "version": "0"})}
+        self.routes: dict[str, Answer | Stream | Respond] = {
+            "GET /info": Answer(body={"pid": NOBODY, "version": "0", "model": "offline"}),
+            "GET /sessions": Answer(body={"sessions": []}),
+        }
         self.left = threading.Event()  # a client went away in the middle of a stream
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
 
@@ -99,7 +104,7 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         if route is None:
             message = f"There is nothing at {asked.path}."
             return Answer(
-                status=404, body={"error": {"message": message, "type": "invalid_request_error", "code": "x"}}
+                status=404, body={"error": {"message": message, "type": "invalid_request_error", "code": "not_found"}}
             )
         return route if isinstance(route, Answer | Stream) else route(asked)
 
@@ -146,3 +151,32 @@ def completion(*texts: str, session: str = "s1", notice: str = "") -> list[bytes
         sse({**last, "session_id": session, "usage": usage}, event="hermes.session"),
         sse("[DONE]"),
     ]
+
+
+def listing(*sessions: dict[str, Any]) -> Respond:
+    """All of them on the first page, and none on the next."""
+    return lambda asked: Answer(body={"sessions": [] if "after=" in asked.path else list(sessions)})
+
+
+def named(event: str, **fields: Any) -> bytes:
+    """An event of ours within a stream: a chunk that adds nothing, and what there is to tell in its own field."""
+    ids = {"session_id": "s1", "turn_id": "t1"}
+    choice = {"index": 0, "delta": {}, "finish_reason": None}
+    return sse({"id": "chatcmpl-t1", "choices": [choice], "hermes": {**ids, **fields}}, event=f"hermes.{event}")
+
+
+def tool_began(name: str = "terminal", summary: str = "echo hi", call: str = "c1") -> bytes:
+    return named("tool.started", call_id=call, name=name, summary=summary)
+
+
+def tool_ended(name: str = "terminal", outcome: str = "ok", call: str = "c1", took_s: float = 0.25) -> bytes:
+    return named("tool.completed", call_id=call, name=name, outcome=outcome, took_s=took_s)
+
+
+def approval(question: str = "rm -rf build\nit deletes", call: str = "c1") -> bytes:
+    choices = ["once", "session", "always", "deny"]
+    return named("approval.request", call_id=call, name="terminal", question=question, choices=choices)
+
+
+def question(text: str = "Which?", choices: tuple[str, ...] = ("red", "blue")) -> bytes:
+    return named("question", call_id="c2", name="clarify", question=text, choices=list(choices))

@@ -150,16 +150,18 @@ def test_lines_are_answered_one_by_one(admin: FakeAdmin, hermes: Hermes) -> None
     admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
     done = hermes("chat", input="first\n\n/dance now\n/etc/passwd is gone\n/quit\nnever said\n")
     first, *rest = done.stdout.splitlines()
-    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. /quit leaves\.", first)
+    assert re.fullmatch(r"Session \d{8}_\d{6}_[0-9a-f]{8}\. The model is offline; /quit leaves\.", first)
     assert rest == [
         "One.",
-        "There is no /dance; /help lists what there is.",
         "Two.\N{REPLACEMENT CHARACTER}[2J",
         "(This is a fresh session.)",
         "Go on with: hermes chat -r s9",
     ]
-    assert done.returncode == 0
-    asked = [asked for asked in admin.asked if asked.method == "POST"]
+    assert (
+        done.stderr == "hermes: the running daemon does not know `commands`: it is of another version; restart it\n"
+    )
+    assert done.returncode == 1
+    asked = [asked for asked in admin.asked if asked.path == "/v1/chat/completions"]
     assert [each.body["messages"][0]["content"] for each in asked] == ["first", "/etc/passwd is gone"]
     assert asked[1].headers["X-Hermes-Session-Id"] == "s1"
 
@@ -169,9 +171,8 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
     done = hermes("chat", "-r", "s0", input="")
     assert done.stdout.splitlines() == [
         "you: hello [b]there[/b]\N{REPLACEMENT CHARACTER}]0;owned\N{REPLACEMENT CHARACTER}",
-        "hermes:",
         "s0 went on as s1.",
-        "Session s1 resumed. /quit leaves.",
+        "Session s1 resumed. The model is offline; /quit leaves.",
         "Go on with: hermes chat -r s1",
     ]
 
@@ -185,7 +186,8 @@ def test_a_conversation_can_be_resumed(admin: FakeAdmin, hermes: Hermes) -> None
         ),
         ("ended", "Session s1 has ended (lunch {x}): the next message starts a fresh session."),
         ("running", "Session s1 is still answering: your next message waits for that;"),
-        ("waiting", "Session s1 is waiting (lunch {x}); your next message waits."),
+        ("waiting", "Session s1 waits for you: lunch {x}."),
+        ("dreaming", "Session s1 is dreaming (lunch {x}); your next message waits."),
         ("resume_pending", "Session s1 was interrupted (lunch {x}) and goes on by itself: your next message waits"),
     ],
 )
@@ -225,7 +227,7 @@ def test_a_refused_message_does_not_end_the_conversation(admin: FakeAdmin, herme
     ]
     admin.routes[COMPLETIONS] = lambda _: answers.pop(0)
     done = hermes("chat", input="one\ntwo\n")
-    assert done.stderr == "\nhermes: Too much.\n"
+    assert done.stderr == "hermes: Too much.\n"
     assert "\nok\n" in done.stdout
     assert done.returncode == 1
 
@@ -261,7 +263,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*argv: str) -> Iterator[Terminal]:
+def terminal(*argv: str, **environ: str) -> Iterator[Terminal]:
     parent, child = pty.openpty()
     with subprocess.Popen(
         command(*argv),
@@ -269,7 +271,7 @@ def terminal(*argv: str) -> Iterator[Terminal]:
         stdout=child,
         stderr=child,
         start_new_session=True,
-        env={**os.environ, "TERM": "dumb"},
+        env={**os.environ, "TERM": "dumb", **environ},
     ) as process:
         os.close(child)
         try:
@@ -296,7 +298,7 @@ def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -
         return Answer(body={"session": VIEW["session"]})
 
     with terminal("chat") as person:
-        session = person.expect(". /quit").split()[1].rstrip(".")
+        session = person.expect("; /quit").split()[1].rstrip(".")
         admin.routes[f"POST /sessions/{session}/stop"] = stop
         person.expect("you> ")
         person.type("tell me a story\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -58,7 +59,7 @@ def test_an_answer_that_is_not_json_is_a_clear_error(admin: FakeAdmin, client: A
 
 
 def test_no_socket_means_that_no_daemon_runs(client: AdminClient, home: Home) -> None:
-    expected = f"No daemon runs on {home.data_dir} (start one with `hermes daemon`)"
+    expected = f"no daemon runs on {home.data_dir} (start one with `hermes daemon`)"
     with pytest.raises(NotRunningError) as caught:
         client.get("/info")
     assert str(caught.value) == expected
@@ -69,7 +70,7 @@ def test_no_socket_means_that_no_daemon_runs(client: AdminClient, home: Home) ->
 def test_a_socket_that_nobody_listens_on_means_the_same(client: AdminClient, home: Home) -> None:
     with socket.socket(socket.AF_UNIX) as left_behind:
         left_behind.bind(str(home.socket))
-        with pytest.raises(NotRunningError, match="No daemon runs on"):
+        with pytest.raises(NotRunningError, match="no daemon runs on"):
             client.get("/info")
 
 
@@ -131,6 +132,47 @@ def test_a_stream_that_is_cut_is_told(admin: FakeAdmin, client: AdminClient) -> 
 def test_a_refused_stream_is_the_daemons_own_words(admin: FakeAdmin, client: AdminClient) -> None:
     with pytest.raises(AdminError, match="There is nothing at /nothing"):
         next(client.stream_sse("GET", "/nothing"))
+
+
+def test_whoever_follows_a_stream_can_look_up_meanwhile(admin: FakeAdmin, client: AdminClient) -> None:
+    looked = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield sse("1")
+        assert looked.wait(30)
+        yield sse("2")
+
+    admin.routes["GET /events"] = Stream(parts=parts())
+    seen = []
+    with client.follow("GET", "/events") as feed:
+        for arrived in feed.looking_up(0.01):
+            if arrived is None:
+                looked.set()
+            else:
+                seen.append(arrived)
+    assert seen == [("message", "1"), ("message", "2")]
+
+
+def test_whoever_follows_a_stream_can_leave_it(admin: FakeAdmin, client: AdminClient) -> None:
+    def endless() -> Iterator[bytes]:
+        while not admin.left.wait(0.01):
+            yield b": ping\n\n"
+
+    admin.routes["GET /events"] = Stream(parts=endless())
+    with client.follow("GET", "/events") as feed:
+        assert next(feed.looking_up(0.01)) is None
+    assert admin.left.wait(30)
+    assert not [thread for thread in threading.enumerate() if thread.name == "hermes-feed"]
+
+
+@pytest.mark.parametrize(("path", "cut"), [("/nothing", False), ("/events", True)])
+def test_what_goes_wrong_with_a_stream_is_told_to_who_follows_it(
+    admin: FakeAdmin, client: AdminClient, path: str, cut: bool
+) -> None:
+    admin.routes["GET /events"] = Stream(parts=[], cut=cut)
+    expected = NotRunningError if cut else AdminError
+    with client.follow("GET", path) as feed, pytest.raises(expected):
+        list(feed.looking_up(1))
 
 
 @given(st.text(min_size=1))

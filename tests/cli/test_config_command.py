@@ -66,6 +66,27 @@ def test_check_tells_every_problem_and_exits_with_78(home: Home, hermes: Hermes)
     ]
 
 
+def test_check_tells_scripts_every_problem_with_its_line(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("api:\n  prot: 1\nlog: {level: LOUD}\n")
+    done = hermes("config", "check", "--json", HERMES_API_PORT="many")
+    assert (done.returncode, done.stderr) == (78, "")
+    found = json.loads(done.stdout)
+    assert found["ok"] is False
+    assert [(each["path"], each["line"], each["column"]) for each in found["problems"]] == [
+        (str(home.config_file), 2, 3),
+        (str(home.config_file), 3, 14),
+        (None, None, None),
+    ]
+    assert found["problems"][0]["problem"] == "unknown setting 'api.prot'; did you mean api.port?"
+    assert found["problems"][2]["problem"].startswith("environment variable HERMES_API_PORT: expected a whole number")
+
+
+def test_a_single_problem_is_told_to_scripts_as_well(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("api:\n  port: many\n")
+    (problem,) = json.loads(hermes("config", "check", "--json").stdout)["problems"]
+    assert (problem["line"], problem["problem"]) == (2, "api.port: expected a whole number, found 'many'")
+
+
 def test_check_misses_the_models_key(
     home: Home, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -82,7 +103,7 @@ def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> Non
     lines = done.stdout.splitlines()
     assert f"  port: 9000  # {home.config_file}:2:3" in lines
     assert '  level: "ERROR"  # environment variable HERMES_LOG_LEVEL' in lines
-    assert '  host: "127.0.0.1"' in lines
+    assert '  host: "127.0.0.1"  # default' in lines
     assert "canary" not in done.stdout
     shown = json.loads(hermes("config", "show", "--json").stdout)
     assert shown["api"]["port"] == 9000

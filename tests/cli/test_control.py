@@ -1,8 +1,10 @@
-"""`hermes stop`, `end`, `suspend`, `resume` and `dead-letters`."""
+"""`hermes stop`, `end`, `suspend`, `resume`, `compress`, `delete` and `dead-letters`."""
 
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 
 from hermes.cli.main import main
 from hermes.home import Home, is_free, lock, prepare
-from tests.cli.fake_admin import Answer, Asked, FakeAdmin
-from tests.cli.test_inspect import session
+from tests.cli.conftest import Hermes
+from tests.cli.fake_admin import NOBODY, Answer, Asked, FakeAdmin
+from tests.cli.test_chat import terminal
+from tests.cli.test_inspect import VIEW, session
 
 
 @pytest.mark.parametrize(
@@ -33,7 +37,7 @@ def test_a_verb_is_done_to_one_session(
     admin.routes[f"POST /sessions/s0/{verb}"] = Answer(body=changed)
     assert main([verb, "s0", "--reason", "by mail"]) == 0
     assert capsys.readouterr().out == f"{said}\n"
-    assert admin.asked[0].body == {"reason": "by mail"}
+    assert admin.asked[-1].body == {"reason": "by mail"}
     assert main([verb, "s0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == changed
 
@@ -85,7 +89,7 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
     assert main(["stop"]) == 0
     assert is_free(home)
     leaving.join()
-    assert capsys.readouterr().out == f"The daemon on {home.data_dir} (pid 4321) has stopped.\n"
+    assert capsys.readouterr().out == f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
 
 
 def test_a_daemon_that_does_not_go_is_reported(
@@ -93,7 +97,51 @@ def test_a_daemon_that_does_not_go_is_reported(
 ) -> None:
     admin.routes["POST /stop"] = Answer(status=202, body={"stopping": True})
     assert main(["stop", "--timeout", "0.2"]) == 75
-    assert capsys.readouterr().err == "hermes: the daemon (pid 4321) is still stopping after 0.2 s\n"
+    assert capsys.readouterr().err == f"hermes: the daemon (pid {NOBODY}) is still stopping after 0.2 s\n"
+
+
+def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    leaving = threading.Thread(target=admin.close)  # nobody answers any more, and nobody holds the home
+
+    def stop(_: Asked) -> Answer:
+        leaving.start()
+        return Answer(status=202, body={"stopping": True})
+
+    admin.routes["POST /stop"] = stop
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as daemon:
+        admin.routes["GET /info"] = Answer(body={"pid": daemon.pid})
+        assert main(["stop", "--timeout", "0.3"]) == 75
+        daemon.communicate(b"\n")
+    leaving.join()
+    assert f"the daemon (pid {daemon.pid}) is still stopping" in capsys.readouterr().err
+
+
+def test_compress_asks_for_a_summary(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["POST /api/sessions/s1/compress"] = Answer(status=202, body={"session_id": "s1"})
+    assert main(["compress", "s1", "the", "decisions"]) == 0
+    assert capsys.readouterr().out.startswith("s1 is being summarised; what is said meanwhile waits.")
+    assert admin.asked[-1].body == {"topic": "the decisions"}
+    assert main(["compress", "s1", "--json"]) == 0
+    assert admin.asked[-1].body == {}
+
+
+def test_delete_says_what_goes_and_wants_to_be_sure(admin: FakeAdmin, hermes: Hermes) -> None:
+    family = [session("s0", successor="s1", phase="ended"), session("s1", parent="s0", created_at=1_700_000_001.0)]
+    admin.routes |= {f"GET /sessions/{each['id']}": Answer(body={**VIEW, "session": each}) for each in family}
+    admin.routes["DELETE /sessions/s0"] = Answer(body={"id": "s0", "deleted": True})
+    done = hermes("delete", "s0")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "hermes: nothing was deleted; `hermes delete s0 --yes` does it without asking\n"
+    assert all(asked.method == "GET" for asked in admin.asked)
+    done = hermes("delete", "s0", "--yes")
+    assert (done.returncode, done.stdout) == (0, "Deleted the whole conversation of s0.\n")
+    with terminal("delete", "s0") as person:
+        person.expect("This deletes a whole conversation: 2 sessions.")
+        person.expect("  s0 (ended, 2 messages)\r\n  s1 (idle, 2 messages)\r\n")
+        person.expect("Delete it? [y/N] ")
+        person.type("n\n")
+        person.expect("nothing was deleted")
+    assert [asked.method for asked in admin.asked].count("DELETE") == 1
 
 
 def test_dead_letters_are_listed_and_replayed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -142,7 +142,7 @@ def test_show_tells_everything_about_a_session(admin: FakeAdmin, capsys: pytest.
     assert "\nwhy:\n  It is idle because its last turn finished.\n  It continues s0.\n" in text
     assert "2 messages, 1 turn\n" in text
     assert f"idle since {time.strftime('%Y-%m-%d %H:%M:%S %Z', time.localtime(1_700_000_000))}\n" in text
-    assert admin.asked[0].path == "/sessions/s0?tail=5"
+    assert admin.asked[-1].path == "/sessions/s0?tail=5"
     assert main(["show", "s0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == VIEW
 
@@ -156,7 +156,8 @@ def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFix
 
 
 def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    began = {"session": "s1", "turn": "t1", "attempt": 1, "at": 1_700_000_000.0}
+    whole = "20260102_030405_1a2b3c4d"
+    began = {"session": whole, "turn": "0123abcd4567", "attempt": 1, "at": 1_700_000_000.0}
     piece = {"session": "s1", "turn": "t1", "text": "two"}
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
     answer = {"session": "s1", "turn": "t1", "text": "two\nlines\x1b[31m" + "x" * 500, "usage": usage}
@@ -173,11 +174,11 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
     assert err == "hermes: the daemon stopped\n"
     assert out.startswith(time.strftime("%H:%M:%S  ", time.localtime(1_700_000_000)))
     first, second, third = (line.split(maxsplit=1)[1] for line in out.splitlines())
-    assert first == "turn_began     s1 turn=t1 attempt=1"
+    assert first == "turn began        1a2b3c4d turn 0123abcd"
     shown = "two lines\N{REPLACEMENT CHARACTER}[31m".ljust(99, "x") + "\N{HORIZONTAL ELLIPSIS}"
-    assert second == f'turn_answered  s1 turn=t1 "{shown}" (3 tokens in, 1 out)'
-    assert third == "turn_gave_up   s1 turn=t2 failed (timeout): it took too long"
-    assert admin.asked[0].path == "/events?session=a+b"
+    assert second == f'answered          s1 turn t1 "{shown}" (3 tokens in, 1 out)'
+    assert third == "turn failed       s1 turn t2 (timeout) it took too long"
+    assert admin.asked[-1].path == "/events?session=a+b"
     assert main(["tail", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered", "turn_gave_up"]
@@ -213,7 +214,7 @@ def test_tail_ends_quietly_with_ctrl_c(admin: FakeAdmin) -> None:
     admin.routes["GET /events"] = Stream(parts=parts())
     with subprocess.Popen(command("tail"), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as tail:
         assert tail.stdout is not None
-        assert b"turn_began" in tail.stdout.readline()
+        assert b"turn began" in tail.stdout.readline()
         tail.send_signal(signal.SIGINT)
         _, complaints = tail.communicate(timeout=30)
     held.set()
@@ -259,4 +260,4 @@ def test_a_terminal_gets_colours_unless_it_asks_for_none(admin: FakeAdmin) -> No
 def test_without_a_daemon_there_is_a_plain_message(home: Home, argv: list[str], hermes: Hermes) -> None:
     done = hermes(*argv)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == f"hermes: No daemon runs on {home.data_dir} (start one with `hermes daemon`)\n"
+    assert done.stderr.startswith(f"hermes: no daemon runs on {home.data_dir} (start one with `hermes daemon`)")

@@ -12,12 +12,12 @@ import hermes as package
 from hermes.cli.main import main
 from hermes.home import Home, lock, prepare
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, FakeAdmin
-from tests.cli.test_inspect import ACTOR
+from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
+from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "chat", "ps", "show", "tail", "why", "stop", "end", "suspend", "resume", "dead-letters", "storage",
-    "config", "completion",
+    "daemon", "chat", "ps", "sessions", "show", "why", "tail", "approve", "deny", "answer", "stop", "end", "suspend",
+    "resume", "compress", "kill", "delete", "dead-letters", "storage", "config", "completion",
 ]  # fmt: skip
 
 
@@ -68,10 +68,27 @@ def test_completion_knows_the_commands(shell: str, capsys: pytest.CaptureFixture
     assert all(name in script for name in COMMANDS)
 
 
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_offers_sessions(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    assert "hermes __complete sessions" in capsys.readouterr().out
+
+
+def test_the_sessions_that_are_offered_are_those_there_are(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /sessions"] = listing(session("s1"), session("s2"))
+    assert hermes("__complete", "sessions").stdout == "s1\ns2\n"
+    admin.close()
+    done = hermes("__complete", "sessions")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 @pytest.mark.parametrize(
     ("argv", "problem"),
     [
-        (["pss"], "invalid choice: 'pss'"),
+        (["pss"], "there is no command 'pss'; did you mean ps?"),
+        (["frobnicate"], "there is no command 'frobnicate' (`hermes"),
+        (["stop", "--timeout", "x"], "expected a number of seconds, found 'x'"),
+        (["chat", "--timeout", "5"], "--timeout goes with -z"),
         (["ps", "--nope"], "unrecognized arguments: --nope"),
         (["show"], "the following arguments are required: SESSION"),
         (["storage"], "the following arguments are required: COMMAND"),
@@ -153,7 +170,9 @@ def test_storage_commands_go_through_a_running_daemon(
     assert json.loads(capsys.readouterr().out) == {"path": str(home.data_dir / "copy")}
     assert admin.asked[-1].body == {"path": str(home.data_dir / "copy")}
     assert main(["storage", "compact"]) == 75
-    assert capsys.readouterr().err.startswith("hermes: the daemon (pid 4321) uses the store; `hermes stop` it first")
+    assert capsys.readouterr().err.startswith(
+        f"hermes: the daemon (pid {NOBODY}) uses the store; `hermes stop` it first"
+    )
 
 
 @pytest.mark.parametrize("action", [["verify"], ["stats"], ["backup", "x"], ["compact"]])

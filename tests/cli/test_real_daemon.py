@@ -59,10 +59,23 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
 def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, hermes: Hermes) -> None:
     first = hermes("chat", input="My name is Ada.\n")
     assert (first.returncode, first.stderr) == (0, "")
+    opening = "No daemon runs, so this chat has one inside: model offline, and its work ends with the chat.\n"
+    assert first.stdout.startswith(opening)
     session = first.stdout.split()[-1]
     assert is_free(home)
     assert not home.socket.exists()
     assert "My name is Ada." in hermes("chat", "-r", session, "-z", "Who am I?").stdout
+    shown = hermes("show", "-")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert f"session:    {session}\n" in shown.stdout
+    assert "in memory:  no\n" in shown.stdout
+    assert "My name is Ada." in shown.stdout
+    assert f"Session {session} is idle" in hermes("why", session.rpartition("_")[2], "--exact").stdout
+    assert "My name is Ada." in hermes("sessions").stdout
+    assert json.loads(hermes("ps", "--sessions", "--json").stdout)["sessions"][0]["id"] == session
+    assert hermes("dead-letters").stdout == "There are no dead letters.\n"
+    assert hermes("show", "nobody").stderr == "hermes: there is no session nobody\n"
+    assert is_free(home)
     assert hermes("storage", "verify").stdout == "The store is sound.\n"
     stats = hermes("storage", "stats", HERMES_STORAGE_MAP_SIZE_MB="64").stdout
     assert "sessions:      1\n" in stats
@@ -91,6 +104,9 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
         complaint = chat.stderr.read()
     assert complaint.startswith("hermes: the daemon went away in the middle of the answer. The message is stored")
     session = complaint.split()[-1]
+    daemon.wait(30)
+    assert "no daemon runs; it goes on when one does" in hermes("why", session).stdout
+    assert "resume_pending" in hermes("sessions").stdout
     opening = hermes("chat", "-r", session, input="!echo and on\n").stdout
     assert f"Session {session} is still answering" in opening
     assert "\nand on\n" in opening

@@ -1,0 +1,73 @@
+"""`hermes approve`, `deny` and `answer`: what a turn waits for, from any terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, print_json, say
+from hermes.cli.parser import add_session
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from hermes.cli.parser import Commands
+
+_SESSION = "20260102_030405_1a2b3c4d"
+_ALLOWED = {
+    "once": "Allowed once in {id}",
+    "session": "Allowed in {id} for as long as the session lasts",
+    "always": "Allowed from now on in all sessions, asked by {id}",
+}
+
+
+def add_commands(commands: Commands) -> None:
+    approve = commands.add(
+        "approve",
+        _send(lambda args: args.span, lambda args: _ALLOWED[args.span]),
+        "Give a tool call the permission that its session waits for.",
+        examples=f"  hermes approve {_SESSION}\n  hermes approve - session",
+        json=True,
+    )
+    add_session(approve)
+    approve.add_argument(
+        "span", nargs="?", choices=tuple(_ALLOWED), default="once", help="for how long (default: once)"
+    )
+    deny = commands.add(
+        "deny",
+        _send(lambda _: "deny", lambda _: "Denied in {id}"),
+        "Refuse a tool call the permission that its session waits for. The turn goes on without it.",
+        examples=f"  hermes deny {_SESSION}",
+        json=True,
+    )
+    add_session(deny)
+    answer = commands.add(
+        "answer",
+        _send(lambda args: " ".join(args.text), lambda _: "Answered in {id}"),
+        "Answer the question that a session waits with.",
+        examples=f"  hermes answer {_SESSION} the second one\n  hermes answer - yes",
+        json=True,
+    )
+    add_session(answer)
+    answer.add_argument("text", nargs="+", metavar="TEXT", help="the answer")
+
+
+def _send(
+    answer_of: Callable[[argparse.Namespace], str], said_of: Callable[[argparse.Namespace], str]
+) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        from hermes.cli.client import connect
+        from hermes.cli.conversation import send
+        from hermes.cli.session_lookup import meant_by
+
+        client = connect(environ)
+        session = meant_by(client, args.session)
+        reply = send(client, session, "answer", {"answer": answer_of(args)})
+        if args.json:
+            print_json(reply)
+        else:
+            done = said_of(args).format(id=session)
+            say(one_line(f"{done}; the turn goes on, and `hermes show {session}` will have its answer."))
+        return 0
+
+    return run

@@ -1,0 +1,308 @@
+"""The conversation of `hermes chat`: a prompt, answers, commands, and what a turn asks in between.
+
+What is typed while an answer runs is read line by line: a command is given at once, anything else is said afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from hermes.cli.client import AdminError, LostError
+from hermes.cli.command_list import print_commands
+from hermes.cli.conversation import Asked, Notice, Reset, is_command
+from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
+from hermes.cli.output import printable, say
+from hermes.cli.view import make_view
+from hermes.cli.waiting import WaitingError, details, expected, headline, prompt, understood
+from hermes.errors import HermesError, NotRunningError
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    from hermes.cli.client import AdminClient
+    from hermes.cli.conversation import Conversation, Fact, Reply
+    from hermes.cli.view import View
+
+_LEAVE = ("/quit", "/exit", "/q")
+_HELP = """\
+/help               this list
+/quit, /exit, /q    leave, like Ctrl-D; the session stays
+Ctrl-C              stops an answer; at the prompt it leaves
+Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
+Anything else is a message; several lines pasted at once are one."""
+_AWAY_S = 60.0
+_LOOK_UP_S = 0.25
+
+
+class _LeftError(Exception):
+    """The person left in the middle of something."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Begun:
+    """A turn that a command began while another one ran."""
+
+    turn: str
+    merges: bool  # it may have become part of that other one
+
+
+class Dialogue:
+    def __init__(self, conversation: Conversation, client: AdminClient, *, yolo: bool, inside: bool) -> None:
+        self._conversation = conversation
+        self._client = client
+        self._yolo = yolo
+        self._inside = inside
+        self._interactive = sys.stdin.isatty()
+        self._ahead: deque[str | _Begun] = deque()  # came while an answer ran
+        self._leaving = False  # as soon as that is done
+
+    def run(self, *, resumed: bool) -> int:
+        opened, failed, said = self._conversation.session, False, resumed
+        try:
+            if resumed:
+                self._take_up()
+            for message in self._messages():
+                done = self._see_to(message)
+                failed |= not done
+                said |= isinstance(message, str) and bool(message.strip()) and not message.lstrip().startswith("/")
+        except _LeftError:
+            said = True
+        if said or self._conversation.session != opened:
+            print(f"Go on with: hermes chat -r {self._conversation.session}")
+        return 1 if failed and not self._interactive else 0
+
+    def _messages(self) -> Iterator[str | _Begun]:
+        if not self._interactive:
+            yield from _until_left(sys.stdin)
+            return
+        prepare_keyboard()
+        while True:
+            if self._ahead:
+                yield self._ahead.popleft()
+                continue
+            if self._leaving:
+                return
+            try:
+                message = read_message("you> ")
+            except (EOFError, KeyboardInterrupt):
+                print()
+                return
+            if _leaves(message):
+                return
+            yield message
+
+    def _see_to(self, message: str | _Begun) -> bool:
+        if isinstance(message, _Begun):
+            if message.merges and not self._conversation.is_open(message.turn):
+                return True
+            return self._turn(lambda: self._conversation.watch(message.turn))
+        text = message.strip()
+        if text.lower() == "/help":
+            self._help()
+        elif is_command(text):
+            return self._command(text)
+        elif text:
+            return self._turn(lambda: self._conversation.ask(text))
+        return True
+
+    def _take_up(self) -> None:
+        """What the session asks already. Where nobody types, the next line may be the answer."""
+        turn = self._conversation.asking_turn() if self._interactive else None
+        if turn is not None:
+            self._turn(lambda: self._conversation.watch(turn))
+
+    # ------------------------------------------------------------ commands
+
+    def _help(self) -> None:
+        print(_HELP)
+        try:
+            listed = self._client.get("/api/commands")["commands"]
+        except (HermesError, KeyError):  # a daemon that takes none
+            return
+        print_commands(listed)
+
+    def _command(self, text: str) -> bool:
+        reply = self._reply_to(text)
+        if reply is None or reply.turn is None:
+            return reply is not None and reply.ok
+        turn = reply.turn
+        return self._turn(lambda: self._conversation.watch(turn))
+
+    def _reply_to(self, text: str) -> Reply | None:
+        try:
+            reply = self._conversation.command(text)
+        except HermesError as error:
+            if isinstance(error, NotRunningError) and not self._interactive:
+                raise
+            say(f"hermes: {error}", file=sys.stderr)
+            return None
+        if reply.text:
+            say(printable(reply.text))
+        return reply
+
+    # ------------------------------------------------------------ a turn
+
+    def _turn(self, begin: Callable[[], Generator[Fact]]) -> bool:
+        view = make_view()
+        try:
+            with echoing(on=False):
+                self._follow(begin, view)
+                self._listen(view)
+        except KeyboardInterrupt:
+            view.finish()
+            self._conversation.stop()
+            print("(stopped)")
+        except (NotRunningError, WaitingError, _LeftError):  # nobody is left to talk to, on one side or the other
+            view.finish()
+            raise
+        except HermesError as error:
+            view.finish()
+            say(f"hermes: {error}", file=sys.stderr)
+            return False
+        else:
+            for notice in self._closing_notices():
+                view.show(Notice(text=notice))
+            view.finish()
+        return True
+
+    def _follow(self, begin: Callable[[], Generator[Fact]], view: View) -> None:
+        """To its end, also across a restart of the daemon."""
+        try:
+            with closing(begin()) as facts:
+                for fact in facts:
+                    if isinstance(fact, Asked):
+                        self._asked(fact, view)
+                    else:
+                        view.show(fact)
+                    self._listen(view)
+        except NotRunningError as error:
+            if not self._interactive or self._inside:
+                raise
+            view.finish()
+            self._await_daemon(error)
+            turn = self._conversation.turn
+            if turn is None and isinstance(error, LostError):
+                return  # nobody knows whether there is a turn, and that was said
+            if turn is not None:
+                view.show(Reset())
+            self._follow(begin if turn is None else lambda: self._conversation.watch(turn), view)
+
+    def _await_daemon(self, error: NotRunningError) -> None:
+        say(f"hermes: {error}", file=sys.stderr)
+        say(f"(waiting up to {_AWAY_S:.0f} s for a daemon; Ctrl-C leaves)")
+        deadline = time.monotonic() + _AWAY_S
+        try:
+            while not self._is_back():
+                if time.monotonic() > deadline:
+                    raise NotRunningError(f"no daemon came back within {_AWAY_S:.0f} s")
+                time.sleep(_LOOK_UP_S)
+        except KeyboardInterrupt:
+            raise _LeftError from None
+        say("(the daemon is back)")
+
+    def _is_back(self) -> bool:
+        try:
+            self._client.get("/info", timeout_s=1.0)
+        except HermesError:  # gone, or still busy starting
+            return False
+        return True
+
+    def _closing_notices(self) -> Iterator[str]:
+        if self._conversation.last["finish_reason"] == "length":
+            yield "cut off: the model may not write more at once"
+        if notice := self._conversation.last["notice"]:
+            yield notice
+
+    # ------------------------------------------------------------ what is typed meanwhile
+
+    def _listen(self, view: View) -> None:
+        if not self._interactive or self._leaving:
+            return
+        try:
+            for line in typed_lines():
+                if line:
+                    view.pause()
+                    self._hear(line)
+        except EOFError:
+            self._leaving = True
+
+    def _hear(self, line: str) -> None:
+        if _leaves(line):
+            raise _LeftError
+        if is_command(line):
+            say(f"you> {printable(line)}")
+            self._give(line)
+        else:
+            self._ahead.append(line)
+            say(f"(said after this answer: {printable(line)})")
+
+    def _give(self, command: str) -> None:
+        """A command in the middle of a turn, which goes on being followed."""
+        if command.lower() == "/help":
+            self._help()
+            return
+        reply = self._reply_to(command)
+        if reply is not None and reply.turn not in (None, self._conversation.turn):
+            self._ahead.append(_Begun(turn=str(reply.turn), merges=command.lower().startswith("/steer")))
+
+    # ------------------------------------------------------------ what is asked
+
+    def _asked(self, asked: Asked, view: View) -> None:
+        view.show(asked)
+        view.pause()
+        if asked.approval and self._yolo:
+            self._conversation.answer(asked, "once")
+            view.show(Notice(text=f"allowed by --yolo: {asked.question}"))
+            return
+        self._listen(view)  # what was typed before anything was asked is no answer
+        if not self._interactive or self._leaving:
+            raise WaitingError(self._conversation.session, asked, inside=self._inside)
+        say("\n  ".join([headline(asked), *details(asked)]))
+        try:
+            self._settle(asked, view)
+        except EOFError:
+            raise WaitingError(self._conversation.session, asked, inside=self._inside) from None
+
+    def _settle(self, asked: Asked, view: View) -> None:
+        def settled() -> bool:
+            return self._conversation.is_settled(asked)
+
+        while (line := read_answer(prompt(asked), settled)) is not None:
+            if self._answers(asked, line):
+                return
+        view.show(Notice(text="answered elsewhere"))
+
+    def _answers(self, asked: Asked, line: str) -> bool:
+        """Whether this was all that was asked for."""
+        if _leaves(line):
+            raise EOFError
+        if is_command(line):
+            self._give(line)
+            return self._conversation.is_settled(asked)
+        answer = understood(asked, line)
+        if not answer:
+            if line:
+                say(f"  {expected(asked)}")
+            return False
+        try:
+            self._conversation.answer(asked, answer)
+        except AdminError as error:
+            say(f"hermes: {error}", file=sys.stderr)
+            return self._conversation.is_settled(asked)
+        return True
+
+
+def _until_left(lines: Iterator[str]) -> Iterator[str]:
+    for line in lines:
+        if _leaves(line):
+            return
+        yield line
+
+
+def _leaves(line: str) -> bool:
+    return line.strip().partition(" ")[0].lower() in _LEAVE

@@ -1,0 +1,219 @@
+"""What is known of sessions: asked of the daemon when one runs, else read from the store under the home's lock.
+
+Both give the same values. The store is opened read-only: looking changes nothing, not even who owns it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from hermes.cli.client import AdminClient, AdminError, session_path
+from hermes.errors import HermesError, NotRunningError, UnknownSessionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from hermes.home import Home
+    from hermes.ports import Reader
+    from hermes.types import Session
+
+LAST = "-"  # in place of an id: the last active session
+_WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
+_PAGE = 100
+_SEARCHED = 1000  # sessions, when an id was not given whole
+_NAMED = 5  # of those that a beginning could mean
+
+
+class Records(Protocol):
+    def page(self, limit: int, after: str | None) -> list[dict[str, Any]]: ...
+
+    def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]: ...
+
+    def why(self, session: str, *, exact: bool) -> dict[str, Any]: ...
+
+    def beginning(self, session: str) -> str:
+        """What was said first."""
+        ...
+
+    def dead_letters(self) -> dict[str, Any]: ...
+
+
+class DaemonRecords:
+    def __init__(self, client: AdminClient) -> None:
+        self._client = client
+
+    def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self._client.get("/sessions", limit=limit, after=after)["sessions"]
+        return found
+
+    def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(session_path(session), tail=tail, exact=1 if exact else None)
+        return found
+
+    def why(self, session: str, *, exact: bool) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(f"{session_path(session)}/why", exact=1 if exact else None)
+        return found
+
+    def beginning(self, session: str) -> str:
+        path = f"/api{session_path(session)}/messages"
+        try:
+            return _first_words(self._client.get(path, after=-1, limit=1, exact=1)["messages"])
+        except AdminError:  # gone since it was listed, or a daemon of another version
+            return ""
+
+    def dead_letters(self) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get("/dead-letters")
+        return found
+
+
+class StoredRecords:
+    """The same from the store itself."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
+        from hermes.adapters import presentation
+        from hermes.types import SessionId
+
+        start = None if after is None else SessionId(after)
+        return [presentation.session(_as_left(head)) for head in self._reader.recent(limit, start)]
+
+    def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
+        from hermes.actors.routing import find_lineage
+        from hermes.actors.transcript import read_page
+        from hermes.actors.why import explain
+        from hermes.adapters import presentation
+        from hermes.ports import SessionView
+
+        head = _as_left(self._head(session, exact=exact))
+        why = explain(head, time.time())
+        view = SessionView(session=head, why=why, lineage=find_lineage(self._reader, head), live=False, mailbox=0)
+        messages = read_page(self._reader, head, None, tail) if tail else []
+        return {**presentation.view(view), "transcript": presentation.transcript(messages)}
+
+    def why(self, session: str, *, exact: bool) -> dict[str, Any]:
+        view = self.view(session, tail=0, exact=exact)
+        return {"session_id": view["session"]["id"], "why": view["why"]}
+
+    def beginning(self, session: str) -> str:
+        from hermes.actors.transcript import read_page
+        from hermes.adapters import presentation
+        from hermes.types import Seq
+
+        messages = read_page(self._reader, self._head(session, exact=True), Seq(-1), 1)
+        return _first_words(presentation.transcript(messages))
+
+    def dead_letters(self) -> dict[str, Any]:
+        from hermes.adapters import presentation
+
+        return {"dead_letters": [presentation.dead_letter(letter) for letter in self._reader.dead_letters()]}
+
+    def _head(self, session: str, *, exact: bool) -> Session:
+        from hermes.actors.routing import Address, find_route
+        from hermes.types import SessionId
+
+        head = find_route(self._reader, Address(session=SessionId(session), exact=exact)).head
+        if head is None:
+            raise UnknownSessionError(f"there is no session {session}")
+        return head
+
+
+@contextmanager
+def open_records(environ: Mapping[str, str]) -> Iterator[Records]:
+    from hermes.home import Home
+
+    home = Home.from_environ(environ)
+    client = AdminClient(home.socket)
+    try:
+        client.get("/info")
+    except NotRunningError as absent:
+        with _stored(home, absent) as reader:
+            yield StoredRecords(reader)
+    else:
+        yield DaemonRecords(client)
+
+
+@contextmanager
+def _stored(home: Home, absent: NotRunningError) -> Iterator[Reader]:
+    from hermes.home import lock
+
+    if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
+        raise NotRunningError(f"{absent}; nothing is stored there yet") from None
+    from hermes.storage.env import DATA_FILE, open_env, require_ours
+    from hermes.storage.keys import TABLES
+    from hermes.storage.lmdb_reader import LmdbReader
+    from hermes.storage.pages import Pages
+
+    with lock(home), open_env(home.store_dir, map_size_bytes=0, readonly=True) as env:
+        if require_ours(env, home.store_dir) is None:
+            raise NotRunningError(f"{absent}; nothing is stored there yet")
+        tables = {table: env.open_db(table.encode(), create=False) for table in TABLES}
+        with closing(Pages(home.store_dir / DATA_FILE, env.stat()["psize"])) as pages:
+            yield cast("Reader", LmdbReader(env, tables, pages))  # all of it but `stats`, which only a writer has
+
+
+def _as_left(session: Session) -> Session:
+    """The journal's last word is that a turn runs; without a daemon it was cut off there."""
+    from dataclasses import replace
+
+    from hermes.types import Phase
+
+    if session.phase is not Phase.RUNNING:
+        return session
+    return replace(session, phase=Phase.RESUME_PENDING, reason="no daemon runs; it goes on when one does")
+
+
+def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:
+    """The last active sessions, first the last."""
+    after, left = None, limit
+    while left and (page := records.page(min(_PAGE, left), after)):
+        yield from page
+        after, left = page[-1]["id"], left - len(page)
+
+
+def meant(records: Records, given: str) -> str:
+    """The id of the session that somebody typed something for: the id, the beginning of it or of its last part."""
+    if given == LAST:
+        return _last(records)
+    if _WHOLE_ID.fullmatch(given) or _is_known(records, given):
+        return given
+    found = [session["id"] for session in recent(records, _SEARCHED) if _begins(session["id"], given)]
+    if len(found) > 1:
+        more = ", …" if len(found) > _NAMED else ""
+        raise HermesError(f"{given} could be any of {', '.join(found[:_NAMED])}{more}; type more of it")
+    return found[0] if found else given  # an unknown one is for the daemon to refuse
+
+
+def _last(records: Records) -> str:
+    for session in recent(records, 1):
+        return str(session["id"])
+    raise HermesError("there is no session yet; `hermes chat` begins one")
+
+
+def _is_known(records: Records, given: str) -> bool:
+    try:
+        records.view(given, tail=0, exact=True)
+    except UnknownSessionError:
+        return False
+    except AdminError as error:
+        if error.status == 404:
+            return False
+        raise
+    return True
+
+
+def _begins(session: str, given: str) -> bool:
+    return session.startswith(given) or session.rpartition("_")[2].startswith(given)
+
+
+def meant_by(client: AdminClient, given: str) -> str:
+    """The same, for a command that only a daemon can carry out."""
+    return meant(DaemonRecords(client), given)
+
+
+def _first_words(messages: list[dict[str, Any]]) -> str:
+    return next((str(each["content"]) for each in messages if each["role"] == "user" and each["content"]), "")

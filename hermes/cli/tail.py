@@ -1,0 +1,117 @@
+"""`hermes tail`: what happens, as it happens, one event a line."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import count, duration, one_line, say, shortened
+from hermes.cli.parser import add_session
+from hermes.errors import HermesError, NotRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from hermes.cli.parser import Commands
+
+_LEFT_OUT = ("text_delta", "text_reset", "call_progress", "end")  # the whole answer follows
+_NAMES = {
+    "turn_accepted": "message accepted",
+    "turn_began": "turn began",
+    "turn_answered": "answered",
+    "turn_gave_up": "turn failed",
+    "call_began": "tool began",
+    "call_ended": "tool ended",
+    "call_asked": "asks",
+    "call_answered": "was told",
+    "session_moved": "session moved",
+    "phase_changed": "phase changed",
+    "actor_failed": "actor failed",
+}
+_NAME_WIDTH = max(map(len, _NAMES.values()))
+_INDENT = " " * (len("00:00:00  ") + _NAME_WIDTH + 2)
+_WHOLE_ID = re.compile(r"\d{8}_\d{6}_([0-9a-f]{8})")
+_TURN_WIDTH = 8
+
+
+def add_commands(commands: Commands) -> None:
+    tail = commands.add(
+        "tail",
+        _tail,
+        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has whole answers and their pieces.",
+        examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
+        json=True,
+    )
+    add_session(tail, nargs="?", help="only what happens in this one")
+
+
+def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from urllib.parse import urlencode
+
+    from hermes.cli.client import LostError, connect
+    from hermes.cli.session_lookup import meant_by
+
+    client = connect(environ)
+    path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
+    try:
+        for event, data in client.stream_sse("GET", path):
+            fields = json.loads(data)
+            if args.json:
+                print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
+            elif event not in _LEFT_OUT:
+                say(_line(event, fields), indent=_INDENT)
+            if event == "end":
+                raise HermesError("events came faster than they were read, and some were missed; start it again")
+    except LostError:
+        pass
+    raise NotRunningError("the daemon stopped")
+
+
+def _line(event: str, fields: Mapping[str, Any]) -> str:
+    clock = time.strftime("%H:%M:%S", time.localtime(fields.get("at")))  # without one: now
+    name = _NAMES.get(event, event.replace("_", " "))
+    rest = (_worded(each, value) for each, value in fields.items() if each not in ("session", "at"))
+    detail = one_line(" ".join(filter(None, [_short(fields.get("session", "")), *rest])))
+    return f"{clock}  {name:<{_NAME_WIDTH}}  {detail}"
+
+
+def _short(session: str) -> str:
+    """The part of an id that tells sessions apart; every command takes it for the whole."""
+    whole = _WHOLE_ID.fullmatch(session)
+    return whole[1] if whole else session
+
+
+def _worded(name: str, value: Any) -> str:
+    if value in (None, "", [], False) or _AS_USUAL.get(name, _NOTHING) == value:
+        return ""
+    words = _WORDS.get(name)
+    return words(value) if words else f"{name.replace('_', ' ')} {value}"
+
+
+def _quoted(text: str) -> str:
+    return f'"{shortened(text)}"'
+
+
+def _aside(text: str) -> str:
+    return f"({shortened(text)})"
+
+
+_NOTHING = object()
+_AS_USUAL = {"position": 0, "attempt": 1, "finish_reason": "stop"}
+_WORDS: dict[str, Callable[[Any], str]] = {
+    "usage": lambda usage: f"({count(usage['prompt_tokens'], 'token')} in, {usage['completion_tokens']} out)",
+    "failure": lambda failure: f"({failure['kind']}) {shortened(failure['message'])}",
+    "turn": lambda turn: f"turn {turn[:_TURN_WIDTH]}",
+    "message": lambda turn: f"with {turn[:_TURN_WIDTH]}",
+    "successor": lambda session: f"to {_short(session)}",
+    "took_s": lambda took: f"in {duration(took)}",
+    "choices": lambda choices: f"[{', '.join(choices)}]",
+    "approval": lambda _: "(needs permission)",
+    "call": lambda _: "",  # its name says enough
+    **dict.fromkeys(("name", "outcome", "phase"), str),
+    **dict.fromkeys(("text", "question", "summary", "answer"), _quoted),
+    **dict.fromkeys(("reason", "problem", "verdict"), _aside),
+}

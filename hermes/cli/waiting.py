@@ -1,0 +1,88 @@
+"""A turn that waits for a person, in the words of a command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, printable
+from hermes.errors import HermesError
+
+if TYPE_CHECKING:
+    from hermes.cli.conversation import Asked
+
+_LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
+
+
+class WaitingError(HermesError):
+    """Nobody is here to answer: the turn goes on waiting, and this says how to answer from elsewhere."""
+
+    exit_code = 3
+
+    def __init__(self, session: str, asked: Asked, *, inside: bool) -> None:
+        super().__init__("\n  ".join([headline(asked), *details(asked), *_ways(session, asked, inside=inside)]))
+
+
+def headline(asked: Asked) -> str:
+    if asked.approval:
+        return f"{one_line(asked.name) or 'a tool call'} needs your permission:"
+    return "the turn has a question for you:"
+
+
+def details(asked: Asked) -> list[str]:
+    lines = [line for line in printable(asked.question).splitlines() if line.strip()]
+    if asked.approval:
+        return lines
+    return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
+
+
+def prompt(asked: Asked) -> str:
+    if not asked.approval:
+        return "  answer> "
+    return f"  {'  '.join(f'[{choice[:1]}]{choice[1:]}' for choice in asked.choices)}> "
+
+
+def understood(asked: Asked, line: str) -> str:
+    """What to send for what was typed; empty: it is no answer."""
+    if not asked.approval:
+        return _choice(asked, line)
+    from hermes.actors.session_calls import read_answer
+    from hermes.types import Call
+
+    # The daemon's own reading, so that the same words count here and as a message from anywhere else.
+    answer = _LETTERS.get(line.lower()) or read_answer(Call(id=asked.call, name=asked.name), line)
+    return answer if answer in asked.choices else ""
+
+
+def _choice(asked: Asked, line: str) -> str:
+    if not asked.choices or not line.isdecimal():
+        return line
+    number = int(line)
+    return asked.choices[number - 1] if 1 <= number <= len(asked.choices) else ""
+
+
+def expected(asked: Asked) -> str:
+    """For somebody whose line was no answer."""
+    if asked.approval:
+        *others, last = asked.choices
+        return (
+            f"Answer {', '.join(others)} or {last}; yes and no will do. /stop ends the turn, /quit leaves it waiting."
+        )
+    return (
+        f"Type a number from 1 to {len(asked.choices)}, or an answer in words. /stop ends the turn, /quit leaves it."
+    )
+
+
+def _ways(session: str, asked: Asked, *, inside: bool) -> list[str]:
+    if inside:  # no daemon is left that could be told
+        return [f"answer with: hermes chat -r {session} -z {'once' if asked.approval else 'ANSWER'}"]
+    if not asked.approval:
+        return [f"answer with: hermes answer {session} TEXT", f"then go on with: hermes chat -r {session}"]
+    return [
+        f"answer with: hermes approve {session}{_spans(asked)}, or: hermes deny {session}",
+        f"then go on with: hermes chat -r {session}",
+    ]
+
+
+def _spans(asked: Asked) -> str:
+    spans = [choice for choice in asked.choices if choice != "deny"]
+    return f" [{'|'.join(spans)}]" if len(spans) > 1 else ""

@@ -1,0 +1,62 @@
+"""`hermes approve`, `deny` and `answer`."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from hermes.cli.main import main
+from tests.cli.fake_admin import Answer, FakeAdmin, listing
+from tests.cli.test_inspect import session
+
+ANSWER = "POST /api/sessions/s1/answer"
+
+
+@pytest.mark.parametrize(
+    ("argv", "sent", "said"),
+    [
+        (
+            ["approve", "s1"],
+            "once",
+            "Allowed once in s1; the turn goes on, and `hermes show s1` will have its answer.\n",
+        ),
+        (["approve", "s1", "session"], "session", "Allowed in s1 for as long as the session lasts; the turn goes on"),
+        (["approve", "-", "always"], "always", "Allowed from now on in all sessions, asked by s1; the turn goes on"),
+        (["deny", "s1"], "deny", "Denied in s1; the turn goes on"),
+        (["answer", "s1", "the", "red one"], "the red one", "Answered in s1; the turn goes on"),
+    ],
+)
+def test_a_person_answers_what_a_turn_waits_for(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], sent: str, said: str
+) -> None:
+    admin.routes["GET /sessions"] = listing(session("s1"))
+    admin.routes[ANSWER] = Answer(body={"session_id": "s1"})
+    assert main(argv) == 0
+    assert capsys.readouterr().out.startswith(said)
+    assert admin.asked[-1].body == {"answer": sent}
+    assert main([*argv, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"session_id": "s1"}
+
+
+def test_what_is_not_waited_for_is_refused_in_the_daemons_words(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    problem = {"error": {"message": "nothing waits for an answer", "code": "not_waiting"}}
+    admin.routes[ANSWER] = Answer(status=409, body=problem)
+    assert main(["approve", "s1"]) == 1
+    assert capsys.readouterr() == ("", "hermes: nothing waits for an answer\n")
+
+
+@pytest.mark.parametrize(("argv", "verb"), [(["approve", "s1"], "answer"), (["compress", "s1"], "compress")])
+def test_a_daemon_of_another_version_is_told_apart_from_a_mistake(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], argv: list[str], verb: str
+) -> None:
+    assert main(argv) == 1
+    said = f"hermes: the running daemon does not know `{verb}`: it is of another version; restart it\n"
+    assert capsys.readouterr().err == said
+
+
+def test_there_are_three_ways_to_allow(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["approve", "s1", "often"]) == 2
+    assert "invalid choice: 'often'" in capsys.readouterr().err

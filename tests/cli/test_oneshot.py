@@ -1,0 +1,165 @@
+"""`hermes chat -z` with an agent that uses tools, asks, waits and is cut off."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.conftest import Hermes
+from tests.cli.fake_admin import (
+    Answer,
+    Asked,
+    FakeAdmin,
+    Stream,
+    approval,
+    chunk,
+    completion,
+    named,
+    question,
+    sse,
+    tool_began,
+    tool_ended,
+)
+from tests.cli.test_inspect import VIEW, session
+
+COMPLETIONS = "POST /v1/chat/completions"
+ANSWER = "POST /api/sessions/s1/answer"
+
+
+def test_only_what_follows_the_last_tool_call_is_the_answer(admin: FakeAdmin, hermes: Hermes) -> None:
+    parts = [chunk("Let me look."), tool_began(), tool_ended(), *completion("It is 5.")]
+    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    done = hermes("chat", "-z", "?")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "It is 5.\n", "")
+
+
+def test_text_that_was_taken_back_is_not_printed(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is fo"), named("message.reset"), *completion("It is 5.")])
+    assert hermes("chat", "-z", "?").stdout == "It is 5.\n"
+
+
+def test_notices_on_the_way_go_to_stderr(admin: FakeAdmin, hermes: Hermes) -> None:
+    parts = [named("notice", text="the model is busy;\ntrying again"), named("something.new", x=1), *completion("ok")]
+    admin.routes[COMPLETIONS] = Stream(parts=parts)
+    done = hermes("chat", "-z", "?")
+    assert (done.stdout, done.stderr) == ("ok\n", "hermes: the model is busy; trying again\n")
+
+
+def test_an_answer_that_was_cut_off_is_marked(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("It is"), chunk(finish="length"), sse("[DONE]")])
+    done = hermes("chat", "-z", "?")
+    assert (done.returncode, done.stdout) == (0, "It is\n")
+    assert done.stderr == "hermes: the answer was cut off: the model may not write more at once\n"
+    assert json.loads(hermes("chat", "-z", "?", "--json").stdout)["finish_reason"] == "length"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (
+            approval(),
+            (
+                "hermes: terminal needs your permission:\n  rm -rf build\n  it deletes\n"
+                "  answer with: hermes approve s1 [once|session|always], or: hermes deny s1\n"
+                "  then go on with: hermes chat -r s1\n"
+            ),
+        ),
+        (
+            question(),
+            (
+                "hermes: the turn has a question for you:\n  Which?\n  1. red\n  2. blue\n"
+                "  answer with: hermes answer s1 TEXT\n  then go on with: hermes chat -r s1\n"
+            ),
+        ),
+    ],
+)
+@pytest.mark.parametrize("argv", [["-z", "?"], ["-z", "?", "--json"]])
+def test_a_question_that_needs_somebody_exits_with_3(
+    admin: FakeAdmin, hermes: Hermes, asked: bytes, said: str, argv: list[str]
+) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), asked])
+    done = hermes("chat", *argv)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "", said)
+    assert not any(each.path.endswith("/stop") for each in admin.asked)
+
+
+def test_a_piped_conversation_takes_no_line_for_an_approval(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=[chunk("Hm."), approval()])
+    done = hermes("chat", input="one\no\n")
+    assert done.returncode == 3
+    assert done.stderr.startswith("hermes: terminal needs your permission:\n")
+    assert done.stdout.endswith("\nHm.\n")
+
+
+@pytest.mark.parametrize("argv", [["-z", "?"], []])
+def test_yolo_gives_leave_and_says_so(admin: FakeAdmin, hermes: Hermes, argv: list[str]) -> None:
+    allowed = threading.Event()
+
+    def answer(_: Asked) -> Answer:
+        allowed.set()
+        return Answer(body={})
+
+    def parts() -> Iterator[bytes]:
+        yield approval()
+        assert allowed.wait(30)
+        yield from completion("Gone.")
+
+    admin.routes |= {COMPLETIONS: Stream(parts=parts()), ANSWER: answer}
+    done = hermes("chat", "--yolo", *argv, input="" if argv else "go\n")
+    assert done.returncode == 0
+    assert "allowed by --yolo: rm -rf build it deletes" in done.stdout + done.stderr
+    assert [each.body for each in admin.asked if each.path.endswith("/answer")] == [
+        {"answer": "once", "call_id": "c1"}
+    ]
+
+
+def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Hermes) -> None:
+    stopped = threading.Event()
+
+    def parts() -> Iterator[bytes]:
+        yield named("notice", text="so far so good")
+        assert stopped.wait(30)
+
+    def stop(_: Asked) -> Answer:
+        stopped.set()
+        return Answer(body={})
+
+    admin.routes |= {COMPLETIONS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
+    done = hermes("chat", "-z", "?", "--timeout", "0.2")
+    assert (done.returncode, done.stdout) == (124, "")
+    assert "there was no answer within 0.2 s; the turn was stopped" in done.stderr
+    assert admin.asked[-1].body == {"reason": "it took longer than 0.2 s", "turn_id": "t1"}
+
+
+@pytest.mark.parametrize(
+    ("phase", "hint"),
+    [
+        ("running", "hermes: waiting: a turn has been running for 40 s in this session; `hermes stop s1` ends it\n"),
+        (
+            "waiting",
+            "hermes: waiting: an earlier turn of this session needs an answer: may I?; `hermes approve s1`, ",
+        ),
+    ],
+)
+def test_waiting_behind_another_turn_is_explained(admin: FakeAdmin, hermes: Hermes, phase: str, hint: str) -> None:
+    looked = threading.Event()
+
+    def view(asked: Asked) -> Answer:
+        if any(each.path == "/v1/chat/completions" for each in admin.asked):
+            looked.set()
+        busy = session("s1", phase=phase, running_turn="t0", reason="may I?", since=time.time() - 40)
+        return Answer(body={**VIEW, "session": busy})
+
+    def parts() -> Iterator[bytes]:
+        yield chunk()
+        assert looked.wait(30)
+        yield from completion("At last.")
+
+    admin.routes |= {COMPLETIONS: Stream(parts=parts()), "GET /sessions/s1": view}
+    done = hermes("chat", "-r", "s1", "-z", "?")
+    assert (done.returncode, done.stdout) == (0, "At last.\n")
+    assert done.stderr.startswith(hint)

@@ -1,0 +1,80 @@
+"""Which session is meant by what somebody typed."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.cli.client import AdminClient
+from hermes.cli.main import main
+from hermes.cli.session_lookup import meant_by
+from hermes.errors import HermesError
+from hermes.home import Home, lock, prepare
+from tests.cli.fake_admin import Answer, Asked, FakeAdmin
+from tests.cli.test_inspect import VIEW, session
+
+IDS = ["20260102_030405_1a2b3c4d", "20260102_030406_1a99ffff", "20260101_000000_abcdef01", "build"]
+
+
+@pytest.fixture
+def client(home: Home, admin: FakeAdmin) -> AdminClient:
+    stored = [session(name) for name in IDS]
+
+    def page(asked: Asked) -> Answer:
+        return Answer(
+            body={"sessions": [] if "after" in asked.path else stored[: 1 if "limit=1&" in asked.path else 4]}
+        )
+
+    admin.routes["GET /sessions"] = page
+    admin.routes["GET /sessions/build"] = Answer(body=VIEW)
+    return AdminClient(home.socket)
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ("-", IDS[0]),
+        ("20260101", IDS[2]),
+        ("1a2b", IDS[0]),
+        ("abcdef01", IDS[2]),
+        ("bu", "build"),
+        ("build", "build"),  # also if another one began like that
+        ("20250101_000000_00000000", "20250101_000000_00000000"),  # whole: not looked for
+        ("nobody", "nobody"),  # for the daemon to refuse
+    ],
+)
+def test_a_beginning_that_only_one_has_is_enough(client: AdminClient, given: str, found: str) -> None:
+    assert meant_by(client, given) == found
+
+
+def test_a_beginning_that_several_have_is_not(client: AdminClient) -> None:
+    with pytest.raises(HermesError, match=f"1a could be any of {IDS[0]}, {IDS[1]}; type more of it"):
+        meant_by(client, "1a")
+
+
+def test_a_whole_id_costs_no_question(client: AdminClient, admin: FakeAdmin) -> None:
+    meant_by(client, IDS[0])
+    assert admin.asked == []
+
+
+def test_there_is_no_last_session_before_the_first(home: Home, admin: FakeAdmin) -> None:
+    with pytest.raises(HermesError, match="there is no session yet"):
+        meant_by(AdminClient(home.socket), "-")
+
+
+def test_that_very_session_can_be_asked_for(admin: FakeAdmin) -> None:
+    admin.routes["GET /sessions/s0"] = Answer(body=VIEW)
+    admin.routes["GET /sessions/s0/why"] = Answer(body={"why": "It rests."})
+    assert main(["show", "s0", "--exact", "--json"]) == 0
+    assert admin.asked[-1].path == "/sessions/s0?tail=10&exact=1"
+    assert main(["why", "s0", "--exact"]) == 0
+    assert admin.asked[-1].path == "/sessions/s0/why?exact=1"
+
+
+def test_the_store_is_not_looked_at_while_somebody_else_has_it(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prepare(home)
+    (home.store_dir / "data.mdb").write_bytes(b"")
+    with lock(home):  # a daemon that starts or stops, and has no socket
+        assert main(["sessions"]) == 75
+    assert "another Hermes runs on" in capsys.readouterr().err
