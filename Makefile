@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test check venv local bench crash clean
+.PHONY: help run test check venv local bench crash processes clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -41,6 +41,9 @@ local: $(VENV)/.installed  ## add the small real model (provider: local), about 
 
 bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
 	$(BIN)/python -m bench
+
+processes: venv  ## 20 background processes while the daemon is killed and restarted 50 times
+	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
 crash: venv  ## 200 kill -9 at random moments under load against the real daemon
 	HERMES_TEST_KILLS=200 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600

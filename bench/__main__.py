@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import actors, daemon, sessions, storage
+from bench import actors, daemon, processes, sessions, storage, turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +34,18 @@ BUDGETS = (
     Budget(what="ready after exec with 100,000 sessions, s", figure="daemon.ready_100k_s", limit=0.5),
     Budget(what="the same, to an empty store's", figure="daemon.ready_100k_to_empty", limit=1.1),
     Budget(what="idle RSS, MB", figure="daemon.idle_rss_mb", limit=70),
+    Budget(what="CPU of a turn at message 2,000, to one at 20", figure="turns.late_to_early", limit=1.5),
+    Budget(what="1,000 live process actors, % of a core", figure="processes.core_percent", limit=10),
     Budget(what="durable appends, times one commit each", figure="storage.ratio", limit=20, at_most=False),
 )
-PARTS = {"actors": actors.run, "sessions": sessions.run, "storage": storage.run, "daemon": daemon.run}
+PARTS = {
+    "actors": actors.run,
+    "sessions": sessions.run,
+    "storage": storage.run,
+    "daemon": daemon.run,
+    "turns": turns.run,
+    "processes": processes.run,
+}
 
 
 def main() -> int:

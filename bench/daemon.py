@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from hermes.actors.session_machine import step
-from hermes.actors.session_protocol import Deliver, TurnSucceeded
+from hermes.actors.session_protocol import Deliver, ModelAnswered
 from hermes.actors.session_state import begin
 from hermes.ports import Append, Transaction
 from hermes.records import SessionStarted
@@ -84,12 +84,14 @@ def _stored_session(number: int, epoch: Epoch) -> Transaction:
     started = SessionStarted(
         at=float(number), key=SessionKey(f"agent:main:api:dm:{id_}"), source=source, reason="first message"
     )
+    answer = "Twice half its length."
     said = EncodedMessage(b'{"role":"user","content":"How long is a piece of string, and who wants to know?"}')
     received = step(begin(id_, started), Deliver(turn=TurnId(f"t{number}"), messages=(said,), source=source), number)
     done = step(
         received.session,
-        TurnSucceeded(
-            turn=TurnId(f"t{number}"), attempt=1, text="Twice half its length.", model="m", finish_reason="stop",
+        ModelAnswered(
+            turn=TurnId(f"t{number}"), attempt=1, replies=0, text=answer, model="m", finish_reason="stop",
+            message=EncodedMessage(f'{{"role":"assistant","content":"{answer}"}}'.encode()),
             usage=Usage(prompt_tokens=12, completion_tokens=5),
         ),
         number + 1,

@@ -12,8 +12,9 @@ from typing import Any, cast
 from pykka import ActorRef
 
 from hermes.actors.hub import EventHub
-from hermes.actors.session import Post, SessionActor, SessionServices
-from hermes.actors.session_protocol import StopTurn
+from hermes.actors.session import SessionActor
+from hermes.actors.session_mail import Post, SessionServices
+from hermes.actors.session_protocol import Limits, StopTurn
 from hermes.actors.session_state import begin
 from hermes.records import SessionStarted
 from hermes.types import Session, SessionId, SessionKey, Source, TurnId
@@ -29,11 +30,14 @@ def run() -> dict[str, float]:
 async def _measure() -> dict[str, float]:
     services = SessionServices(
         journal=cast("Any", None),
-        turns=cast("Any", None),
+        agent=cast("Any", None),
         hub=EventHub(),
         clock=time.time,
+        new_session=lambda _: SessionId("unused"),
         tell_directory=lambda _: None,
-        max_queue=lambda: 32,
+        limits=Limits,
+        resets=cast("Any", None),
+        was_reset=lambda _, __: None,
     )
     gc.collect()
     tracemalloc.start()

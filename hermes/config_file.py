@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Protocol
 
+from hermes.regular_file import read_regular_file
 from hermes.settings import SECTIONS, SETTINGS, Setting, Value
 from hermes.values import dataclass
 
@@ -72,8 +73,7 @@ def read_config_file(path: Path) -> tuple[dict[str, Found], list[str]]:
     """What the file sets, and what is wrong with it. A file that is not there sets nothing."""
     reader = _Reader(path)
     try:
-        with path.open("rb") as file:
-            raw = file.read(_SIZE_MOST + 1)
+        raw = read_regular_file(path, most_bytes=_SIZE_MOST)
     except FileNotFoundError:
         return {}, []
     except OSError as error:

@@ -23,31 +23,52 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
-from hermes import __version__
+from hermes import __version__, wall_clock
+from hermes.actors.after_reset import AfterReset
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
-from hermes.agent.models import make_model
-from hermes.agent.turn import TurnRunner
+from hermes.actors.process_desk import ForgetProcesses
+from hermes.actors.process_front import ProcessFront
+from hermes.actors.reset_clock import EVERY_S, PolicyChanged, ResetClock
+from hermes.actors.reset_rules import ResetRules
+from hermes.actors.session_protocol import Limits
+from hermes.agent.acting import Folders
+from hermes.agent.personality import PERSONALITIES
+from hermes.assembly import (
+    AgentParts,
+    Prepared,
+    folders_of,
+    make_agent,
+    make_models,
+    make_workshop,
+    process_settings,
+)
+from hermes.commands.desk import CommandDesk
 from hermes.config import load_config
 from hermes.errors import ConfigError, HermesError
 from hermes.events import ActorFailed
-from hermes.home import Home, lock, prepare
+from hermes.home import Home, lock, note_store, prepare
 from hermes.log import configure_logging, redact
 from hermes.notify import Notifier
 from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest, StopSwitch
-from hermes.ports import Identity, Model
-from hermes.secret import api_key_path, ensure_api_key
+from hermes.os_process import LoopComplaints, connections_within, hide_from_children, raise_descriptor_limit
+from hermes.ports import Identity
+from hermes.process_assembly import NAME as PROCESSES
+from hermes.process_assembly import ProcessParts, open_processes
+from hermes.reset_assembly import LateViews, reset_settings
+from hermes.search.desk import SearchDesk
+from hermes.secret import api_key_path, ensure_api_key, given_api_key
 from hermes.settings import Config
 from hermes.signals import handle_signals
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
-from hermes.types import SessionId, TurnId
+from hermes.types import Busy, SessionId, TurnId
 
 if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer
@@ -58,6 +79,8 @@ _GRACE_S = 1.0
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     """The daemon in the foreground, until a signal or an operator ends it. Returns the exit code."""
+    hide_from_children()
+    raise_descriptor_limit()
     try:
         return asyncio.run(_serve(home, config, environ))
     finally:
@@ -65,6 +88,7 @@ def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
 
 
 async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
+    asyncio.get_running_loop().set_exception_handler(LoopComplaints())
     stop = StopSwitch()
     reload = Reload()
     with handle_signals(stop.request, reload):  # before anything is there to stop, and until nothing is left
@@ -99,34 +123,64 @@ async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> As
 
 
 @asynccontextmanager
-async def running(
-    home: Home, config: Config, environ: Mapping[str, str], stop: StopSwitch, *, api: bool = True
+async def running(  # noqa: PLR0915 - everything that starts, in its order, in one visible function
+    home: Home,
+    config: Config,
+    environ: Mapping[str, str],
+    stop: StopSwitch,
+    *,
+    api: bool = True,
 ) -> AsyncIterator[Daemon]:
     """Start in order; on the way out stop in reverse, then complain about anything left."""
+    given_api_key(environ)  # before anything is made
     prepare(home)
     async with AsyncExitStack() as stack:
         stack.enter_context(lock(home))
         configure_logging(config.log, home)
         key = ensure_api_key(home, config, environ)
         redact(key)
-        model = _model_for(config, environ)
+        models = make_models(config, environ)
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 
         engine = await asyncio.to_thread(
             LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20
         )
         stack.callback(engine.close)
+        await asyncio.to_thread(note_store, home)
         journal = ActorJournal(engine, on_fatal=stop.on_storage_failure)
         stack.push_async_callback(journal.close)
 
         hub = EventHub()
-        turns = TurnRunner(
-            model=model, hub=hub, max_concurrent=config.turns.max_concurrent, random=secrets.SystemRandom().random
-        )
-        stack.push_async_callback(turns.close)
-
         children = Children()
-        facts: dict[str, Any] = {"home": str(home.data_dir), "model": model.name}
+        search = SearchDesk(home.data_dir / "index", engine=engine)
+        folders = folders_of(home)
+        views = LateViews()
+        rules = ResetRules(
+            reset_settings(config, environ),
+            processes=views,
+            clock=wall_clock.wall,
+            steady=time.monotonic,
+        )
+        desk = FrontDesk(
+            directory=lambda: children["directory"],
+            journal=journal,
+            clock=wall_clock.wall,
+            max_waiting=config.sessions.max_waiting,
+            erased=partial(_forget, folders, search, children),
+            resets=rules.explain,
+        )
+        processes = await stack.enter_async_context(
+            open_processes(config, home, children=children, sessions=desk, journal=journal, new_turn=_new_turn_id)
+        )
+        views.of = processes.front
+        stack.push_async_callback(search.stop)
+        workshop = Prepared(
+            partial(make_workshop, config, home, environ, search=search, desk=desk, processes=processes.front)
+        )
+        agent = await make_agent(config, folders, models=models, hub=hub, workshop=workshop, journal=journal)
+        stack.push_async_callback(agent.runner.close)
+
+        facts: dict[str, Any] = {"home": str(home.data_dir), "model": models[0].name}
         operations = DaemonOperations(
             engine=engine,
             journal=journal,
@@ -135,25 +189,40 @@ async def running(
             notifier=Notifier.from_environ(environ),
             stop=stop,
             facts=facts,
-            turns=turns.counts,
-            clock=time.time,
+            turns=agent.runner.counts,
+            clock=wall_clock.wall,
         )
-        root = _start_root(config, children=children, journal=journal, turns=turns, hub=hub, operations=operations)
-        stack.push_async_callback(_stop_actors, root)
-
-        desk = FrontDesk(
-            directory=lambda: children["directory"],
+        _start_actors(
+            stack,
+            config,
+            children=children,
             journal=journal,
-            clock=time.time,
-            max_waiting=config.sessions.max_waiting,
+            agent=agent,
+            hub=hub,
+            operations=operations,
+            rules=rules,
+            processes=processes,
+            resets=api,  # a daemon inside another program leaves the sessions of others alone
         )
+
         servers = await importing
+        commands = CommandDesk(
+            desk,
+            new_turn_id=_new_turn_id,
+            clock=wall_clock.wall,
+            models=agent.runner.model_names,
+            personalities=lambda: tuple(PERSONALITIES),
+            context_window=lambda: agent.thinking.settings.context_window,
+            processes=processes.front,
+        )
         ports = {
             "sessions": desk,
+            "commands": commands,
             "hub": hub,
             "operations": operations,
+            "processes": processes.front,
             "new_turn_id": _new_turn_id,
-            "clock": time.time,
+            "clock": wall_clock.wall,
         }
         admin = servers.AdminServer(home.socket, **ports)
         await admin.start()
@@ -165,58 +234,84 @@ async def running(
             stack.push_async_callback(api_server.stop, _GRACE_S)
             facts["address"] = api_server.address
 
+        if api:  # a daemon inside another program leaves the work of others alone
+            children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True)))
         operations.set_ready()
         logger.info(
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
-            __version__, os.getpid(), home.data_dir, model.name, facts.get("address", "off"),
+            __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
-        pulse = asyncio.create_task(operations.pulse(desk.round_trip), name="pulse")
-        stack.push_async_callback(_end, pulse)
+        stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
         yield Daemon(
             home=home,
             config=config,
             environ=environ,
             operations=operations,
             desk=desk,
-            turns=turns,
+            agent=agent,
             children=children,
+            rules=rules,
             api=api_server,
             facts=facts,
+            processes=processes.front,
         )
     left = [str(actor) for actor in live_actors()]
     if left:
         logger.error("still there after the stop: {}", ", ".join(left[:10]))
 
 
-def _start_root(
+def _start_actors(
+    stack: AsyncExitStack,
     config: Config,
     *,
     children: Children,
     journal: ActorJournal,
-    turns: TurnRunner,
+    agent: AgentParts,
     hub: EventHub,
     operations: DaemonOperations,
-) -> ActorRef[RootActor]:
+    rules: ResetRules,
+    processes: ProcessParts,
+    resets: bool,
+) -> None:
+    after_reset = AfterReset(end_process=processes.front.end_soon)
+    stack.push_async_callback(after_reset.close)
     directory = partial(
         SessionDirectory.start,
         settings=_directory_settings(config),
         journal=journal,
-        turns=turns,
+        agent=agent.runner,
         hub=hub,
-        clock=time.time,
+        clock=wall_clock.wall,
         identity=Identity(session=_new_session_id, turn=_new_turn_id),
         restart_policy=RestartIntensity(),
         memory_bytes=lambda: operations.memory_bytes,
+        resets=rules,
+        was_reset=after_reset,
         name="directory",
     )
-    return RootActor.start(
-        (ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),),
+    clock = partial(
+        ResetClock.start,
+        rules=rules,
+        journal=journal,
+        directory=lambda: children["directory"],
+        clock=wall_clock.wall,
+        every_s=wall_clock.pace(EVERY_S),
+        name="resets",
+    )
+    specs = (
+        ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
+        ChildSpec(name=PROCESSES, start=processes.start_desk),
+        ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
+    )
+    root = RootActor.start(
+        specs if resets else specs[:2],
         children=children,
         policy=RestartIntensity(),
-        clock=time.time,
+        clock=wall_clock.wall,
         report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
         name="root",
     )
+    stack.push_async_callback(_stop_actors, root)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -228,10 +323,12 @@ class Daemon:
     environ: Mapping[str, str]
     operations: DaemonOperations
     desk: FrontDesk
-    turns: TurnRunner
+    agent: AgentParts
     children: Children
+    rules: ResetRules
     api: ApiServer | None
     facts: dict[str, Any]
+    processes: ProcessFront
 
     async def drain(self, request: StopRequest) -> None:
         """Take no more work, mark what is in flight, then give it a while to finish."""
@@ -249,29 +346,35 @@ class Daemon:
                     await mark
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                await self.turns.until_idle()
-        if self.turns.active:
-            logger.warning("{} turns did not finish in time; they continue after the next start", self.turns.active)
+                await self.agent.runner.until_idle()
+        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all()):
+            logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
+        if active := self.agent.runner.active:
+            logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
 
     def reload(self) -> None:
         """Read the configuration again and apply what can change while the daemon runs."""
         try:
             new = load_config(self.home, self.environ)
-            model = _model_for(new, self.environ)
+            models = make_models(new, self.environ)
         except ConfigError as error:
             logger.error("the configuration was not reloaded, the old one stays: {}", error)
             return
         applied, later = Config.reloadable_changes(self.config, new)
         if any(name.startswith("model.") for name in applied):
-            self.turns.set_model(model)
-            self.facts["model"] = model.name
+            self.agent.runner.set_models(models)
+            self.facts["model"] = models[0].name
+        self.agent.configure(new)
         if "log.level" in applied:
             configure_logging(new.log, self.home)
         if self.api is not None:
             self.api.set_cors_origins(new.api.cors_origins)
-        self.turns.set_max_concurrent(new.turns.max_concurrent)
         self.desk.max_waiting = new.sessions.max_waiting
-        self.children["directory"].tell(Configure(settings=_directory_settings(new)))
+        self.processes.settings = process_settings(new)
+        self.children["directory"].tell(Configure(settings=_directory_settings(new, take_up=True)))
+        self.rules.settings = reset_settings(new, self.environ)
+        with suppress(ActorDeadError):  # between two lives: the next one looks for itself
+            self.children["resets"].tell(PolicyChanged())
         self.config = new
         logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
         if later:
@@ -289,28 +392,27 @@ def _import_servers() -> SimpleNamespace:
     return SimpleNamespace(AdminServer=AdminServer, ApiServer=ApiServer, ApiSettings=ApiSettings)
 
 
-def _model_for(config: Config, environ: Mapping[str, str]) -> Model:
-    key = config.model.api_key(environ) if config.model.provider == "openai" else None
-    if key is not None:
-        redact(key)
-    return make_model(
-        provider=config.model.provider,
-        base_url=config.model.base_url,
-        name=config.model.name,
-        api_key=key.reveal() if key is not None else None,
-        context_window=config.model.context_window,
-        connect_timeout_s=config.model.connect_timeout_s,
-        idle_timeout_s=config.model.idle_timeout_s,
-    )
+async def _forget(folders: Folders, search: SearchDesk, children: Children, session: SessionId) -> None:
+    """What is kept of a session besides its records goes with them."""
+    with suppress(ActorDeadError):
+        children[PROCESSES].tell(ForgetProcesses(session=session))
+    await asyncio.to_thread(folders.remove, session)
+    await search.forget(session)
 
 
-def _directory_settings(config: Config) -> DirectorySettings:
+def _directory_settings(config: Config, *, take_up: bool = False) -> DirectorySettings:
     return DirectorySettings(
         idle_after_s=config.sessions.idle_after_s,
         max_live=config.sessions.max_live,
-        max_queue=config.sessions.max_queue,
+        limits=Limits(
+            max_queue=config.sessions.max_queue,
+            max_replies=config.agent.max_turns,
+            max_parallel=config.agent.max_parallel_tools,
+            busy=Busy(config.agent.busy_input_mode),
+        ),
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
+        take_up=take_up,
     )
 
 
@@ -322,7 +424,7 @@ def _api_settings(settings: Any, config: Config, key: str) -> Any:
         cors_origins=config.api.cors_origins,
         allowed_hosts=config.api.allowed_hosts,
         max_body_bytes=config.api.max_body_bytes,
-        max_connections=config.api.max_connections,
+        max_connections=connections_within(config.api.max_connections),
         max_connections_per_peer=config.api.max_connections_per_peer,
         header_timeout_s=config.api.header_timeout_s,
         body_timeout_s=config.api.body_timeout_s,
@@ -338,6 +440,10 @@ def _new_turn_id() -> TurnId:
 
 
 # ---------------------------------------------------------------- on the way out
+
+
+def _pieces(number: int) -> str:
+    return "one piece of work" if number == 1 else f"{number} pieces of work"
 
 
 async def _stop_actors(root: ActorRef[RootActor]) -> None:

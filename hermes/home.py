@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1  # of the home's layout, kept in its marker
 _MARKER = ".hermes-home"
+_STORE_MADE = "store"  # in the marker's second line
 _BROUGHT = frozenset({"config.yaml", "api.key"})  # what a person may put there before the first start
 _SOCKET_PATH_MOST = 107  # bytes; the kernel's 108 with the closing NUL
 
@@ -34,6 +36,7 @@ class Home:
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
         if given := environ.get("HERMES_HOME"):
             data_dir = _real(given)
+            _check_name(data_dir)
             return cls(data_dir=data_dir, config_file=data_dir / "config.yaml")
         import platformdirs  # noqa: PLC0415 - slow, and not needed when the variable is set
 
@@ -73,6 +76,17 @@ def _real(path: str) -> Path:
     return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
 
 
+def _check_name(path: Path) -> None:
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise HomeError(
+            f"the home {str(path)!a} has a name that is not UTF-8; set HERMES_HOME to one that is"
+        ) from None
+    if os.path.exists(path) and not path.is_dir():  # noqa: PTH110 - never raises
+        raise HomeError(f"HERMES_HOME is {path}, which is not a directory; set it to one")
+
+
 def prepare(home: Home) -> None:
     """Make the home, or find it fit for use. Raises HomeError before anything is written."""
     try:
@@ -80,6 +94,7 @@ def prepare(home: Home) -> None:
         if _exists(home.data_dir):
             _check_directory(home.data_dir)
             _check_ours(home)
+            check_store(home)
         _make(home)
     except OSError as error:
         problem = error.strerror or str(error)
@@ -120,7 +135,7 @@ def _check_directory(path: Path) -> None:
 
 def _check_ours(home: Home) -> None:
     try:
-        text = home.marker.read_text("ascii").strip()
+        text = _marker_lines(home)[0]
     except FileNotFoundError:
         restored = {home.store_dir.name} if (home.store_dir / "data.mdb").is_file() else set()  # from a backup
         strangers = sorted({entry.name for entry in home.data_dir.iterdir()} - _BROUGHT - restored)
@@ -130,14 +145,39 @@ def _check_ours(home: Home) -> None:
                 "set HERMES_HOME to an empty or new directory"
             ) from None
         return
-    except UnicodeDecodeError:
-        text = "?"
     # An empty marker is a first start that was cut off; it is written again.
     if text not in {"", str(FORMAT)}:
         raise HomeError(
             f"the home {home.data_dir} has layout {text[:20]!r} and this Hermes knows {FORMAT}; "
             "use the Hermes that made it, or another HERMES_HOME"
         )
+
+
+def _marker_lines(home: Home) -> list[str]:
+    """The layout of the home and, once there is one, a word about its store."""
+    return home.marker.read_text("ascii", errors="replace").strip().split("\n")
+
+
+def note_store(home: Home) -> None:
+    """A store was made here: from now on it must be there."""
+    if _STORE_MADE not in _marker_lines(home):
+        _write_private(home.marker, f"{FORMAT}\n{_STORE_MADE}\n")
+
+
+def check_store(home: Home) -> None:
+    """A store that has vanished is not silently made anew. Raises HomeError."""
+    data = home.store_dir / "data.mdb"
+    try:
+        if _STORE_MADE not in _marker_lines(home) or (_exists(data) and data.stat().st_size):
+            return
+    except OSError:  # other checks say what is wrong
+        return
+    what = "is empty" if _exists(data) else "is gone"
+    raise HomeError(
+        f"the store of this home {what} ({data}): put it back, or a backup of it in place of the whole directory "
+        f"(`cp -r BACKUP {shlex.quote(str(home.store_dir))}`, once that is moved away); "
+        f"to begin with an empty one on purpose, run `echo {FORMAT} > {shlex.quote(str(home.marker))}`"
+    )
 
 
 def _some(names: list[str]) -> str:
@@ -147,14 +187,16 @@ def _some(names: list[str]) -> str:
 
 def _make(home: Home) -> None:
     home.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # The marker comes first, so that a start cut off here finds a home it knows.
-    _write_private(home.marker, f"{FORMAT}\n")
+    if not _exists(home.marker) or not home.marker.stat().st_size:
+        home.data_dir.chmod(0o700)  # one that somebody else has made for us
+        # The marker comes first, so that a start cut off here finds a home it knows.
+        _write_private(home.marker, f"{FORMAT}\n")
     home.log_dir.mkdir(mode=0o700, exist_ok=True)
     home.store_dir.mkdir(mode=0o700, exist_ok=True)
 
 
 def _write_private(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NONBLOCK, 0o600)
     try:
         os.write(descriptor, text.encode("ascii"))
     finally:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from hermes.settings import LogConfig
 
 _MASK = "***"
+_DUMP = "dump"  # marks what is too long for a terminal
 _TOKEN_SHAPES = (
     r"\bsk-[A-Za-z0-9_-]{8,}",  # OpenAI and its many followers
     r"\bxox[a-z]-[A-Za-z0-9-]{8,}",  # Slack
@@ -68,6 +69,11 @@ def redact(secret: Secret) -> None:
     _redactor.learn(secret.reveal())
 
 
+def redacted(text: str) -> str:
+    """The text without known secrets, and without what looks like one."""
+    return _redactor.clean(text)
+
+
 def configure_logging(config: LogConfig, home: Home) -> None:
     """Send everything to stderr and to the home's log file. Calling it again replaces what was there."""
     logger.remove()
@@ -76,6 +82,7 @@ def configure_logging(config: LogConfig, home: Home) -> None:
     logger.add(
         Terminal(sys.stderr),
         level=config.level,
+        filter=_is_no_dump if config.file else None,
         format=form,
         backtrace=False,
         diagnose=False,
@@ -93,6 +100,16 @@ def configure_logging(config: LogConfig, home: Home) -> None:
             colorize=False,
         )
     _route_standard_logging()
+
+
+def log_dump(text: str, what: str) -> None:
+    """Something long: into the log file alone, if there is one, and a line about it everywhere."""
+    logger.bind(**{_DUMP: True}).info("{}", text)
+    logger.info("{} was written to the log", what)
+
+
+def _is_no_dump(record: loguru.Record) -> bool:
+    return _DUMP not in record["extra"]
 
 
 class Terminal:
@@ -194,13 +211,13 @@ def _clean(record: loguru.Record) -> None:
 
 def _as_text(record: loguru.Record) -> str:
     extra = record["extra"]
-    pairs = "".join(f" {key}={value}" for key, value in extra.items() if key not in {"trace", "line"})
+    pairs = "".join(f" {key}={value}" for key, value in extra.items() if key not in {"trace", "line", _DUMP})
     extra["line"] = f"{record['message']}{pairs}" + (f"\n{extra['trace']}" if "trace" in extra else "")
     return "<dim>{time:YYYY-MM-DD HH:mm:ss.SSS}</dim> <level>{level: <7}</level> {name}: {extra[line]}\n"
 
 
 def _as_json(record: loguru.Record) -> str:
-    extra = {key: value for key, value in record["extra"].items() if key != "line"}
+    extra = {key: value for key, value in record["extra"].items() if key not in {"line", _DUMP}}
     head = {"at": record["time"].isoformat(), "level": record["level"].name, "logger": record["name"]}
     record["extra"]["line"] = json.dumps({**head, "message": record["message"], **extra})
     return "{extra[line]}\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.errors import ConfigError
+from hermes.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +43,7 @@ class Secret:
 def read_secret_file(path: Path, setting: str) -> Secret:
     """The one line that the file holds; `setting` is who asks, for the errors."""
     try:
-        with path.open("rb") as file:
-            raw = file.read(_FILE_MOST + 1)
+        raw = read_regular_file(path, most_bytes=_FILE_MOST)
     except FileNotFoundError:
         raise ConfigError(f"{setting}: there is no file {path}; write the key into it and `chmod 600` it") from None
     except OSError as error:
@@ -66,13 +66,21 @@ def api_key_path(home: Home, config: Config) -> Path:
     return Path(config.api.key_file) if config.api.key_file else home.api_key_file
 
 
+def given_api_key(environ: Mapping[str, str]) -> Secret | None:
+    """The one in the environment, if there is one. Raises ConfigError when it cannot be used."""
+    given = environ.get("HERMES_API_KEY")
+    if given is None:
+        return None
+    return _long_enough(usable(given, "HERMES_API_KEY"), "HERMES_API_KEY", "set a longer one or unset it")
+
+
 def ensure_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> Secret:
     """The key that API clients must bring. Only the home's own key file is ever made here."""
-    given = environ.get("HERMES_API_KEY")
+    given = given_api_key(environ)
     if given is not None:
-        return _long_enough(usable(given, "HERMES_API_KEY"), "HERMES_API_KEY", "set a longer one or unset it")
+        return given
     path = api_key_path(home, config)
-    if path == home.api_key_file and not path.exists():
+    if path == home.api_key_file and not os.path.lexists(path):
         return _make_key_file(path)
     key = _read_private(path)
     return _long_enough(key, f"the API key in {path}", "write a longer one, or remove the file to have one made")
@@ -82,8 +90,8 @@ def _read_private(path: Path) -> Secret:
     try:
         mode = path.stat().st_mode
     except OSError:
-        mode = 0o600  # reading it says what is wrong
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        mode = 0  # reading it says what is wrong
+    if stat.S_ISREG(mode) and mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise ConfigError(f"the API key file {path} is open to other users; run `chmod 600 {path}`")
     return read_secret_file(path, "api.key_file")
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from hermes.errors import ConfigError
+from hermes.reset_override import complaint_about
 from hermes.secret import Secret, read_secret_file, usable
+from hermes.time_zone import zone_complaint
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -21,9 +23,11 @@ if TYPE_CHECKING:
 Value: TypeAlias = bool | int | float | str | tuple[str, ...]
 T = TypeVar("T", bool, int, float, str, tuple[str, ...])
 
+EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process")
 _MB = 1 << 20
 _DAY_S = 86_400.0
 _INSTANT_S = 0.01
+_DEAR = 1_000_000.0  # dollars
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +77,11 @@ def _origin_complaint(text: str) -> str:
     return "" if re.fullmatch(r"https?://[^\s/*@]+", text) else "must be origins like https://app.example, no path"
 
 
+def _fallback_complaint(text: str) -> str:
+    shape = r"[^\s@]+(@https?://[^\s/@]+(/[^\s#]*)?(#[A-Za-z_][A-Za-z0-9_]*)?)?"
+    return "" if re.fullmatch(shape, text) else "must be MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE_WITH_THE_KEY"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
     provider: str = _setting("offline", choices=("offline", "openai", "local"), live=True)
@@ -83,6 +92,10 @@ class ModelConfig:
     context_window: int = _setting(128_000, least=256, most=100_000_000, live=True)
     connect_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
     idle_timeout_s: float = _setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+    fallbacks: tuple[str, ...] = _setting((), complaint=_fallback_complaint, live=True)
+    price_input: float = _setting(0.0, least=0, most=_DEAR, live=True)
+    price_cached_input: float = _setting(0.0, least=0, most=_DEAR, live=True)
+    price_output: float = _setting(0.0, least=0, most=_DEAR, live=True)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
         """The model's key, looked up now. None when neither source is named: an endpoint that wants no key."""
@@ -128,6 +141,84 @@ class TurnsConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    max_turns: int = _setting(90, least=1, most=10_000, live=True)
+    max_parallel_tools: int = _setting(8, least=1, most=64, live=True)
+    busy_input_mode: str = _setting("queue", choices=("queue", "steer", "interrupt"), live=True)
+    personality: str = _setting("")
+    context_files: bool = _setting(True)
+    context_file_max_chars: int = _setting(20_000, least=100, most=1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    default: tuple[str, ...] = _setting(EVERY_TOOLSET)
+    api: tuple[str, ...] = _setting(EVERY_TOOLSET)
+    cli: tuple[str, ...] = _setting(EVERY_TOOLSET)
+    disabled: tuple[str, ...] = _setting(())
+    max_output_bytes: int = _setting(50_000, least=1000, most=10 * _MB)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalConfig:
+    cwd: str = _setting("", path=True)
+    timeout_s: float = _setting(180.0, least=1, most=_DAY_S)
+    max_timeout_s: float = _setting(600.0, least=1, most=_DAY_S)
+    pass_variables: tuple[str, ...] = _setting((), complaint=_variable_complaint)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesConfig:
+    max_per_session: int = _setting(16, least=0, most=1000, live=True)
+    max_total: int = _setting(64, least=0, most=10_000, live=True)
+    heartbeat_s: float = _setting(5.0, least=0.1, most=14, live=True)  # a death is known within 15 s
+    stale_after_minutes: float = _setting(30.0, least=0.1, most=525_600, live=True)
+    max_age_hours: float = _setting(24.0, least=0.01, most=87_600, live=True)
+    keep_on_stop: bool = _setting(True, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsConfig:
+    mode: str = _setting("manual", choices=("manual", "off"))
+    deny: tuple[str, ...] = _setting(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebConfig:
+    allow_private_urls: bool = _setting(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionConfig:
+    enabled: bool = _setting(True, live=True)
+    threshold: float = _setting(0.5, least=0.05, most=0.95, live=True)
+    floor_tokens: int = _setting(64_000, least=0, most=100_000_000, live=True)
+    target_ratio: float = _setting(0.2, least=0.05, most=0.8, live=True)
+    protect_first_n: int = _setting(3, least=0, most=100, live=True)
+    model: str = _setting("", live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResetConfig:
+    mode: str = _setting("none", choices=("none", "idle", "daily", "both"), live=True)
+    idle_minutes: int = _setting(1440, least=1, most=5_256_000, live=True)
+    at_hour: int = _setting(4, least=0, most=23, live=True)
+    timezone: str = _setting("", complaint=zone_complaint, live=True)
+    overrides: tuple[str, ...] = _setting((), complaint=complaint_about, live=True)
+    notify: bool = _setting(True, live=True)
+    notify_exclude_platforms: tuple[str, ...] = _setting(("api", "webhook"), live=True)
+    on_stale: str = _setting("report", choices=("report", "end"), live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig:
+    session_tokens: int = _setting(0, least=0, most=10**15, live=True)
+    session_usd: float = _setting(0.0, least=0, most=_DEAR, live=True)
+    day_tokens: int = _setting(0, least=0, most=10**15, live=True)
+    day_usd: float = _setting(0.0, least=0, most=_DEAR, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StorageConfig:
     map_size_mb: int = _setting(1024, least=1, most=16_777_216)
     inbox_days: int = _setting(7, least=1, most=3650)
@@ -154,6 +245,15 @@ class Config:
     api: ApiConfig = ApiConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()
+    agent: AgentConfig = AgentConfig()
+    tools: ToolsConfig = ToolsConfig()
+    terminal: TerminalConfig = TerminalConfig()
+    processes: ProcessesConfig = ProcessesConfig()
+    approvals: ApprovalsConfig = ApprovalsConfig()
+    web: WebConfig = WebConfig()
+    compression: CompressionConfig = CompressionConfig()
+    session_reset: SessionResetConfig = SessionResetConfig()
+    budget: BudgetConfig = BudgetConfig()
     storage: StorageConfig = StorageConfig()
     shutdown: ShutdownConfig = ShutdownConfig()
     log: LogConfig = LogConfig()

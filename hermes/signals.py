@@ -15,9 +15,8 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from loguru import logger
-
 from hermes.actors.loop import live_actors
+from hermes.log import log_dump
 
 EXIT_INTERRUPTED = 130
 
@@ -68,4 +67,4 @@ def log_everything() -> None:
     for ident, frame in sys._current_frames().items():  # noqa: SLF001 - the documented way to see other threads
         lines.append(f"thread {names.get(ident, ident)}:")
         lines.extend(line.rstrip() for line in traceback.format_stack(frame, limit=8))
-    logger.info("{}", "\n".join(lines))
+    log_dump("\n".join(lines), "a list of all actors, tasks and threads")

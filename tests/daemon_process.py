@@ -24,7 +24,16 @@ STOPPED_WITHIN_S = 20.0
 class DaemonProcess:
     """`with DaemonProcess(...) as daemon:` starts one on a home of its own and a free port."""
 
-    def __init__(self, *, config: str = "", environ: dict[str, str] | None = None, home: Path | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        config: str = "",
+        environ: dict[str, str] | None = None,
+        home: Path | None = None,
+        prefix: tuple[str, ...] = (),
+    ) -> None:
+        """`prefix` is a command that runs the daemon's."""
+        self._prefix = prefix
         self._owned = tempfile.TemporaryDirectory(prefix="hermes-") if home is None else None
         self.home = home or Path(self._owned.name) / "home"  # type: ignore[union-attr]  # short: it holds a socket
         self.home.mkdir(mode=0o700, exist_ok=True)
@@ -51,10 +60,11 @@ class DaemonProcess:
         if self._owned is not None:
             self._owned.cleanup()
 
-    def start(self) -> None:
+    def start(self, environ: dict[str, str] | None = None) -> None:
+        self._environ |= environ or {}
         with self._log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "hermes.cli.main", "daemon"],
+                [*self._prefix, sys.executable, "-m", "hermes.cli.main", "daemon"],
                 env=self._environ,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,

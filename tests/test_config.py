@@ -11,7 +11,9 @@ import pytest
 from hermes.config import Config, ModelConfig, explain_config, load_config
 from hermes.errors import ConfigError
 from hermes.home import Home
+from hermes.reset_assembly import policy_book
 from hermes.settings import SETTINGS
+from hermes.time_zone import find_zone
 
 DOCUMENTED = Path(__file__).parent.parent / "config" / "hermes.yaml"
 
@@ -221,7 +223,7 @@ def test_all_mistakes_are_told_at_once(home: Home) -> None:
 
 def test_a_file_that_cannot_be_read_is_a_clear_error(home: Home) -> None:
     home.config_file.mkdir()
-    with pytest.raises(ConfigError, match=r"config\.yaml: cannot be read: Is a directory"):
+    with pytest.raises(ConfigError, match=r"config\.yaml: cannot be read: it is a directory"):
         load_config(home, {})
 
 
@@ -324,6 +326,54 @@ def test_a_key_that_cannot_travel_in_a_header_is_refused(tmp_path: Path, raw: by
     file.write_bytes(raw)
     with pytest.raises(ConfigError, match=r"model\.api_key_file"):
         ModelConfig(api_key_file=str(file)).api_key({})
+
+
+# ---------------------------------------------------------------- resets
+
+
+def test_resets_can_be_set_by_platform_and_kind_of_chat(home: Home) -> None:
+    text = (
+        "session_reset:\n  mode: daily\n  idle_minutes: 90\n  overrides:\n"
+        "    - 'telegram: idle 120 daily at 6'\n    - 'Slack:  idle'\n    - 'group: none'\n"
+    )
+    book = policy_book(load(home, text).session_reset)
+    assert (book.default.mode, book.default.at_hour, book.default.idle_minutes) == ("daily", 4, 90)
+    telegram, slack = book.by_platform["telegram"], book.by_platform["slack"]
+    assert (telegram.mode, telegram.idle_minutes, telegram.at_hour) == ("both", 120, 6)
+    assert (slack.mode, slack.idle_minutes) == ("idle", 90)
+    assert book.for_session("irc", "group").mode == "none"
+    assert book.for_session("slack", "group").mode == "idle"
+    found = load(home, "", HERMES_SESSION_RESET_OVERRIDES="telegram: daily at 6, group: idle 120")
+    assert found.session_reset.overrides == ("telegram: daily at 6", "group: idle 120")
+
+
+@pytest.mark.parametrize(
+    ("override", "complaint"),
+    [
+        ("telegram", "must be like"),
+        ("telegram:", "must be like"),
+        ("telegram: weekly", "must be like"),
+        ("telegram: none daily", "must be like"),
+        ("telegram: idle 0", "from 1 to"),
+        ("telegram: daily at 24", "from 0 to 23, not 24"),
+    ],
+)
+def test_a_reset_override_that_says_nothing_is_told_with_its_line(home: Home, override: str, complaint: str) -> None:
+    told = problems(home, f"session_reset:\n  overrides:\n    - '{override}'\n")
+    assert "FILE:3:" in told
+    assert complaint in told
+
+
+def test_a_time_zone_must_be_one(home: Home) -> None:
+    assert load(home, "session_reset: {timezone: Europe/Berlin}").session_reset.timezone == "Europe/Berlin"
+    for name in ("Mars/Olympus", "../etc/passwd"):
+        assert "FILE:1:27: " in problems(home, f"session_reset: {{timezone: {name}}}")
+
+
+def test_the_systems_time_zone_is_found() -> None:
+    assert str(find_zone("", {"TZ": ":Europe/Berlin"})) == "Europe/Berlin"
+    assert str(find_zone("Asia/Tokyo", {"TZ": "Europe/Berlin"})) == "Asia/Tokyo"
+    assert find_zone("", {}) is not None
 
 
 # ---------------------------------------------------------------- reloading

@@ -10,14 +10,14 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hermes.config import ApiConfig, Config
+from hermes.config import ApiConfig, Config, load_config
 from hermes.errors import AlreadyRunningError, ConfigError, HomeError
-from hermes.home import Home, is_free, lock, prepare
+from hermes.home import Home, is_free, lock, note_store, prepare
 from hermes.secret import Secret, ensure_api_key
 
 
@@ -61,6 +61,18 @@ def test_a_relative_home_and_a_tilde_are_made_absolute(tmp_path: Path, monkeypat
     assert Home.from_environ({"HERMES_HOME": "~/z"}).data_dir == tmp_path / "z"
 
 
+def test_a_home_whose_name_is_not_utf8_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(HomeError, match=r"udcff.* not UTF-8; set HERMES_HOME") as caught:
+        Home.from_environ({"HERMES_HOME": f"{tmp_path}/\udcff\udcfe"})
+    str(caught.value).encode()
+
+
+def test_a_home_that_is_a_file_is_told_before_anything_is_looked_for_in_it(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(HomeError, match=r"HERMES_HOME is .*file, which is not a directory"):
+        Home.from_environ({"HERMES_HOME": str(tmp_path / "file")})
+
+
 # ---------------------------------------------------------------- what is fit for use
 
 
@@ -71,6 +83,41 @@ def test_a_new_home_is_private_and_can_be_prepared_again(home: Home) -> None:
     assert tree(home.data_dir) == before
     assert [mode(path) for path in (home.data_dir, home.log_dir, home.store_dir)] == [0o700] * 3
     assert mode(home.marker) == 0o600
+
+
+def test_an_empty_directory_is_made_private_when_it_is_taken(home: Home) -> None:
+    home.data_dir.mkdir()
+    home.data_dir.chmod(0o755)
+    prepare(home)
+    assert mode(home.data_dir) == 0o700
+
+
+@pytest.mark.parametrize("what", ["gone", "empty"])
+def test_a_store_that_has_vanished_is_not_made_anew(home: Home, what: str) -> None:
+    prepare(home)
+    data = home.store_dir / "data.mdb"
+    data.write_bytes(b"stored")
+    note_store(home)
+    prepare(home)
+    if what == "gone":
+        shutil.rmtree(home.store_dir)
+    else:
+        data.write_bytes(b"")
+    with pytest.raises(HomeError, match=rf"the store of this home is {what} .*cp -r BACKUP") as caught:
+        prepare(home)
+    home.store_dir.mkdir(exist_ok=True)
+    data.write_bytes(b"a backup")
+    prepare(home)
+    data.unlink()
+    remedy = re.search(r"`(echo [^`]+)`", str(caught.value))
+    assert remedy
+    subprocess.run(remedy[1], shell=True, check=True)
+    prepare(home)
+    assert _exists_and_is_empty(home.store_dir)
+
+
+def _exists_and_is_empty(directory: Path) -> bool:
+    return directory.is_dir() and not any(directory.iterdir())
 
 
 def test_a_home_with_only_what_a_person_brings_is_taken(home: Home) -> None:
@@ -227,6 +274,13 @@ sys.stdin.read()
     lock(home).close()
 
 
+def test_a_lock_file_says_only_who_holds_it_now(home: Home) -> None:
+    prepare(home)
+    home.lock_file.write_text("1234567890\n")
+    with lock(home):
+        assert home.lock_file.read_text() == f"{os.getpid()}\n"
+
+
 def test_a_garbled_lock_file_does_not_hide_that_it_is_held(home: Home) -> None:
     prepare(home)
     with lock(home):
@@ -304,6 +358,27 @@ def test_a_configured_key_file_is_read_but_never_made(home: Home, tmp_path: Path
     (tmp_path / "elsewhere").write_text("k" * 20)
     (tmp_path / "elsewhere").chmod(0o600)
     assert ensure_api_key(home, config, {}).reveal() == "k" * 20
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (Path.mkdir, "cannot be read: it is a directory"),
+        (os.mkfifo, "cannot be read: it is not a regular file"),
+        (lambda path: path.symlink_to("nowhere"), "cannot be read: it is a link to a file that is not there"),
+    ],
+    ids=["directory", "pipe", "dangling link"],
+)
+def test_what_stands_in_the_place_of_the_key_or_the_configuration_is_told(
+    home: Home, make: Callable[[Path], None], problem: str
+) -> None:
+    prepare(home)
+    make(home.api_key_file)
+    with pytest.raises(ConfigError, match=problem):
+        ensure_api_key(home, Config(), {})
+    make(home.config_file)
+    with pytest.raises(ConfigError, match=problem):
+        load_config(home, {})
 
 
 def test_a_secret_does_not_show_itself() -> None:

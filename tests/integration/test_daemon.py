@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,33 @@ def test_a_home_that_another_program_made_is_refused_and_left_alone(tmp_path: Pa
     assert [path.name for path in tmp_path.iterdir()] == ["state.db"]
 
 
+def test_a_key_that_is_too_short_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    other = DaemonProcess(home=tmp_path / "home", environ={"HERMES_API_KEY": "short"})
+    done = other.hermes("daemon")
+    assert done.returncode == 78
+    assert "HERMES_API_KEY has fewer than" in done.stderr
+    assert list(other.home.iterdir()) == []
+
+
+def test_a_store_that_has_vanished_is_refused_and_a_backup_brings_it_back(
+    daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    daemon.ask("!echo one", "A")
+    store, backup = daemon.home / "store", tmp_path / "backup"
+    assert daemon.hermes("storage", "backup", str(backup)).returncode == 0
+    daemon.terminate()
+    (store / "data.mdb").write_bytes(b"")
+    for command in (("daemon",), ("storage", "stats")):
+        done = daemon.hermes(*command)
+        assert done.returncode == 78
+        assert "the store of this home is empty" in done.stderr
+    shutil.rmtree(store)
+    assert "the store of this home is gone" in daemon.hermes("daemon").stderr
+    shutil.copytree(backup, store)
+    daemon.start()
+    assert daemon.ask("!count", "A").text == "I was shown 3 messages."
+
+
 def test_everything_it_writes_is_private_to_its_owner(daemon: DaemonProcess) -> None:
     daemon.ask("hello")
     for path in (daemon.home, *daemon.home.rglob("*")):
@@ -101,7 +129,7 @@ def test_sighup_reloads_what_can_be_reloaded_and_a_bad_file_changes_nothing(daem
     config.write_text("sessions: {max_queue: 7}\napi: {max_connections: 9}\n")
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "sessions.max_queue" in daemon.stderr())
-    assert "need a restart: api.max_connections" in daemon.stderr()
+    eventually(lambda: "need a restart: api.max_connections" in daemon.stderr())
     config.write_text("nonsense: 1\n")
     daemon.process.send_signal(signal.SIGHUP)
     eventually(lambda: "the old one stays" in daemon.stderr())
@@ -112,9 +140,26 @@ def test_sigusr1_writes_every_actor_task_and_thread_to_the_log(daemon: DaemonPro
     assert daemon.process is not None
     daemon.ask("hello", session="seen-in-the-log")
     daemon.process.send_signal(signal.SIGUSR1)
-    eventually(lambda: "thread MainThread" in daemon.stderr())
-    assert "session seen-in-the-log" in daemon.stderr()
-    assert "journal" in daemon.stderr()
+    log = daemon.home / "logs" / "hermes.log"
+    eventually(lambda: "thread MainThread" in log.read_text())
+    assert "session seen-in-the-log" in log.read_text()
+    assert "journal" in log.read_text()
+    eventually(lambda: "tasks and threads was written to the log" in daemon.stderr())
+    assert "thread MainThread" not in daemon.stderr()
+
+
+def test_a_flood_of_connections_leaves_descriptors_for_the_rest_and_few_lines_in_the_log() -> None:
+    config = "api: {max_connections: 4000, max_connections_per_peer: 4000}\n"
+    limited = ("sh", "-c", 'ulimit -Sn 100; ulimit -Hn 300; exec "$@"', "sh")
+    with DaemonProcess(config=config, prefix=limited) as daemon, ExitStack() as stack:
+        assert daemon.process is not None
+        eventually(lambda: "api.max_connections is 4000 and this process may hold 300 files open" in daemon.stderr())
+        host, port = daemon.address.removeprefix("http://").split(":")
+        for _ in range(400):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        assert daemon.hermes("ps").returncode == 0
+        assert daemon.stderr().count("\n") < 20
+        assert "Traceback" not in daemon.stderr()
 
 
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGHUP])
@@ -174,7 +219,7 @@ def test_the_command_line_shows_what_is_going_on(daemon: DaemonProcess) -> None:
     assert daemon.hermes("storage", "verify").returncode == 0
     assert daemon.hermes("chat", "-z", "!echo over the socket").stdout.strip() == "over the socket"
     assert daemon.hermes("stop").returncode == 0
-    assert "No daemon runs" in daemon.hermes("ps").stderr
+    assert "no daemon runs" in daemon.hermes("ps").stderr
 
 
 def test_a_hot_backup_under_load_is_whole_and_can_be_started_from(daemon: DaemonProcess, tmp_path: Path) -> None:
@@ -220,7 +265,7 @@ from tests.daemon_process import DaemonProcess, eventually
 home = Path({str(tmp_path)!r}) / "m"
 home.mkdir(mode=0o700)
 assert os.system(f"mount -t tmpfs -o size=24m,mode=700 tmpfs {{home}}") == 0
-with DaemonProcess(home=home) as daemon:
+with DaemonProcess(home=home, config="compression: {{enabled: false}}\\n") as daemon:
     assert daemon.ask("before", session="s").status == 200
     filler = home.parent / "m" / "logs" / "filler"
     with filler.open("wb", buffering=0) as file:

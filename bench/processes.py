@@ -1,0 +1,149 @@
+"""What looking after 1,000 live background processes costs: real shims and commands, real actors, a real store.
+
+The commands sleep. The processor time is of this process alone, which does what the daemon does for them: a look at
+the machine every five seconds, a heartbeat to each actor, their listening ports now and then. What the shims
+themselves use is counted beside it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from loguru import logger
+
+from hermes.actors.journal import ActorJournal
+from hermes.actors.process_board import ProcessBoard
+from hermes.actors.process_desk import ProcessDesk, StartProcess
+from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices, ProcessSettings
+from hermes.os_process import raise_descriptor_limit
+from hermes.ports import ProcessOrder
+from hermes.processes.host import ProcessHost
+from hermes.processes.process import Handle
+from hermes.processes.shim.member import look_at
+from hermes.processes.table import TICKS_PER_S
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.supervision.policy import RestartIntensity
+from hermes.types import Phase, Seq, Session, SessionId, SessionKey, TurnId
+
+PROCESSES = 1000
+AT_ONCE = 8
+HEARTBEAT_S = 5.0
+BEATS = 8  # two of them look for listening ports, too
+_SESSION = Session(
+    id=SessionId("bench"),
+    key=SessionKey("bench"),
+    phase=Phase.IDLE,
+    reason="",
+    since=0,
+    created_at=0,
+    active_at=0,
+    next_seq=Seq(1),
+    platform="cli",
+)
+
+
+def run() -> dict[str, float]:
+    raise_descriptor_limit()
+    logger.disable("hermes")  # two lines for each process
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
+        return asyncio.run(_measure(Path(folder)))
+
+
+async def _measure(folder: Path) -> dict[str, float]:
+    engine = LmdbEngine.open(folder / "store")
+    journal = ActorJournal(engine, on_fatal=_fail)
+    host, threads, board = ProcessHost(folder / "processes"), HostThreads(), ProcessBoard()
+    settings = ProcessSettings(max_per_session=PROCESSES, max_total=PROCESSES, heartbeat_s=HEARTBEAT_S)
+    services = ProcessServices(
+        host=host,
+        threads=threads,
+        courier=Courier(_fail),
+        board=board,
+        journal=journal,
+        clock=time.time,
+        notices=NoticeLimit(),
+        settings=lambda: settings,
+        new_turn=lambda: TurnId("none"),
+    )
+    ids = iter(range(PROCESSES))
+    desk = ProcessDesk.start(
+        services, new_id=lambda: f"proc_{next(ids):012x}", restart_policy=RestartIntensity(), name="processes"
+    )
+    try:
+        began = time.perf_counter()
+        await _start_all(desk)
+        started_s = time.perf_counter() - began
+        while any(row.looks < 8 for row in board):  # the first looks ask for ports, too  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+        handles = [row.handle for row in board if row.handle is not None]
+        shims = await asyncio.to_thread(_shim_ticks, handles)
+        cpu, wall = time.process_time(), time.perf_counter()
+        await asyncio.sleep(BEATS * HEARTBEAT_S)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        shims = await asyncio.to_thread(_shim_ticks, handles) - shims
+        fresh = sum(time.time() - row.view.heartbeat_at < 2 * HEARTBEAT_S for row in board)
+        look_s = await asyncio.to_thread(_one_look, host, handles)
+    finally:
+        await threads.call(lambda: _kill_all(host, board))
+        await desk.stop(block=False)
+        await threads.close()
+        await journal.close()
+        engine.close()
+    return {
+        "live": fresh,
+        "start_1k_s": started_s,
+        "core_percent": 100 * cpu / wall,
+        "look_all_1k_ms": 1000 * look_s,
+        "shims_core_percent": 100 * shims / TICKS_PER_S / wall,
+    }
+
+
+async def _start_all(desk: Any) -> None:
+    order = ProcessOrder(
+        session=_SESSION.id,
+        command="sleep 3600",
+        argv=("sleep", "3600"),
+        cwd="/",
+        environ={"PATH": os.environ["PATH"]},
+    )
+    for _ in range(0, PROCESSES, AT_ONCE):
+        asked = [
+            desk.ask(StartProcess(order=order, session=_SESSION, root=_SESSION.id), block=False)
+            for _ in range(AT_ONCE)
+        ]
+        for each in asked:
+            await each
+
+
+def _shim_ticks(handles: Iterable[Handle]) -> int:
+    members = (look_at(handle.shim_pid) for handle in handles)
+    return sum(member.cpu for member in members if member is not None)
+
+
+def _one_look(host: ProcessHost, handles: list[Handle]) -> float:
+    began = time.thread_time()
+    host.look_all(handles)
+    return time.thread_time() - began
+
+
+def _kill_all(host: ProcessHost, board: ProcessBoard) -> None:
+    handles = [row.handle for row in board if row.handle is not None]
+    for handle in handles:
+        host.kill(handle, 0)
+    for handle in handles:
+        host.wait(handle, 10)
+
+
+def _fail(*_: object) -> NoReturn:
+    raise AssertionError("nothing of this happens here")
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))

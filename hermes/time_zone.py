@@ -1,0 +1,55 @@
+"""Time zones by name, and the system's own. Looked up when a configuration is read, never while a turn waits."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import tzinfo
+
+_LOCAL = Path("/etc/localtime")
+
+
+def zone_complaint(name: str) -> str:
+    """What is wrong with a time zone's name; empty when nothing is, or when it is the system's."""
+    if not name or _named(name) is not None:
+        return ""
+    return "must be the name of a time zone that is known here, such as Europe/Berlin, or empty"
+
+
+def find_zone(name: str, environ: Mapping[str, str]) -> tzinfo:
+    """The one of that name; an empty name is the system's: TZ, then /etc/localtime, then UTC."""
+    wanted = name or environ.get("TZ", "").removeprefix(":")
+    if wanted:
+        if (zone := _named(wanted)) is not None:
+            return zone
+        from loguru import logger  # noqa: PLC0415 - slow, and only for this
+
+        logger.warning("the time zone {!r} is not known here; UTC is used for resets", wanted)
+        return UTC
+    return _from_file() or UTC
+
+
+def _named(name: str) -> tzinfo | None:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415 - most homes name none
+
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, KeyError):  # not there, not a zone, not a name
+        return None
+
+
+def _from_file() -> tzinfo | None:
+    from zoneinfo import ZoneInfo  # noqa: PLC0415
+
+    with suppress(OSError, ValueError):
+        _, found, name = str(_LOCAL.resolve()).rpartition("zoneinfo/")
+        if found and (zone := _named(name)) is not None:
+            return zone
+        with _LOCAL.open("rb") as file:
+            return ZoneInfo.from_file(file, key="the system's")
+    return None

@@ -1,0 +1,117 @@
+"""Resets in a real daemon, over days that a test has go by."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.daemon_process import DaemonProcess, eventually
+
+pytestmark = pytest.mark.timeout(120)
+
+HOUR = 3600.0
+CONFIG = """
+session_reset:
+  mode: both
+  idle_minutes: 120
+  at_hour: 6
+  timezone: UTC
+  notify_exclude_platforms: []
+"""
+
+
+def test_idle_and_daily_resets_come_at_their_time_also_after_a_kill(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+
+    def it_is(hour: float) -> None:
+        """So many hours after a midnight."""
+        clock.write_text(str(midnight + hour * HOUR - time.time()), encoding="ascii")
+
+    midnight = (time.time() // 86400 + 1) * 86400
+    it_is(9)
+    with DaemonProcess(config=CONFIG, environ={"HERMES_TEST_CLOCK": str(clock)}) as daemon:
+        first = daemon.ask("hello").session
+        why = daemon.hermes("why", first).stdout
+        assert "It is reset after 2 h without a person's message, and daily at 6:00." in why
+        assert "11:00 UTC, in 1 h 59 min: idle for 2 h." in why
+
+        it_is(11.01)
+        eventually(lambda: "ended" in daemon.hermes("why", first).stdout)
+        assert "idle for 2 h" in daemon.hermes("why", first).stdout
+
+        it_is(29)  # 5 in the morning
+        second = daemon.ask("again", first).session
+        assert second != first
+        daemon.kill()
+        it_is(30.01)
+        daemon.start()
+        eventually(lambda: "the daily reset at 6:00" in daemon.hermes("why", second).stdout)
+        third = daemon.ask("and again", first).session
+        assert third not in (first, second)
+        assert f"session {second} is ended: the daily reset at 6:00" in daemon.stderr()
+
+
+def test_forgotten_servers_block_nothing_and_a_build_that_works_is_waited_for(tmp_path: Path) -> None:
+    """Two preview servers are started and forgotten; beside them a build works for three hours."""
+    clock, done = tmp_path / "clock", tmp_path / "done"
+    clock.write_text("0", encoding="ascii")
+    site = tmp_path / "site"
+    site.mkdir()
+
+    def later(hours: float) -> None:
+        clock.write_text(str(hours * HOUR), encoding="ascii")
+
+    def why(session: str) -> str:
+        return daemon.hermes("why", session).stdout
+
+    def shown(session: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = daemon.request("GET", f"/api/sessions/{session}/processes").json()["processes"]
+        return found
+
+    config = CONFIG.replace("both", "idle") + f"terminal: {{cwd: {site}}}\n"
+    with DaemonProcess(config=config, environ={"HERMES_TEST_CLOCK": str(clock)}) as daemon:
+        forgot = daemon.ask("\n".join(map(background, (serving(), serving())))).session
+        builds = daemon.ask(background(f"until test -e {done}; do echo working; sleep 0.1; done")).session
+        assert [process["running"] for process in shown(forgot)] == [True, True]
+        assert "http.server" in daemon.ask('!tool process {"action":"list"}', session=forgot).text
+
+        eventually(lambda: all(idles(process) for process in shown(forgot)))  # what a start takes is over
+        later(2 + 1 / 60)
+        eventually(lambda: f"Session {forgot} ended" in why(forgot), within_s=40)
+        assert "idle for 2 h" in why(forgot)
+        eventually(lambda: "still run: python3 -m http.server" in daemon.stderr())
+        eventually(lambda: f"session {builds}: the reset is blocked: idle for 2 h" in daemon.stderr())
+        assert "It blocks a reset: it did something" in why(builds)
+
+        later(3)
+        eventually(lambda: "It blocks a reset: it did something 0 s ago" in why(builds), within_s=40)
+        assert daemon.stderr().count("the reset is blocked") == 1, "said once, not with every look"
+        done.touch()
+        eventually(lambda: f"Session {builds} ended" in why(builds), within_s=40)
+
+        fresh = daemon.ask("what now?", session=forgot)
+        assert fresh.session != forgot
+        assert "/resume" in fresh.json()["hermes"]["notice"]
+        for process in daemon.admin.get("/processes")["processes"]:
+            if process["running"]:
+                daemon.hermes("kill", process["id"])
+
+
+def idles(process: dict[str, Any]) -> bool:
+    return bool(process["heartbeat_at"] - process["active_at"] > 1)
+
+
+def background(command: str) -> str:
+    return "!tool terminal " + json.dumps({"command": command, "background": True})
+
+
+def serving() -> str:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    return f"python3 -m http.server --bind 127.0.0.1 {port}"
