@@ -20,7 +20,8 @@ HermesError
  │    └── SetAsideError        the message crashed its session twice: a dead letter now
  ├── UnknownSessionError       no session under that id
  ├── OutcomeUnknownError       the session crashed before it could say whether it stored the message
- └── ModelError                a model call that failed, with its kind
+ ├── ModelError                a model call that failed, with its kind
+ └── DeliveryError             something could not be said on a chat platform (yet)
 
 An error's text says what happened, what was kept and what to do.
 """
@@ -139,3 +140,15 @@ class ModelError(HermesError):
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
+
+
+class DeliveryError(HermesError):
+    """It could not be said. `arrived_perhaps`: nobody knows whether it was; `gone`: it never can be, there."""
+
+    def __init__(
+        self, message: str, *, retry_after_s: float | None = None, gone: bool = False, arrived_perhaps: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+        self.gone = gone
+        self.arrived_perhaps = arrived_perhaps

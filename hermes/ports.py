@@ -19,10 +19,13 @@ from hermes.types import (
     Epoch,
     Failure,
     InboundKey,
+    Obligation,
+    Place,
     Preferences,
     ProcessRecord,
     ProcessView,
     Seen,
+    Sent,
     Seq,
     Session,
     SessionId,
@@ -128,6 +131,45 @@ class DropProcess:
     id: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Oblige:
+    """From now on this is to be said. If it is known already, its text changes and what was sent of it stays."""
+
+    obligation: Obligation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteDelivery:
+    """How far the delivery of an obligation has come. One that is not known (any more) is left alone."""
+
+    id: str
+    sent: tuple[str, ...] = ()
+    sending: bool = False
+    tries: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Discharge:
+    """An obligation was met: the platform has confirmed all of it."""
+
+    sent: Sent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """An obligation is none any more; there need not be one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class See:
+    """Take note of an inbound id without a message. Refused with AlreadySeenError if it was seen before."""
+
+    seen: Seen
+
+
 Operation: TypeAlias = (
     Append
     | Restore
@@ -140,6 +182,11 @@ Operation: TypeAlias = (
     | PutFact
     | PutProcess
     | DropProcess
+    | Oblige
+    | NoteDelivery
+    | Discharge
+    | Release
+    | See
 )
 Transaction: TypeAlias = tuple[Operation, ...]  # all or nothing
 
@@ -153,6 +200,7 @@ class StoreStats:
     pending: int
     dead_letters: int
     bad_records: int
+    outbox: int  # what is yet to be said
     size_bytes: int  # on disk
     used_bytes: int  # by live pages
     map_bytes: int
@@ -183,6 +231,8 @@ class Reader(Protocol):
     def fact(self, name: str) -> bytes | None: ...
     def facts(self, prefix: str) -> list[str]: ...  # the names that begin so
     def processes(self) -> list[ProcessRecord]: ...  # by id; a damaged one is left out
+    def outbox(self) -> list[Obligation]: ...  # in the order they were made; a damaged one is left out
+    def sent(self, obligation: str) -> Sent | None: ...
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         """All sessions' records in the order they were written, after that position."""
 
@@ -350,6 +400,76 @@ class Agent(Protocol):
     def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work: ...
     def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...
     def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work: ...
+
+
+# ---------------------------------------------------------------- chat platforms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a platform can do, as data."""
+
+    edit: bool = False  # a message can be changed after it was sent
+    find: bool = False  # it can be told afterwards whether a message arrived
+    typing: bool = False
+    buttons: bool = False
+    show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
+
+
+class Platform(Protocol):
+    """Says things on one chat platform. Everything here raises DeliveryError, and nothing else."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def abilities(self) -> Abilities: ...
+    def parts(self, text: str) -> Sequence[str]:
+        """The text as messages that the platform takes. Pure, never empty; the same text gives the same parts."""
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        """A new message at the obligation's place, with its choices where it has some. Returns its id."""
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        """Have a message that was sent say something else. That it says so already is no error."""
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:
+        """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""
+
+    async def show_typing(self, place: Place) -> None: ...
+
+
+class ChatAdapter(Protocol):
+    """A connection to one platform, both ways."""
+
+    @property
+    def platform(self) -> Platform: ...
+    async def run(self, edge: ChatEdge) -> None:
+        """Take messages in until cancelled. Raises what ended it; it is run again after a while."""
+
+    async def close(self) -> None: ...
+
+
+class ChatEdge(Protocol):
+    """Where an adapter hands over what it took in. When a call returns, it is on disk and may be confirmed."""
+
+    def alive(self) -> None:
+        """The platform has answered: that is the proof of health."""
+
+    async def take(self, inbound: Inbound) -> None:
+        """A person wrote. Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
+
+    id: InboundKey  # the platform's own, for exactly-once
+    place: Place
+    user: str
+    text: str
+    chat_type: str = "dm"  # dm, group, channel or thread
+    answers: str = ""  # the id of the obligation whose button was pressed; `text` is the choice
+    user_name: str = ""
 
 
 # ---------------------------------------------------------------- live events

@@ -12,6 +12,7 @@ from hermes.types import (
     CallOutcome,
     EncodedMessage,
     Failure,
+    Place,
     Preferences,
     SessionId,
     SessionKey,
@@ -262,6 +263,7 @@ class ContextCarried:
     usage: Usage = Usage()
     summary_usage: Usage = Usage()  # what it took to make, and is part of `usage`
     summary_model: str = ""
+    place: Place | None = None
 
 
 Record: TypeAlias = (

@@ -74,12 +74,23 @@ class Usage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something is said on a chat platform."""
+
+    platform: str
+    chat: str
+    thread: str = ""
+    message: str = ""  # what it answers, in the platform's own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where a message came from."""
 
     platform: str
     user: str = ""
     automatic: bool = False  # no person wrote it: it puts off no reset
+    place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
 
 
 class Effect(StrEnum):
@@ -169,6 +180,7 @@ class Turn:
     calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
     usage: Usage = Usage()
     merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
+    place: Place | None = None  # where its answer is to be said
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,6 +222,7 @@ class Session:
     blocked_reason: str = ""
     taken_up_at: float = 0.0  # when somebody last came back to it
     notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
+    place: Place | None = None  # where its person wrote last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,9 +236,58 @@ class Seen:
     at: float
 
 
+class Owed(StrEnum):
+    """What an obligation is to its reader."""
+
+    REPLY = "reply"
+    QUESTION = "question"
+    NOTICE = "notice"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Obligation:
+    """Something that is to be said on a chat platform, until the platform has confirmed it.
+
+    A reply that is shown while it grows and its final text are one obligation. The last fields are the delivery's.
+    """
+
+    id: str  # the same for the same thing, whoever makes it
+    kind: Owed
+    place: Place
+    text: str
+    at: float
+    session: SessionId | None = None
+    turn: TurnId | None = None
+    choices: tuple[str, ...] = ()  # of a question
+    call: str = ""  # that asks it
+    final: bool = True  # False: a turn in flight is shown, and its answer is yet to come
+    order: int = 0  # among all, as they came to the store
+    sent: tuple[str, ...] = ()  # the platform's ids of the messages that show it, the first part first
+    sending: bool = False  # one more was on its way; nothing says yet whether it arrived
+    tries: int = 0  # that failed in a row
+    problem: str = ""  # of the last try
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """The memory of an obligation that was met."""
+
+    id: str
+    kind: Owed
+    place: Place
+    at: float  # when it was owed
+    sent_at: float
+    messages: tuple[str, ...]
+    session: SessionId | None = None
+    turn: TurnId | None = None
+    repeated: bool = False  # a part of it may have arrived twice, and was marked so
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeadLetter:
-    """A message that crashed its session twice. Kept whole, so that it can be replayed."""
+    """A message that crashed its session twice, or one that cannot be delivered. Kept whole, so that it can be
+    replayed.
+    """
 
     id: str
     session: SessionId
@@ -235,6 +297,7 @@ class DeadLetter:
     options: bytes
     problem: str
     at: float
+    undelivered: Obligation | None = None  # set: this is what nobody could be told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from pykka import ActorDeadError
 from hermes.actors.future import LoopFuture
 from hermes.actors.grants import facts_of, granted_by
 from hermes.actors.loop import LoopActor
+from hermes.actors.owing import owed_by
 from hermes.actors.session_machine import DELETED, open_work, step
 from hermes.actors.session_mail import (
     Born,
@@ -64,7 +65,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports import ActorView, Append, ModelReport, Operation, Receipt, SummaryReport, ToolReport
+from hermes.ports import ActorView, Append, ModelReport, Oblige, Operation, Receipt, SummaryReport, ToolReport
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import Epoch, Phase, Seq, Session
 from hermes.values import dataclass
@@ -213,6 +214,7 @@ class SessionActor(LoopActor):
                 append,
                 *tallies_of(result.session, records),
                 *facts_of(granted_by(self._session, records)),
+                *(Oblige(obligation=owed) for owed in owed_by(self._session, records)),
             ]
         if (child := result.child) is not None:
             due = self._services.resets.due(child.session)
@@ -267,6 +269,8 @@ class SessionActor(LoopActor):
             self._unwritten = self._alongside = ()
             if rules := granted_by(self._session, writing.records):
                 self._services.tell_directory(Granted(rules=frozenset(rules)))
+            if owed := owed_by(self._session, writing.records):
+                self._services.deliver(owed)
             self._session = writing.step.session
             self._remember([(Seq(first + index), record) for index, record in enumerate(writing.records)])
             self._settled = self._settled or isinstance(writing.post.event, Recover)

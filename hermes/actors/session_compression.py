@@ -106,6 +106,7 @@ def summarised(session: Session, event: Summarised, now: float) -> Step:
         usage=session.usage + event.usage,
         summary_usage=event.usage,
         summary_model=event.model,
+        place=session.place,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
@@ -125,6 +126,7 @@ def branch(session: Session, event: Branch, now: float) -> Step:
         prompt=event.prompt,
         owner=session.owner,
         active_at=now,
+        place=session.place,
     )
     child = _child(event.child, started, carried)
     return Step(session=session, child=replace(child, move_key=event.move_key))

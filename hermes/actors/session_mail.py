@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hermes.actors.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
@@ -10,7 +10,7 @@ from hermes.actors.routing import NOWHERE, Address
 from hermes.actors.session_protocol import Event, Limits, Request, Reset
 from hermes.errors import HermesError
 from hermes.ports import Agent, Clock, Hub, Journal, ModelReport, SummaryReport, ToolReport
-from hermes.types import Session, SessionId
+from hermes.types import Obligation, Session, SessionId
 from hermes.values import dataclass
 
 
@@ -111,3 +111,4 @@ class SessionServices:
     limits: Callable[[], Limits]
     resets: ResetRules
     was_reset: Callable[[Session, Reset], None]
+    deliver: Callable[[Sequence[Obligation]], None]  # what is on disk and now to be said

@@ -67,6 +67,7 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
         platform=started.source.platform,
         parent=started.parent,
         owner=started.source.user,
+        place=started.source.place,
     )
 
 
@@ -81,10 +82,16 @@ def evolve(session: Session, record: Record) -> Session:
 
 
 def _received(session: Session, record: MessageReceived) -> Session:
-    waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options, steer=record.steer)
-    said = session.messages + len(record.messages)
-    active_at = session.active_at if record.source.automatic else record.at
-    return replace(session, queue=(*session.queue, waiting), active_at=active_at, messages=said)
+    source = record.source
+    place = session.place if source.automatic else source.place
+    waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options, steer=record.steer, place=place)
+    return replace(
+        session,
+        queue=(*session.queue, waiting),
+        active_at=session.active_at if source.automatic else record.at,
+        messages=session.messages + len(record.messages),
+        place=place or session.place,
+    )
 
 
 def _turn_started(session: Session, record: TurnStarted) -> Session:
@@ -288,7 +295,14 @@ def _compression_failed(session: Session, record: CompressionFailed) -> Session:
 
 def _carried(session: Session, record: ContextCarried) -> Session:
     waiting = tuple(
-        Turn(id=each.turn, accepted_at=each.at, options=each.options, steer=each.steer) for each in record.waiting
+        Turn(
+            id=each.turn,
+            accepted_at=each.at,
+            options=each.options,
+            steer=each.steer,
+            place=record.place if each.source.automatic else each.source.place,
+        )
+        for each in record.waiting
     )
     return replace(
         session,
@@ -305,6 +319,7 @@ def _carried(session: Session, record: ContextCarried) -> Session:
         active_at=record.active_at,
         turns=record.turns,
         usage=record.usage,
+        place=record.place,
     )
 
 

@@ -27,9 +27,12 @@ from hermes.types import (
     DeadLetter,
     Failure,
     Gate,
+    Obligation,
+    Place,
     Preferences,
     ProcessRecord,
     Seen,
+    Sent,
     Seq,
     Session,
     SessionId,
@@ -59,6 +62,9 @@ _PARTS: Final = (
     DeadLetter,
     Tally,
     ProcessRecord,
+    Place,
+    Obligation,
+    Sent,
 )
 
 

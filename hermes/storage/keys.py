@@ -33,8 +33,11 @@ BAD: Final = "bad"  # LSN -> the raw bytes of a record that was set aside
 TALLY: Final = "tally"  # day, model, platform -> what was used
 FACTS: Final = "facts"  # name -> something small
 PROCESSES: Final = "processes"  # background process
+OUTBOX: Final = "outbox"  # obligation
+SENT: Final = "sent"  # obligation -> how it was met
 TABLES: Final = (
-    META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD, TALLY, FACTS, DUE, PROCESSES
+    META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD, TALLY, FACTS, DUE, PROCESSES,
+    OUTBOX, SENT,
 )  # fmt: skip
 
 LONGEST: Final = 200  # bytes of a text inside a key; two of them fit

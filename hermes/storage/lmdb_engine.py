@@ -20,7 +20,7 @@ from hermes.ports import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
 from hermes.storage.env import DATA_FILE, claim, free_bytes, open_env, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
-from hermes.storage.keys import BAD, DEAD, LOG, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
+from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
 from hermes.storage.pages import Pages
 from hermes.storage.plan import Plan
@@ -114,6 +114,7 @@ class LmdbEngine(LmdbReader):
             pending=counts[PENDING],
             dead_letters=counts[DEAD],
             bad_records=counts[BAD] + len(self._lost),
+            outbox=counts[OUTBOX],
             size_bytes=(self._directory / DATA_FILE).stat().st_size,
             used_bytes=used,
             map_bytes=self._env.info()["map_size"],

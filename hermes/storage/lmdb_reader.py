@@ -28,9 +28,11 @@ from hermes.storage.keys import (
     FACTS,
     INBOX,
     LOG,
+    OUTBOX,
     PENDING,
     PROCESSES,
     RECENT,
+    SENT,
     TALLY,
     due_key,
     due_of,
@@ -45,7 +47,18 @@ from hermes.storage.log import find_records, read_entry, without_gaps
 from hermes.storage.pages import Pages
 from hermes.storage.plan import bound_sessions
 from hermes.storage.row import due_time, read_head, read_lsns, read_row
-from hermes.types import DeadLetter, InboundKey, ProcessRecord, Seen, Seq, Session, SessionId, SessionKey
+from hermes.types import (
+    DeadLetter,
+    InboundKey,
+    Obligation,
+    ProcessRecord,
+    Seen,
+    Sent,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+)
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records in one look
@@ -161,6 +174,18 @@ class LmdbReader:
         with self._look() as view:
             found = list(view.scan(PROCESSES))
         return [record for key, value in found if (record := _readable(ProcessRecord, key, value))]
+
+    def outbox(self) -> list[Obligation]:
+        with self._look() as view:
+            found = list(view.scan(OUTBOX))
+        owed = [obligation for key, value in found if (obligation := _readable(Obligation, key, value))]
+        return sorted(owed, key=lambda each: each.order)
+
+    def sent(self, obligation: str) -> Sent | None:
+        key = text_key(obligation)
+        with self._look() as view:
+            value = view.get(SENT, key)
+        return None if value is None else codec.open_as(Sent, key, value)
 
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         with self._look() as view:

@@ -22,15 +22,20 @@ from hermes.errors import (
 )
 from hermes.ports import (
     Append,
+    Discharge,
     DropDeadLetter,
     DropProcess,
     Due,
     Erase,
     ForgetSeen,
+    NoteDelivery,
+    Oblige,
     Operation,
     PutFact,
     PutProcess,
+    Release,
     Restore,
+    See,
     SetAside,
     SetDue,
     StoreStats,
@@ -40,7 +45,19 @@ from hermes.ports import (
 from hermes.records import LogEntry, Record
 from hermes.storage.codec import UNSTORABLE, pack
 from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
-from hermes.types import DeadLetter, Epoch, InboundKey, ProcessRecord, Seen, Seq, Session, SessionId, SessionKey
+from hermes.types import (
+    DeadLetter,
+    Epoch,
+    InboundKey,
+    Obligation,
+    ProcessRecord,
+    Seen,
+    Sent,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+)
 from hermes.values import dataclass
 
 
@@ -64,6 +81,9 @@ class MemoryEngine:
         self._tallies: dict[tuple[str, str, str], Tally] = {}
         self._facts: dict[str, bytes] = {}
         self._processes: dict[str, ProcessRecord] = {}
+        self._outbox: dict[str, Obligation] = {}
+        self._sent: dict[str, Sent] = {}
+        self._obliged = 0
         self._order: dict[int, tuple[SessionId, int]] = {}
         self._position = 0
         self._undo: list[Callable[[], object]] = []  # what takes back the transaction at hand
@@ -153,6 +173,14 @@ class MemoryEngine:
         with self._lock:
             return [self._processes[name] for name in sorted(self._processes)]
 
+    def outbox(self) -> list[Obligation]:
+        with self._lock:
+            return sorted(self._outbox.values(), key=lambda each: each.order)
+
+    def sent(self, obligation: str) -> Sent | None:
+        with self._lock:
+            return self._sent.get(obligation)
+
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         with self._lock:
             places = [(n, *place) for n, place in sorted(self._order.items()) if n > after and place in self._log]
@@ -168,6 +196,7 @@ class MemoryEngine:
             pending=pending,
             dead_letters=len(self._dead),
             bad_records=0,
+            outbox=len(self._outbox),
             size_bytes=0,
             used_bytes=0,
             map_bytes=0,
@@ -216,6 +245,10 @@ class MemoryEngine:
                 self._count(operation)
             case PutFact() | PutProcess() | DropProcess():
                 self._keep(operation)
+            case See(seen=seen):
+                self._see(seen)
+            case Oblige() | NoteDelivery() | Discharge() | Release():
+                self._deliver(operation)
             case _:
                 assert_never(operation)
 
@@ -230,6 +263,25 @@ class MemoryEngine:
                 self._set(self._processes, record.id, record)
             case DropProcess(id=name):
                 self._discard(self._processes, name)
+
+    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Release) -> None:
+        match operation:
+            case Oblige(obligation=owed):
+                pack((text_key(owed.id), owed))
+                self._obliged += 1
+                known = self._outbox.get(owed.id, replace(owed, order=self._obliged))
+                how = {"order": known.order, "sent": known.sent, "sending": known.sending}
+                self._set(self._outbox, owed.id, replace(owed, **how))
+            case NoteDelivery(id=name) if name in self._outbox:
+                how = {"sent": operation.sent, "sending": operation.sending}
+                noted = replace(self._outbox[name], **how, tries=operation.tries, problem=operation.problem)
+                self._set(self._outbox, name, noted)
+            case Discharge(sent=sent):
+                pack((text_key(sent.id), sent))
+                self._discard(self._outbox, sent.id)
+                self._set(self._sent, sent.id, sent)
+            case Release(id=name):
+                self._discard(self._outbox, name)
 
     def _append(self, append: Append) -> None:
         row = self._rows.get(append.session)
@@ -292,6 +344,9 @@ class MemoryEngine:
         for key in [key for key, meant in self._keys.items() if meant == session]:
             self._remove(self._keys, key)
         self._remove(self._rows, session)
+        for table in (self._outbox, self._sent):
+            for name in [name for name, each in table.items() if each.session == session]:
+                self._remove(table, name)
 
     def _drop(self, letter: str) -> None:
         if letter not in self._dead:
@@ -305,6 +360,8 @@ class MemoryEngine:
         self._set(self._tallies, key, tally)
 
     def _forget(self, forget: ForgetSeen) -> None:
+        for name in [name for name, each in self._sent.items() if each.at < forget.before]:
+            self._remove(self._sent, name)
         keys = sorted(self._inbox)[self._forget_from : self._forget_from + forget.limit]
         old = [key for key in keys if self._inbox[key].at < forget.before]
         for key in old:

@@ -25,14 +25,19 @@ from hermes.errors import (
 )
 from hermes.ports import (
     Append,
+    Discharge,
     DropDeadLetter,
     DropProcess,
     Erase,
     ForgetSeen,
+    NoteDelivery,
+    Oblige,
     Operation,
     PutFact,
     PutProcess,
+    Release,
     Restore,
+    See,
     SetAside,
     SetDue,
     Tally,
@@ -52,8 +57,10 @@ from hermes.storage.keys import (
     KEYS,
     LOG,
     NO_LSN,
+    OUTBOX,
     PROCESSES,
     RECENT,
+    SENT,
     SESSIONS,
     TALLY,
     bound_key,
@@ -70,13 +77,13 @@ from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
 from hermes.storage.stage import Changed, Source, Stage, Undo, take_back
-from hermes.types import Seen, Seq, SessionId, SessionKey
+from hermes.types import Obligation, Seen, Sent, Seq, SessionId, SessionKey
 
 
 class Plan:
     def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
         self.next_lsn = next_lsn
-        self.forget_from = forget_from  # where the next ForgetSeen starts to look
+        self.forget_from = forget_from  # where the next ForgetSeen starts to look: the table, a space, the key
         self._undo: Undo = []
         self._stage = Stage(source, self._undo)
         self._rows = Rows(source, self._undo, known)
@@ -146,8 +153,43 @@ class Plan:
                 self._stage.put(PROCESSES, key, codec.seal(key, self._pack(record)))
             case DropProcess(id=name):
                 self._stage.put(PROCESSES, text_key(name), None)
+            case See(seen=seen):
+                self._see(seen)
+            case Oblige() | NoteDelivery() | Discharge() | Release():
+                self._deliver(operation)
             case _:
                 assert_never(operation)
+
+    # ------------------------------------------------------------ the outbox
+
+    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Release) -> None:
+        match operation:
+            case Oblige(obligation=obligation):
+                known = self._owed(obligation.id)
+                if known is None:
+                    obligation = replace(obligation, order=self.next_lsn)
+                else:
+                    obligation = replace(obligation, order=known.order, sent=known.sent, sending=known.sending)
+                self._put_owed(obligation)
+            case NoteDelivery(id=name):
+                if (known := self._owed(name)) is not None:
+                    how = {"sent": operation.sent, "sending": operation.sending}
+                    self._put_owed(replace(known, **how, tries=operation.tries, problem=operation.problem))
+            case Discharge(sent=sent):
+                key = text_key(sent.id)
+                self._stage.put(OUTBOX, key, None)
+                self._stage.put(SENT, key, codec.seal(key, self._pack(sent)))
+            case Release(id=name):
+                self._stage.put(OUTBOX, text_key(name), None)
+
+    def _owed(self, name: str) -> Obligation | None:
+        key = text_key(name)
+        value = self._stage.get(OUTBOX, key)
+        return None if value is None else codec.open_as(Obligation, key, value)
+
+    def _put_owed(self, obligation: Obligation) -> None:
+        key = text_key(obligation.id)
+        self._stage.put(OUTBOX, key, codec.seal(key, self._pack(obligation)))
 
     # ------------------------------------------------------------ append: the one that must be fast
 
@@ -255,6 +297,10 @@ class Plan:
             self._stage.put(BOUND, place, None)
         self._clear_indexes(key, stored)
         self._rows.put(name, stored, None)
+        for kind, table in ((Obligation, OUTBOX), (Sent, SENT)):
+            for place, value in self._stage.scan(table):
+                if _session_in(kind, place, value) == name:
+                    self._stage.put(table, place, None)
 
     def _look_anyway(self, session: SessionId) -> Change:
         """As if there were none, where the row is damaged."""
@@ -296,13 +342,21 @@ class Plan:
         self._stage.put(TALLY, key, codec.seal(key, self._pack(tally)))
 
     def _forget(self, forget: ForgetSeen) -> None:
-        for looked, (key, value) in enumerate(self._stage.scan(INBOX, start=self.forget_from)):
+        for looked, (kind, table, key, value) in enumerate(self._from(self.forget_from)):
             if looked == forget.limit:
-                self.forget_from = key
+                self.forget_from = table.encode() + b" " + key
                 return
-            if _seen_at(key, value) < forget.before:
-                self._stage.put(INBOX, key, None)
+            if _time_of(kind, key, value) < forget.before:
+                self._stage.put(table, key, None)
         self.forget_from = b""  # that was the last: next time from the first
+
+    def _from(self, place: bytes) -> Iterator[tuple[type[Seen | Sent], str, bytes, bytes]]:
+        """What is remembered for a while only, from there on."""
+        first, _, start = place.partition(b" ")
+        for kind, table in ((Seen, INBOX), (Sent, SENT)):
+            if first in (b"", table.encode()):
+                yield from ((kind, table, *pair) for pair in self._stage.scan(table, start=start))
+                first = start = b""
 
 
 def bound_sessions(source: Source, key: bytes) -> list[bytes]:
@@ -317,8 +371,15 @@ def bound_sessions(source: Source, key: bytes) -> list[bytes]:
         return [session for session, _, meant in places if meant == key]
 
 
-def _seen_at(key: bytes, value: bytes) -> float:
+def _session_in(kind: type[Obligation | Sent], key: bytes, value: bytes) -> SessionId | None:
     try:
-        return codec.open_as(Seen, key, value).at
+        return codec.open_as(kind, key, value).session
+    except (DamagedError, UnreadableError):
+        return None
+
+
+def _time_of(kind: type[Seen | Sent], key: bytes, value: bytes) -> float:
+    try:
+        return codec.open_as(kind, key, value).at
     except (DamagedError, UnreadableError):
         return 0.0  # it cannot be told from others any more, so it goes with the oldest

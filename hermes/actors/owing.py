@@ -1,0 +1,100 @@
+"""What a session's records oblige Hermes to say on a chat platform: answers, questions, notices. Pure.
+
+Obligations are stored in the transaction of the records they follow from, so that none can be forgotten, and their
+ids follow from the records, so that none is made twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+from hermes.records import (
+    Asked,
+    Ended,
+    MarkedResumePending,
+    MessageReceived,
+    Record,
+    Suspended,
+    TurnFailed,
+    TurnFinished,
+)
+from hermes.types import EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
+
+NOTHING_SAID = "(The model had nothing to say.)"
+
+
+def reply_id(turn: TurnId) -> str:
+    return f"reply:{turn}"
+
+
+def question_id(turn: TurnId, call: str) -> str:
+    return f"question:{turn}:{call}"
+
+
+def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
+    """`session` is the one before these records."""
+    places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
+    owed: list[Obligation] = []
+    for record in records:
+        if isinstance(record, MessageReceived):
+            places[record.turn] = session.place if record.source.automatic else record.source.place
+        elif (obligation := _owed(session, record, places)) is not None:
+            owed.append(obligation)
+    return owed
+
+
+def _owed(session: Session, record: Record, places: dict[TurnId, Place | None]) -> Obligation | None:
+    match record:
+        case TurnFinished(turn=turn) if place := places.get(turn):
+            return _reply(session, turn, place, _said(record.message), record.at)
+        case TurnFailed(turn=turn) if place := places.get(turn):
+            return _reply(session, turn, place, failure_text(record.failure), record.at)
+        case Asked(turn=turn) if place := places.get(turn):
+            return Obligation(
+                id=question_id(turn, record.call),
+                kind=Owed.QUESTION,
+                place=place,
+                text=record.question,
+                at=record.at,
+                session=session.id,
+                turn=turn,
+                choices=record.choices,
+                call=record.call,
+            )
+        case MarkedResumePending() if session.turn is not None and (place := session.turn.place):
+            return _notice(session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at)
+        case Suspended() if place := session.place:
+            text = (
+                f"This conversation is suspended: {record.reason}. Nothing was lost. Your next message begins a fresh "
+                f"one; /resume {session.id} brings this one back."
+            )
+            return _notice(session, f"suspended:{session.id}:{session.next_seq}", place, text, record.at)
+        case Ended(notice=str(notice)) if notice and (place := session.place):
+            return _notice(session, f"reset:{session.id}:{session.next_seq}", place, notice, record.at)
+    return None
+
+
+def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:
+    return Obligation(
+        id=reply_id(turn), kind=Owed.REPLY, place=place, text=text, at=at, session=session.id, turn=turn
+    )
+
+
+def _notice(session: Session, name: str, place: Place, text: str, at: float) -> Obligation:
+    return Obligation(id=f"notice:{name}", kind=Owed.NOTICE, place=place, text=text, at=at, session=session.id)
+
+
+def _banner(record: MarkedResumePending) -> str:
+    return f"Hermes is stopping ({record.reason}). It will try to go on with this when it is back."
+
+
+def _said(message: EncodedMessage) -> str:
+    content = json.loads(message).get("content")
+    return content if isinstance(content, str) and content.strip() else NOTHING_SAID
+
+
+def failure_text(failure: Failure) -> str:
+    if failure.kind is FailureKind.CANCELLED:
+        return failure.message[:1].upper() + failure.message[1:] + "."
+    return f"That did not work: {failure.message}"
