@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 from hermes.types import Call, CallState, Phase, Session, TurnId
 from hermes.values import dataclass
 
@@ -47,3 +49,8 @@ def open_question(session: Session) -> Question | None:
     """What the session waits for somebody to answer."""
     call = waiting_call(session)
     return asked_by(call, session.turn.id) if call is not None and session.turn is not None else None
+
+
+def button_token(turn: TurnId, call: str) -> str:
+    """What a button under a question carries, so that it is known after a restart which question it answers."""
+    return blake2b(f"{turn}:{call}".encode(), digest_size=8).hexdigest()

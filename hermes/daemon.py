@@ -12,7 +12,7 @@ import shlex
 import shutil
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -25,12 +25,14 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes import __version__, wall_clock
 from hermes.actors.after_reset import AfterReset
+from hermes.actors.delivery import Say
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
+from hermes.actors.outgoing import ObligationDesk
 from hermes.actors.process_desk import ForgetProcesses
 from hermes.actors.process_front import ProcessFront
 from hermes.actors.reset_clock import EVERY_S, PolicyChanged, ResetClock
@@ -47,8 +49,10 @@ from hermes.assembly import (
     make_workshop,
     process_settings,
 )
+from hermes.chat_assembly import DELIVERY, adapter_spec, delivery_spec, make_adapters
 from hermes.commands.desk import CommandDesk
 from hermes.config import load_config
+from hermes.crash_point import reach
 from hermes.errors import ConfigError, HermesError
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
@@ -68,7 +72,7 @@ from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
-from hermes.types import Busy, SessionId, TurnId
+from hermes.types import Busy, Obligation, SessionId, TurnId
 
 if TYPE_CHECKING:
     from hermes.adapters.openai_api.server import ApiServer
@@ -161,6 +165,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             clock=wall_clock.wall,
             steady=time.monotonic,
         )
+        adapters = make_adapters(config, environ) if api else []
+        for adapter in adapters:
+            stack.push_async_callback(adapter.close)
+        deliver = partial(_hand_to_delivery, children)
         desk = FrontDesk(
             directory=lambda: children["directory"],
             journal=journal,
@@ -168,6 +176,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             max_waiting=config.sessions.max_waiting,
             erased=partial(_forget, folders, search, children),
             resets=rules.explain,
+            deliver=deliver,
         )
         processes = await stack.enter_async_context(
             open_processes(config, home, children=children, sessions=desk, journal=journal, new_turn=_new_turn_id)
@@ -192,6 +201,16 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             turns=agent.runner.counts,
             clock=wall_clock.wall,
         )
+        commands = CommandDesk(
+            desk,
+            new_turn_id=_new_turn_id,
+            clock=wall_clock.wall,
+            models=agent.runner.model_names,
+            personalities=lambda: tuple(PERSONALITIES),
+            context_window=lambda: agent.thinking.settings.context_window,
+            processes=processes.front,
+        )
+        outgoing = ObligationDesk(journal, deliver)
         _start_actors(
             stack,
             config,
@@ -202,19 +221,26 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             operations=operations,
             rules=rules,
             processes=processes,
+            deliver=deliver,
             resets=api,  # a daemon inside another program leaves the sessions of others alone
+            chat=[
+                delivery_spec(adapters, journal=journal, hub=hub),
+                *(
+                    adapter_spec(
+                        adapter,
+                        config=config,
+                        sessions=desk,
+                        outgoing=outgoing,
+                        commands=commands,
+                        new_turn_id=_new_turn_id,
+                    )
+                    for adapter in adapters
+                ),
+            ],
         )
+        reach("start: actors there")
 
         servers = await importing
-        commands = CommandDesk(
-            desk,
-            new_turn_id=_new_turn_id,
-            clock=wall_clock.wall,
-            models=agent.runner.model_names,
-            personalities=lambda: tuple(PERSONALITIES),
-            context_window=lambda: agent.thinking.settings.context_window,
-            processes=processes.front,
-        )
         ports = {
             "sessions": desk,
             "commands": commands,
@@ -271,7 +297,9 @@ def _start_actors(
     operations: DaemonOperations,
     rules: ResetRules,
     processes: ProcessParts,
+    deliver: Callable[[Sequence[Obligation]], None],
     resets: bool,
+    chat: Sequence[ChildSpec],
 ) -> None:
     after_reset = AfterReset(end_process=processes.front.end_soon)
     stack.push_async_callback(after_reset.close)
@@ -287,6 +315,7 @@ def _start_actors(
         memory_bytes=lambda: operations.memory_bytes,
         resets=rules,
         was_reset=after_reset,
+        deliver=deliver,
         name="directory",
     )
     clock = partial(
@@ -298,13 +327,16 @@ def _start_actors(
         every_s=wall_clock.pace(EVERY_S),
         name="resets",
     )
-    specs = (
+    delivery, *connections = chat
+    specs = [
+        delivery,
         ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
         ChildSpec(name=PROCESSES, start=processes.start_desk),
-        ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
-    )
+    ]
+    if resets:
+        specs.append(ChildSpec(name="resets", start=lambda owner: clock(owner=owner)))
     root = RootActor.start(
-        specs if resets else specs[:2],
+        (*specs, *connections),
         children=children,
         policy=RestartIntensity(),
         clock=wall_clock.wall,
@@ -390,6 +422,11 @@ def _import_servers() -> SimpleNamespace:
     from hermes.adapters.openai_api.server import ApiServer, ApiSettings  # noqa: PLC0415
 
     return SimpleNamespace(AdminServer=AdminServer, ApiServer=ApiServer, ApiSettings=ApiSettings)
+
+
+def _hand_to_delivery(children: Children, owed: Sequence[Obligation]) -> None:
+    with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
+        children[DELIVERY].tell(Say(owed=owed))
 
 
 async def _forget(folders: Folders, search: SearchDesk, children: Children, session: SessionId) -> None:

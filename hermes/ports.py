@@ -133,7 +133,9 @@ class DropProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oblige:
-    """From now on this is to be said. If it is known already, its text changes and what was sent of it stays."""
+    """From now on this is to be said. Where it is known already, what was sent of it stays, and so does its text,
+    unless this is the final one.
+    """
 
     obligation: Obligation
 
@@ -157,7 +159,7 @@ class Discharge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
+class Waive:
     """An obligation is none any more; there need not be one."""
 
     id: str
@@ -185,7 +187,7 @@ Operation: TypeAlias = (
     | Oblige
     | NoteDelivery
     | Discharge
-    | Release
+    | Waive
     | See
 )
 Transaction: TypeAlias = tuple[Operation, ...]  # all or nothing
@@ -232,6 +234,7 @@ class Reader(Protocol):
     def facts(self, prefix: str) -> list[str]: ...  # the names that begin so
     def processes(self) -> list[ProcessRecord]: ...  # by id; a damaged one is left out
     def outbox(self) -> list[Obligation]: ...  # in the order they were made; a damaged one is left out
+    def owed(self, obligation: str) -> Obligation | None: ...
     def sent(self, obligation: str) -> Sent | None: ...
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         """All sessions' records in the order they were written, after that position."""
@@ -459,6 +462,19 @@ class ChatEdge(Protocol):
         """A person wrote. Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again."""
 
 
+class Outgoing(Protocol):
+    """What is owed to people without a session. Each call returns when it is on disk."""
+
+    async def oblige(self, owed: Obligation) -> None:
+        """Have it said; what was said before under the same id is not said again."""
+
+    async def is_known(self, name: str) -> bool:
+        """Whether that was said, or is to be."""
+
+    async def see(self, seen: Seen) -> bool:
+        """Whether this inbound id is new; from now on it is not."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
@@ -468,7 +484,7 @@ class Inbound:
     user: str
     text: str
     chat_type: str = "dm"  # dm, group, channel or thread
-    answers: str = ""  # the id of the obligation whose button was pressed; `text` is the choice
+    answers: str = ""  # the token of the button that was pressed; `text` is the choice
     user_name: str = ""
 
 

@@ -376,6 +376,7 @@ class FakeOperations:
             pending=0,
             dead_letters=0,
             bad_records=0,
+            outbox=0,
             size_bytes=4096,
             used_bytes=100,
             map_bytes=2**30,

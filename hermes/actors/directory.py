@@ -8,7 +8,7 @@ that is on its way out or between two lives never loses any.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
 from typing import cast
@@ -69,13 +69,17 @@ from hermes.ports import (
     Restore,
     SetAside,
 )
-from hermes.types import Session, SessionId, SessionKey
+from hermes.types import Obligation, Session, SessionId, SessionKey
 
 SWEEP_EVERY_S = 5.0
 RECOVER_AT_ONCE = 64  # sessions started per slice of the recovery, so that new mail gets its turn in between
 SEEN_PER_SWEEP = 1000
 CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
+
+
+def _to_nobody(_: Sequence[Obligation]) -> None:
+    """There is no chat platform."""
 
 
 class _Entry:
@@ -102,6 +106,7 @@ class SessionDirectory(LoopActor):
         memory_bytes: Callable[[], int],
         resets: ResetRules,
         was_reset: Callable[[Session, Reset], None],
+        deliver: Callable[[Sequence[Obligation]], None] = _to_nobody,
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -130,6 +135,7 @@ class SessionDirectory(LoopActor):
             limits=self._limits,
             resets=resets,
             was_reset=was_reset,
+            deliver=deliver,
         )
 
     def on_start(self) -> None:

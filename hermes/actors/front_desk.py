@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -54,6 +54,7 @@ from hermes.ports import (
     Clock,
     DropDeadLetter,
     Erase,
+    Oblige,
     PutFact,
     Reader,
     Receipt,
@@ -69,6 +70,7 @@ from hermes.types import (
     DeadLetter,
     Failure,
     FailureKind,
+    Obligation,
     Phase,
     Seen,
     Seq,
@@ -96,12 +98,14 @@ class FrontDesk:
         max_waiting: int,
         erased: Callable[[SessionId], Awaitable[None]] = _nothing_else,
         resets: Callable[[Session], str] = lambda _: "",
+        deliver: Callable[[Sequence[Obligation]], None] = lambda _: None,
     ) -> None:
         self._directory = directory
         self._journal = journal
         self._clock = clock
         self._erased = erased  # whoever else keeps something of a session
         self._resets = resets  # explains when a session is reset
+        self._deliver = deliver  # has said what is owed
         self._closed = ""
         self._full = ""
         self.max_waiting = max_waiting
@@ -331,6 +335,8 @@ class FrontDesk:
         letter = next((letter for letter in await self.dead_letters() if letter.id == dead_letter), None)
         if letter is None:
             raise BadInputError(f"there is no dead letter {dead_letter}", code="unknown_dead_letter")
+        if letter.undelivered is not None:
+            return await self._say_again(letter, letter.undelivered)
         receipt = await self.submit(
             Submission(
                 turn=letter.turn,
@@ -342,6 +348,12 @@ class FrontDesk:
         )
         await self._store((DropDeadLetter(id=letter.id),))
         return receipt
+
+    async def _say_again(self, letter: DeadLetter, owed: Obligation) -> Receipt:
+        owed = replace(owed, sent=(), sending=False, tries=0, problem="")
+        await self._store((DropDeadLetter(id=letter.id), Oblige(obligation=owed)))
+        self._deliver((owed,))
+        return Receipt(session=letter.session, turn=letter.turn, handling="delivering")
 
     async def round_trip(self) -> str:
         """Through the store and the directory and back; says what is wrong, if anything."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 
 from hermes.records import (
     Asked,
@@ -18,6 +19,7 @@ from hermes.records import (
     Suspended,
     TurnFailed,
     TurnFinished,
+    TurnStarted,
 )
 from hermes.types import EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
 
@@ -33,7 +35,7 @@ def question_id(turn: TurnId, call: str) -> str:
 
 
 def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
-    """`session` is the one before these records."""
+    """`session` is the one before these records. One that is not final only says where a turn is to be shown."""
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     owed: list[Obligation] = []
     for record in records:
@@ -46,6 +48,8 @@ def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
 
 def _owed(session: Session, record: Record, places: dict[TurnId, Place | None]) -> Obligation | None:
     match record:
+        case TurnStarted(turn=turn) if place := places.get(turn):
+            return replace(_reply(session, turn, place, "", record.at), final=False)
         case TurnFinished(turn=turn) if place := places.get(turn):
             return _reply(session, turn, place, _said(record.message), record.at)
         case TurnFailed(turn=turn) if place := places.get(turn):
@@ -63,11 +67,13 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None]) 
                 call=record.call,
             )
         case MarkedResumePending() if session.turn is not None and (place := session.turn.place):
-            return _notice(session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at)
+            return _notice(
+                session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
+            )
         case Suspended() if place := session.place:
             text = (
-                f"This conversation is suspended: {record.reason}. Nothing was lost. Your next message begins a fresh "
-                f"one; /resume {session.id} brings this one back."
+                f"This conversation is suspended: {record.reason}. Nothing was lost. Your next message begins a "
+                f"fresh one; /resume {session.id} brings this one back."
             )
             return _notice(session, f"suspended:{session.id}:{session.next_seq}", place, text, record.at)
         case Ended(notice=str(notice)) if notice and (place := session.place):

@@ -214,7 +214,7 @@ class SessionActor(LoopActor):
                 append,
                 *tallies_of(result.session, records),
                 *facts_of(granted_by(self._session, records)),
-                *(Oblige(obligation=owed) for owed in owed_by(self._session, records)),
+                *(Oblige(obligation=owed) for owed in owed_by(self._session, records) if owed.final),
             ]
         if (child := result.child) is not None:
             due = self._services.resets.due(child.session)

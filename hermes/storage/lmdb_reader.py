@@ -181,6 +181,12 @@ class LmdbReader:
         owed = [obligation for key, value in found if (obligation := _readable(Obligation, key, value))]
         return sorted(owed, key=lambda each: each.order)
 
+    def owed(self, obligation: str) -> Obligation | None:
+        key = text_key(obligation)
+        with self._look() as view:
+            value = view.get(OUTBOX, key)
+        return None if value is None else codec.open_as(Obligation, key, value)
+
     def sent(self, obligation: str) -> Sent | None:
         key = text_key(obligation)
         with self._look() as view:

@@ -33,7 +33,6 @@ from hermes.ports import (
     Operation,
     PutFact,
     PutProcess,
-    Release,
     Restore,
     See,
     SetAside,
@@ -41,6 +40,7 @@ from hermes.ports import (
     StoreStats,
     Tally,
     Transaction,
+    Waive,
 )
 from hermes.records import LogEntry, Record
 from hermes.storage.codec import UNSTORABLE, pack
@@ -177,6 +177,10 @@ class MemoryEngine:
         with self._lock:
             return sorted(self._outbox.values(), key=lambda each: each.order)
 
+    def owed(self, obligation: str) -> Obligation | None:
+        with self._lock:
+            return self._outbox.get(obligation)
+
     def sent(self, obligation: str) -> Sent | None:
         with self._lock:
             return self._sent.get(obligation)
@@ -247,7 +251,7 @@ class MemoryEngine:
                 self._keep(operation)
             case See(seen=seen):
                 self._see(seen)
-            case Oblige() | NoteDelivery() | Discharge() | Release():
+            case Oblige() | NoteDelivery() | Discharge() | Waive():
                 self._deliver(operation)
             case _:
                 assert_never(operation)
@@ -264,14 +268,17 @@ class MemoryEngine:
             case DropProcess(id=name):
                 self._discard(self._processes, name)
 
-    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Release) -> None:
+    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Waive) -> None:
         match operation:
             case Oblige(obligation=owed):
                 pack((text_key(owed.id), owed))
                 self._obliged += 1
-                known = self._outbox.get(owed.id, replace(owed, order=self._obliged))
-                how = {"order": known.order, "sent": known.sent, "sending": known.sending}
-                self._set(self._outbox, owed.id, replace(owed, **how))
+                known = self._outbox.get(owed.id)
+                how: dict[str, Any] = {"order": self._obliged}
+                if known is not None:
+                    how = {"order": known.order, "sent": known.sent, "sending": known.sending}
+                if known is None or owed.final:
+                    self._set(self._outbox, owed.id, replace(owed, **how))
             case NoteDelivery(id=name) if name in self._outbox:
                 how = {"sent": operation.sent, "sending": operation.sending}
                 noted = replace(self._outbox[name], **how, tries=operation.tries, problem=operation.problem)
@@ -280,7 +287,7 @@ class MemoryEngine:
                 pack((text_key(sent.id), sent))
                 self._discard(self._outbox, sent.id)
                 self._set(self._sent, sent.id, sent)
-            case Release(id=name):
+            case Waive(id=name):
                 self._discard(self._outbox, name)
 
     def _append(self, append: Append) -> None:

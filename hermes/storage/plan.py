@@ -35,13 +35,13 @@ from hermes.ports import (
     Operation,
     PutFact,
     PutProcess,
-    Release,
     Restore,
     See,
     SetAside,
     SetDue,
     Tally,
     Transaction,
+    Waive,
 )
 from hermes.records import BadRecord
 from hermes.storage import codec
@@ -155,31 +155,37 @@ class Plan:
                 self._stage.put(PROCESSES, text_key(name), None)
             case See(seen=seen):
                 self._see(seen)
-            case Oblige() | NoteDelivery() | Discharge() | Release():
+            case Oblige() | NoteDelivery() | Discharge() | Waive():
                 self._deliver(operation)
             case _:
                 assert_never(operation)
 
     # ------------------------------------------------------------ the outbox
 
-    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Release) -> None:
+    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Waive) -> None:
         match operation:
             case Oblige(obligation=obligation):
                 known = self._owed(obligation.id)
                 if known is None:
-                    obligation = replace(obligation, order=self.next_lsn)
-                else:
-                    obligation = replace(obligation, order=known.order, sent=known.sent, sending=known.sending)
-                self._put_owed(obligation)
+                    self._put_owed(replace(obligation, order=self.next_lsn))
+                elif obligation.final:
+                    self._put_owed(replace(obligation, order=known.order, sent=known.sent, sending=known.sending))
             case NoteDelivery(id=name):
                 if (known := self._owed(name)) is not None:
-                    how = {"sent": operation.sent, "sending": operation.sending}
-                    self._put_owed(replace(known, **how, tries=operation.tries, problem=operation.problem))
+                    self._put_owed(
+                        replace(
+                            known,
+                            sent=operation.sent,
+                            sending=operation.sending,
+                            tries=operation.tries,
+                            problem=operation.problem,
+                        )
+                    )
             case Discharge(sent=sent):
                 key = text_key(sent.id)
                 self._stage.put(OUTBOX, key, None)
                 self._stage.put(SENT, key, codec.seal(key, self._pack(sent)))
-            case Release(id=name):
+            case Waive(id=name):
                 self._stage.put(OUTBOX, text_key(name), None)
 
     def _owed(self, name: str) -> Obligation | None:

@@ -27,10 +27,13 @@ from hermes.types import (
     Failure,
     FailureKind,
     Gate,
+    Obligation,
     Phase,
+    Place,
     Preferences,
     ProcessRecord,
     Seen,
+    Sent,
     Session,
     Source,
     Turn,
@@ -67,29 +70,32 @@ ORDER = {
     "CompressionFailed": "at reason counts",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
-        "summary_usage summary_model"
+        "summary_usage summary_model place"
     ),
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
-        "blocked_by blocked_reason taken_up_at notice"
+        "blocked_by blocked_reason taken_up_at notice place"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place",
     "Call": "id name summary state parallel effect gate problem question choices",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns",
     "Failure": "kind message retry_after_s",
-    "Source": "platform user automatic",
+    "Source": "platform user automatic place",
     "Seen": "key session turn fingerprint at",
-    "DeadLetter": "id session turn messages source options problem at",
+    "DeadLetter": "id session turn messages source options problem at undelivered",
     "ProcessRecord": (
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
         "exit_code signal reason detail output_bytes told"
     ),
+    "Place": "platform chat thread message",
+    "Obligation": ("id kind place text at session turn choices call final order sent sending tries problem"),
+    "Sent": "id kind place at sent_at messages session turn repeated",
 }
 
 
@@ -109,7 +115,7 @@ def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObj
     assert repr(open_record(packed(("s", 7, kind.__name__, record)))) == repr(("s", 7, record))
 
 
-@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord])
+@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, Obligation, Sent])
 @FEW
 @given(data=st.data())
 def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObject) -> None:
@@ -121,7 +127,7 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
     "kind",
     [
         *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
-        ProcessRecord,
+        *(ProcessRecord, Place, Obligation, Sent),
     ],
     ids=lambda kind: kind.__name__,
 )

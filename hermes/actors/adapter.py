@@ -1,0 +1,116 @@
+"""The adapter actor: keeps one chat platform's connection going, for ever.
+
+What ends it, an outage or a mistake, is logged and shown; then it is run again after a pause that grows. No other
+adapter and no session notices. That it is well is proved by the platform's answers, not by having connected once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+
+from loguru import logger
+from pykka import ActorDeadError
+
+from hermes.actors.loop import LoopActor
+from hermes.ports import ActorView, ChatAdapter, ChatEdge, Clock
+from hermes.values import dataclass
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 120.0
+SILENT_AFTER_S = 120.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Ended:
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Again:
+    """To itself: the pause is over."""
+
+
+class AdapterActor(LoopActor):
+    kind = "adapter"
+
+    def __init__(
+        self,
+        adapter: ChatAdapter,
+        *,
+        edge: Callable[[Callable[[], None]], ChatEdge],  # takes whom to tell that the platform has answered
+        clock: Clock,
+        jitter: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._adapter = adapter
+        self._edge = edge(self._answered)
+        self._clock = clock
+        self._jitter = jitter  # between 0 and 1
+        self._task: asyncio.Task[None] | None = None
+        self._failures = 0
+        self._problem = ""
+        self._answered_at: float | None = None
+
+    def statistics(self) -> ActorView:
+        view = super().statistics()
+        return replace(view, state=self._state(), last_error=self._problem or view.last_error)
+
+    def _state(self) -> str:
+        if self._task is None:
+            return "down"
+        if self._answered_at is None:
+            return "connecting"
+        return "running" if self._clock() - self._answered_at < SILENT_AFTER_S else "silent"
+
+    def on_start(self) -> None:
+        self._run()
+
+    def on_receive(self, message: object) -> None:
+        match message:
+            case _Ended():
+                self._on_ended(message.problem)
+            case _Again():
+                self._run()
+            case _:
+                super().on_receive(message)
+
+    def on_stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def on_failure(self, *_: object) -> None:
+        self.on_stop()
+
+    def _run(self) -> None:
+        self._answered_at = None
+        self._task = asyncio.create_task(self._keep_on(), name=f"adapter {self.name}")
+
+    async def _keep_on(self) -> None:
+        problem = "it ended by itself"
+        try:
+            await self._adapter.run(self._edge)
+        # The outermost edge of an adapter: whatever ends it, it is run again.
+        except Exception as error:  # noqa: BLE001
+            problem = str(error) or repr(error)
+            logger.debug("{}: {!r}", self, error)
+        with suppress(ActorDeadError):
+            self.actor_ref.tell(_Ended(problem=problem))
+
+    def _on_ended(self, problem: str) -> None:
+        self._task = None
+        self._failures += 1
+        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 20)) * (0.5 + self._jitter() / 2)
+        if problem != self._problem:  # once for each, not once for each try
+            logger.warning("{} is down: {}; it is tried again until it works", self.name, problem)
+        self._problem = problem
+        self.tell_later(pause_s, _Again())
+
+    def _answered(self) -> None:
+        self._answered_at = self._clock()
+        if self._failures:
+            logger.info("{} works again", self.name)
+            self._failures = 0
+            self._problem = ""

@@ -1,0 +1,141 @@
+"""One obligation on its way to a chat platform: the part of delivery that waits for the network and for the disk.
+
+That a message is about to be sent is on disk before it is, and its id is on disk before the next one goes out. So
+whatever dies in between, it is known afterwards which messages arrived, and of which one nobody can tell: that one is
+looked up where the platform can, and otherwise sent once more, marked as a possible repeat.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.actors.future import LoopFuture
+from hermes.crash_point import reach
+from hermes.errors import DeliveryError
+from hermes.ports import Clock, Discharge, Journal, NoteDelivery, Oblige, Operation, Platform, SetAside, Waive
+from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnId
+
+REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n"
+
+
+class Courier:
+    """Each call raises HermesErrors only; what had been confirmed by then stays confirmed."""
+
+    def __init__(self, owed: Obligation, *, platform: Platform, journal: Journal, clock: Clock) -> None:
+        self.owed = owed
+        self._platform = platform
+        self._journal = journal
+        self._clock = clock
+        self._shown: dict[int, str] = {}  # what each message says, as far as this process has said it
+        self._repeated = False
+
+    def settle(self, final: Obligation) -> None:
+        """The answer is there: from now on this is what is to be said."""
+        self.owed = replace(final, sent=self.owed.sent, sending=self.owed.sending, tries=self.owed.tries)
+
+    async def show(self, text: str) -> None:
+        """Show how far the answer has come: the first part of it, in the message that will hold its final form."""
+        if self.owed.sending:
+            return  # nobody knows whether there is such a message: the final form will say it
+        if self.owed.sent:
+            await self._say(0, self._platform.parts(text)[0])
+            return
+        await self._write(Oblige(obligation=replace(self.owed, text=text, final=False)))
+        await self._say(0, self._platform.parts(text)[0])
+        await self._write(self._progress())
+
+    async def finish(self) -> None:
+        for number, text in enumerate(self._platform.parts(self.owed.text)):
+            await self._say(number, text)
+        reach("reply: shown, not noted")
+        owed = self.owed
+        sent = Sent(
+            id=owed.id,
+            kind=owed.kind,
+            place=owed.place,
+            at=owed.at,
+            sent_at=self._clock(),
+            messages=owed.sent,
+            session=owed.session,
+            turn=owed.turn,
+            repeated=self._repeated,
+        )
+        await self._write(Discharge(sent=sent))
+
+    async def note(self, tries: int, problem: str) -> None:
+        self.owed = replace(self.owed, tries=tries, problem=problem)
+        await self._write(self._progress())
+
+    async def give_up(self, problem: str) -> None:
+        """It can never be said there: it is kept as a dead letter."""
+        owed = self.owed
+        letter = DeadLetter(
+            id=owed.id,
+            session=owed.session or SessionId(""),
+            turn=owed.turn or TurnId(""),
+            messages=(),
+            source=Source(platform=owed.place.platform, place=owed.place),
+            options=b"{}",
+            problem=problem,
+            at=self._clock(),
+            undelivered=owed,
+        )
+        await self._write(SetAside(letter=letter), Waive(id=owed.id))
+
+    async def _say(self, number: int, text: str) -> None:
+        if number < len(self.owed.sent) and not await self._changed(number, text):
+            self.owed = replace(self.owed, sent=self.owed.sent[:number])  # somebody took the message away
+        if number >= len(self.owed.sent):
+            await self._send(number, text)
+
+    async def _changed(self, number: int, text: str) -> bool:
+        """The message says it now; False: there is no such message (any more)."""
+        if self._shown.get(number) == text or not self._platform.abilities.edit:
+            return True
+        try:
+            await self._platform.edit(self.owed, self.owed.sent[number], text)
+        except DeliveryError as error:
+            if error.gone:
+                return False
+            raise
+        self._shown[number] = text
+        return True
+
+    async def _send(self, number: int, text: str) -> None:
+        doubtful = self.owed.sending
+        if doubtful and self._platform.abilities.find:
+            found = await self._platform.find(self.owed, number)
+            if found is not None:
+                self._arrived(found)
+                await self._changed(number, text)
+                return
+        elif doubtful:
+            text = REPEATED + text
+            self._repeated = True
+        else:
+            await self._write(replace(self._progress(), sending=True))
+            self.owed = replace(self.owed, sending=True)
+        reach("reply: about to be sent")
+        try:
+            message = await self._platform.send(self.owed, text)
+        except DeliveryError as error:
+            if not (error.arrived_perhaps or doubtful):
+                self.owed = replace(self.owed, sending=False)
+            raise
+        reach("reply: sent")
+        self._arrived(message)
+        self._shown[number] = text
+
+    def _arrived(self, message: str) -> None:
+        self.owed = replace(self.owed, sent=(*self.owed.sent, message), sending=False)
+
+    def _progress(self) -> NoteDelivery:
+        owed = self.owed
+        return NoteDelivery(id=owed.id, sent=owed.sent, sending=owed.sending, tries=owed.tries, problem=owed.problem)
+
+    async def _write(self, *operations: Operation) -> None:
+        done = LoopFuture()
+        self._journal.commit(operations, done.set)
+        error = await done
+        if error is not None:
+            raise error

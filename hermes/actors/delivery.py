@@ -1,0 +1,371 @@
+"""The delivery actor: has said what is owed to chat platforms, in order in each chat, until it is confirmed.
+
+It holds what the outbox holds. A chat that cannot be reached waits with growing pauses and keeps no other one from
+its messages; a chat that is gone for good makes dead letters. While a turn runs, its answer is shown as it grows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypeAlias
+
+from loguru import logger
+from pykka import ActorDeadError
+
+from hermes.actors.courier import Courier
+from hermes.actors.future import LoopFuture
+from hermes.actors.loop import LoopActor
+from hermes.actors.stream import Stream
+from hermes.errors import DeliveryError, HermesError
+from hermes.events import TurnAnswered, TurnGaveUp
+from hermes.ports import Clock, Hub, Journal, Platform, Subscription
+from hermes.types import Obligation, TurnId
+from hermes.values import dataclass
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 300.0
+TYPING_EVERY_S = 4.0
+
+_Chat: TypeAlias = tuple[str, str]  # platform and chat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Say:
+    """Told: these are on disk. One that is not final says where a turn that has begun is to be shown."""
+
+    owed: Sequence[Obligation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settle:
+    """Asked: answered when all has been said that can be said now. Nothing new is shown after that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Loaded:
+    owed: Sequence[Obligation]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tried:
+    chat: _Chat
+    name: str
+    final: bool
+    error: HermesError | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Noted:
+    chat: _Chat
+    name: str
+    dropped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _GoOn:
+    chat: _Chat
+    rested: bool = False  # a pause is over
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Type:
+    turn: TurnId
+
+
+class _Lane:
+    """What is to be said in one chat. One thing at a time, in the order it was owed."""
+
+    __slots__ = ("busy", "paused", "queue", "streams", "tries")
+
+    def __init__(self) -> None:
+        self.queue: deque[str] = deque()
+        self.streams: dict[str, _Live] = {}  # by obligation
+        self.busy = False
+        self.paused = False
+        self.tries = 0
+
+
+class _Live:
+    """A turn that is shown while it runs."""
+
+    __slots__ = ("announced", "feed", "shown_at", "stream", "task")
+
+    def __init__(self, feed: Subscription) -> None:
+        self.feed = feed
+        self.stream = Stream()
+        self.announced = False  # it has grown, and the actor knows
+        self.shown_at = float("-inf")
+        self.task: asyncio.Task[None] | None = None
+
+
+class DeliveryActor(LoopActor):
+    kind = "delivery"
+
+    def __init__(
+        self,
+        *,
+        platforms: Mapping[str, Platform],
+        journal: Journal,
+        hub: Hub,
+        clock: Clock,
+        jitter: Callable[[], float],
+    ) -> None:
+        super().__init__()
+        self._platforms = platforms
+        self._journal = journal
+        self._hub = hub
+        self._clock = clock
+        self._jitter = jitter  # between 0 and 1
+        self._couriers: dict[str, Courier] = {}
+        self._lanes: dict[_Chat, _Lane] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._unknown: set[str] = set()  # platforms that are not configured (any more)
+        self._settling: list[LoopFuture] = []
+        self._loaded = False
+
+    def on_start(self) -> None:
+        self._journal.read(lambda reader: reader.outbox(), self._read)
+
+    def on_receive(self, message: object) -> None:
+        match message:
+            case Say():
+                self._take(message.owed)
+            case _Loaded():
+                self._loaded = True
+                self._take(message.owed)
+            case _Tried():
+                self._on_tried(message)
+            case _Noted():
+                self._on_noted(message)
+            case _GoOn():
+                self._resume(message)
+            case _Type():
+                self._type(message.turn)
+            case Settle():
+                self._settling.append(self.defer_reply())
+            case _:
+                super().on_receive(message)
+        self._answer_settled()
+
+    def on_stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        for lane in self._lanes.values():
+            for live in lane.streams.values():
+                live.feed.close()
+
+    def on_failure(self, *_: object) -> None:
+        self.on_stop()
+
+    # ------------------------------------------------------------ what is owed
+
+    def _read(self, owed: list[Obligation] | None, error: HermesError | None) -> None:
+        if error is not None:
+            logger.error(
+                "the outbox could not be read ({}); what was owed before is said after the next start", error
+            )
+        self._tell_self(_Loaded(owed=owed or ()))
+
+    def _take(self, owed: Iterable[Obligation]) -> None:
+        for each in owed:
+            if self._platforms.get(each.place.platform) is None:
+                self._complain(each.place.platform)
+            else:
+                self._add(each)
+
+    def _complain(self, platform: str) -> None:
+        if platform not in self._unknown:
+            self._unknown.add(platform)
+            logger.warning("there are messages for {}, which is not configured; they wait", platform)
+
+    def _add(self, owed: Obligation) -> None:
+        courier = self._couriers.get(owed.id)
+        chat = (owed.place.platform, owed.place.chat)
+        lane = self._lanes.setdefault(chat, _Lane())
+        if courier is None:
+            courier = self._couriers[owed.id] = self._courier(owed)
+        elif owed.final:
+            courier.settle(owed)
+        if owed.final:
+            self._close_stream(lane, owed.id)
+            if owed.id not in lane.queue:
+                lane.queue.append(owed.id)
+        elif owed.id not in lane.streams and owed.turn is not None and not owed.text:
+            self._open_stream(chat, lane, owed.id, owed.turn)
+        self._go_on(chat, lane)
+
+    def _courier(self, owed: Obligation) -> Courier:
+        platform = self._platforms[owed.place.platform]
+        return Courier(owed, platform=platform, journal=self._journal, clock=self._clock)
+
+    # ------------------------------------------------------------ one chat
+
+    def _go_on(self, chat: _Chat, lane: _Lane) -> None:
+        if lane.busy or lane.paused:
+            return
+        if lane.queue:
+            courier = self._couriers[lane.queue[0]]
+            self._start(chat, lane, courier, courier.finish(), final=True)
+        elif not lane.streams:
+            del self._lanes[chat]
+        elif not self._settling:
+            self._show(chat, lane)
+
+    def _show(self, chat: _Chat, lane: _Lane) -> None:
+        platform = self._platforms[chat[0]]
+        if not platform.abilities.edit:
+            return
+        now = self._clock()
+        for name, live in lane.streams.items():
+            text = live.stream.shown()
+            if not live.announced or not text:
+                continue
+            wait_s = live.shown_at + platform.abilities.show_every_s - now
+            if wait_s > 0:
+                self.tell_later(wait_s, _GoOn(chat=chat))
+                continue
+            live.announced = False
+            live.shown_at = now
+            courier = self._couriers[name]
+            self._start(chat, lane, courier, courier.show(text), final=False)
+            return
+
+    def _start(
+        self, chat: _Chat, lane: _Lane, courier: Courier, work: Coroutine[Any, Any, None], *, final: bool
+    ) -> None:
+        lane.busy = True
+        name = courier.owed.id
+        self._spawn(work, lambda error: _Tried(chat=chat, name=name, final=final, error=error))
+
+    def _spawn(self, work: Coroutine[Any, Any, None], report: Callable[[HermesError | None], object]) -> None:
+        async def run() -> None:
+            error: HermesError | None = None
+            try:
+                await work
+            except HermesError as known:
+                error = known
+            except Exception as unknown:  # noqa: BLE001 - an adapter's mistake must not silence a chat
+                logger.opt(exception=unknown).error("a delivery failed unexpectedly")
+                error = DeliveryError(f"unexpectedly: {unknown!r}", arrived_perhaps=True)
+            self._tell_self(report(error))
+
+        task = asyncio.create_task(run(), name="delivery")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def _on_tried(self, tried: _Tried) -> None:
+        lane = self._lanes[tried.chat]
+        courier = self._couriers[tried.name]
+        if tried.error is None:
+            lane.tries = 0
+            if tried.final:
+                self._forget(lane, tried.name)
+            self._free(tried.chat, lane)
+        elif tried.final and isinstance(tried.error, DeliveryError) and tried.error.gone:
+            logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
+            self._note(tried, courier.give_up(str(tried.error)), dropped=True)
+        else:
+            lane.tries += 1
+            self._pause(tried.chat, lane, _pause_s(lane.tries, tried.error, self._jitter()))
+            if tried.final:
+                logger.info("{} is not delivered yet ({}); it is tried again", tried.name, tried.error)
+                self._note(tried, courier.note(lane.tries, str(tried.error)), dropped=False)
+            else:
+                self._free(tried.chat, lane)
+
+    def _note(self, tried: _Tried, work: Coroutine[Any, Any, None], *, dropped: bool) -> None:
+        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped and error is None))
+
+    def _on_noted(self, noted: _Noted) -> None:
+        lane = self._lanes[noted.chat]
+        if noted.dropped:
+            self._forget(lane, noted.name)
+        self._free(noted.chat, lane)
+
+    def _forget(self, lane: _Lane, name: str) -> None:
+        lane.queue.remove(name)
+        del self._couriers[name]
+
+    def _free(self, chat: _Chat, lane: _Lane) -> None:
+        lane.busy = False
+        self._go_on(chat, lane)
+
+    def _pause(self, chat: _Chat, lane: _Lane, pause_s: float) -> None:
+        lane.paused = True
+        self.tell_later(pause_s, _GoOn(chat=chat, rested=True))
+
+    def _resume(self, go_on: _GoOn) -> None:
+        lane = self._lanes.get(go_on.chat)
+        if lane is not None:
+            lane.paused = lane.paused and not go_on.rested
+            self._go_on(go_on.chat, lane)
+
+    # ------------------------------------------------------------ turns that are shown while they run
+
+    def _open_stream(self, chat: _Chat, lane: _Lane, name: str, turn: TurnId) -> None:
+        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn))
+        live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
+        self._tasks.add(live.task)
+        live.task.add_done_callback(self._tasks.discard)
+        self._tell_self(_Type(turn=turn))
+
+    async def _follow(self, chat: _Chat, lane: _Lane, name: str, live: _Live) -> None:
+        async for event in live.feed:
+            if isinstance(event, TurnAnswered | TurnGaveUp):
+                break
+            live.stream = live.stream.after(event)
+            if not live.announced:
+                live.announced = True
+                self._tell_self(_GoOn(chat=chat))
+        live.feed.close()
+        lane.streams.pop(name, None)
+
+    def _close_stream(self, lane: _Lane, name: str) -> None:
+        live = lane.streams.pop(name, None)
+        if live is not None:
+            live.feed.close()
+
+    def _type(self, turn: TurnId) -> None:
+        """Show that somebody is at it, for as long as somebody is."""
+        for (platform, _), lane in self._lanes.items():
+            for name, live in lane.streams.items():
+                owed = self._couriers[name].owed
+                if owed.turn == turn and self._platforms[platform].abilities.typing:
+                    if not live.stream.asking:
+                        self._spawn_quietly(self._platforms[platform].show_typing(owed.place))
+                    self.tell_later(TYPING_EVERY_S, _Type(turn=turn))
+                    return
+
+    def _spawn_quietly(self, work: Coroutine[Any, Any, None]) -> None:
+        async def run() -> None:
+            with suppress(DeliveryError):  # nobody misses it
+                await work
+
+        task = asyncio.create_task(run(), name="typing")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # ------------------------------------------------------------ the end
+
+    def _answer_settled(self) -> None:
+        if not self._settling or not self._loaded:
+            return
+        if any(lane.busy or (lane.queue and not lane.paused) for lane in self._lanes.values()):
+            return
+        for waiting in self._settling:
+            waiting.settle(None)
+        self._settling = []
+
+    def _tell_self(self, message: object) -> None:
+        with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
+            self.actor_ref.tell(message)
+
+
+def _pause_s(tries: int, error: HermesError, jitter: float) -> float:
+    if isinstance(error, DeliveryError) and error.retry_after_s is not None:
+        return error.retry_after_s + jitter
+    pause_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 20))
+    return pause_s * (0.5 + jitter / 2)

@@ -1,0 +1,41 @@
+"""What adapters and others owe people directly, without a session: stored first, then handed to delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hermes.actors.future import LoopFuture
+from hermes.actors.journal import ActorJournal
+from hermes.errors import AlreadySeenError
+from hermes.ports import Oblige, See, Transaction
+from hermes.types import Obligation, Seen
+
+
+class ObligationDesk:
+    def __init__(self, journal: ActorJournal, deliver: Callable[[Sequence[Obligation]], None]) -> None:
+        self._journal = journal
+        self._deliver = deliver
+
+    async def oblige(self, owed: Obligation) -> None:
+        """Have it said; what was said before under the same id is not said again."""
+        if not await self.is_known(owed.id):
+            await self._store((Oblige(obligation=owed),))
+            self._deliver((owed,))
+
+    async def is_known(self, name: str) -> bool:
+        return await self._journal.fetch(lambda reader: (reader.owed(name) or reader.sent(name)) is not None)
+
+    async def see(self, seen: Seen) -> bool:
+        """Whether this inbound id is new; from now on it is not."""
+        try:
+            await self._store((See(seen=seen),))
+        except AlreadySeenError:
+            return False
+        return True
+
+    async def _store(self, transaction: Transaction) -> None:
+        done = LoopFuture()
+        self._journal.commit(transaction, done.set)
+        error = await done
+        if error is not None:
+            raise error

@@ -1,0 +1,20 @@
+"""Which conversation a chat message belongs to, as a key. Pure.
+
+`agent:main:<platform>:dm:<chat>[:<thread>]`; elsewhere `agent:main:<platform>:<type>:<chat>[:<thread>][:<user>]`. In
+a group each person has a conversation of their own; a thread is one that its people share.
+"""
+
+from __future__ import annotations
+
+from hermes.ports import Inbound
+from hermes.types import SessionKey
+
+
+def conversation_key(inbound: Inbound, *, group_sessions_per_user: bool = True) -> SessionKey:
+    place = inbound.place
+    parts = ["agent", "main", place.platform, inbound.chat_type, place.chat]
+    if place.thread:
+        parts.append(place.thread)
+    if inbound.chat_type != "dm" and not place.thread and group_sessions_per_user:
+        parts.append(inbound.user)
+    return SessionKey(":".join(parts))

@@ -1,0 +1,157 @@
+"""The edge that all chat platforms share: takes in what people do there, and returns when it is on disk.
+
+A message becomes a turn, a command is carried out at once, a button answers the question it stands under. Each is
+taken once, whatever the platform delivers again. What is said in return is an obligation, never sent from here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Container
+
+from loguru import logger
+
+from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.asking import button_token, waiting_call
+from hermes.commands.desk import CommandDesk
+from hermes.commands.registry import Parsed, Unknown, parse
+from hermes.commands.reply import Caller
+from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
+from hermes.ports import Clock, Inbound, Outgoing, Receipt, Sessions, Submission
+from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
+
+_BUSY_PAUSE_S = 0.5
+_BUSY_TRIES = 4
+
+
+class ChatDesk:
+    def __init__(
+        self,
+        platform: str,
+        *,
+        sessions: Sessions,
+        outgoing: Outgoing,
+        commands: CommandDesk,
+        may_talk: Callable[[Inbound], bool],
+        new_turn_id: Callable[[], TurnId],
+        clock: Clock,
+        alive: Callable[[], None],
+        per_user: bool = True,
+    ) -> None:
+        self._platform = platform
+        self._sessions = sessions
+        self._outgoing = outgoing
+        self._commands = commands
+        self._may_talk = may_talk
+        self._new_turn_id = new_turn_id
+        self._clock = clock
+        self._per_user = per_user
+        self.alive = alive
+
+    async def take(self, inbound: Inbound) -> None:
+        key = conversation_key(inbound, group_sessions_per_user=self._per_user)
+        if not self._may_talk(inbound):
+            await self._turn_away(inbound)
+        elif inbound.answers:
+            await self._answer(inbound, key)
+        elif (command := parse(inbound.text)) is not None:
+            await self._command(inbound, key, command)
+        else:
+            await self._message(inbound, key)
+
+    async def _turn_away(self, inbound: Inbound) -> None:
+        """Once, with the id that the owner of this Hermes would have to allow; after that, silence."""
+        logger.info("{}: user {} is not allowed to talk here", self._platform, inbound.user)
+        if inbound.chat_type != "dm":
+            return
+        text = f"I do not know you yet. Whoever runs this Hermes can allow you: your id here is {inbound.user}."
+        await self._say(inbound, f"stranger:{self._platform}:{inbound.user}", text)
+
+    # ------------------------------------------------------------ messages
+
+    async def _message(self, inbound: Inbound, key: SessionKey) -> None:
+        submission = Submission(
+            turn=self._new_turn_id(),
+            messages=(_encode(inbound.text),),
+            source=_source(inbound),
+            key=key,
+            inbound=inbound.id,
+        )
+        try:
+            receipt = await self._submit(submission)
+        except StoppingError:
+            raise  # it stays with the platform, and comes again
+        except RefusedError as error:  # trying again would not help: the person has to know
+            await self._say(inbound, f"refused:{inbound.id}", f"Your message was not taken: {error}")
+            return
+        if receipt.notice and not receipt.duplicate:
+            await self._say(inbound, f"notice:{inbound.id}", receipt.notice)
+
+    async def _submit(self, submission: Submission) -> Receipt:
+        for _ in range(_BUSY_TRIES):
+            try:
+                return await self._sessions.submit(submission)
+            except BusyError:
+                await asyncio.sleep(_BUSY_PAUSE_S)
+        return await self._sessions.submit(submission)
+
+    # ------------------------------------------------------------ commands
+
+    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown) -> None:
+        """At most once: that it came is on disk before it is carried out."""
+        name = f"command:{inbound.id}"
+        if not await self._is_new(inbound, key):
+            if await self._outgoing.is_known(name):
+                return
+            word = inbound.text.split(maxsplit=1)[0]
+            text = f"Hermes was interrupted while it carried out {word}. /status says how things stand."
+            await self._say(inbound, name, text)
+            return
+        caller = Caller(source=_source(inbound), key=key, inbound=inbound.id)
+        reply = await self._commands.run(command, caller)
+        await self._say(inbound, name, reply.text)
+
+    async def _is_new(self, inbound: Inbound, key: SessionKey) -> bool:
+        session = await self._sessions.bound(key) or SessionId("")
+        seen = Seen(key=inbound.id, session=session, turn=self._new_turn_id(), fingerprint=b"", at=self._clock())
+        return await self._outgoing.see(seen)
+
+    # ------------------------------------------------------------ buttons
+
+    async def _answer(self, inbound: Inbound, key: SessionKey) -> None:
+        """A button answers the question of this person's conversation, if that still waits for it."""
+        name = f"pressed:{inbound.id}"
+        session = await self._sessions.bound(key)
+        try:
+            if session is None:
+                raise UnknownSessionError("there is no conversation of yours here")
+            waiting = (await self._sessions.view(session)).session
+            call = waiting_call(waiting)
+            turn = waiting.turn
+            if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
+                await self._say(inbound, name, "This question is not waiting for you (any more).")
+                return
+            await self._sessions.answer(waiting.id, inbound.text, _source(inbound), call.id)
+        except StoppingError:
+            raise
+        except HermesError as error:
+            await self._say(inbound, name, f"That was not taken as an answer: {error}")
+
+    async def _say(self, inbound: Inbound, name: str, text: str) -> None:
+        owed = Obligation(id=name, kind=Owed.NOTICE, place=inbound.place, text=text, at=self._clock())
+        await self._outgoing.oblige(owed)
+
+
+def allowed(users: Container[str]) -> Callable[[Inbound], bool]:
+    """Nobody but these, by their ids on the platform; "*" is everybody."""
+    return lambda inbound: inbound.user in users or "*" in users
+
+
+def _source(inbound: Inbound) -> Source:
+    return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place)
+
+
+def _encode(text: str) -> EncodedMessage:
+    message = {"role": "user", "content": text}
+    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))

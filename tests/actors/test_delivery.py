@@ -1,0 +1,245 @@
+"""What is owed is said: once, in order, until it is confirmed, whatever fails in between."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from pykka import ActorRef
+
+from hermes.actors.courier import REPEATED
+from hermes.actors.delivery import DeliveryActor, Say, Settle
+from hermes.actors.hub import EventHub
+from hermes.errors import DeliveryError, StorageFullError
+from hermes.events import TextDelta, TurnAnswered
+from hermes.ports import Abilities, Oblige, Platform
+from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
+from tests.chat_platform import PLACE, ToyPlatform
+from tests.journals import LoopJournal
+
+TURN = TurnId("t1")
+FINDS = Abilities(edit=True, find=True)
+
+
+def owed(name: str, text: str, *, chat: str = "c1", **more: Any) -> Obligation:
+    place = Place(platform="toy", chat=chat)
+    return Obligation(id=name, kind=Owed.REPLY, place=place, text=text, at=1.0, session=SessionId("s"), **more)
+
+
+class Desk:
+    """A delivery actor, its journal and its platform; it can be killed and started again."""
+
+    def __init__(self, platform: ToyPlatform) -> None:
+        self.platform = platform
+        self.journal = LoopJournal()
+        self.hub = EventHub()
+        self.now = 0.0
+        self.ref: ActorRef[DeliveryActor] = self.start()
+
+    def start(self) -> ActorRef[DeliveryActor]:
+        platforms: dict[str, Platform] = {"toy": self.platform}
+        self.ref = DeliveryActor.start(
+            platforms=platforms, journal=self.journal, hub=self.hub, clock=lambda: self.now, jitter=lambda: 0.0
+        )
+        return self.ref
+
+    async def oblige(self, *obligations: Obligation) -> None:
+        """As a session does: on disk first, then told."""
+        self.journal.engine.commit([tuple(Oblige(obligation=each) for each in obligations)])
+        self.ref.tell(Say(owed=obligations))
+
+    async def settled(self) -> None:
+        await self.ref.ask(Settle(), block=False)
+
+    async def stop(self) -> None:
+        await self.ref.stop(block=False)
+
+
+@pytest.fixture
+async def desk() -> AsyncIterator[Desk]:
+    desk = Desk(ToyPlatform())
+    yield desk
+    await desk.stop()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - some of what it waits for is no event
+            await asyncio.sleep(0.005)
+
+
+async def test_what_is_owed_is_said_and_remembered_as_sent(desk: Desk) -> None:
+    await desk.oblige(owed("reply:t1", "hello", turn=TURN))
+    await desk.settled()
+    assert desk.platform.texts() == ["hello"]
+    assert desk.journal.engine.outbox() == []
+    sent = desk.journal.engine.sent("reply:t1")
+    assert sent is not None
+    assert (sent.messages, sent.turn, sent.repeated) == (("m1",), TURN, False)
+
+
+async def test_a_long_text_is_said_in_parts(desk: Desk) -> None:
+    desk.platform.longest = 3
+    await desk.oblige(owed("a", "abcdefgh"))
+    await desk.settled()
+    assert desk.platform.texts() == ["abc", "def", "gh"]
+
+
+async def test_one_chat_keeps_its_order_while_another_is_unreachable(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=0.05)]
+    await desk.oblige(owed("a", "first"), owed("b", "second"), owed("c", "elsewhere", chat="c2"))
+    await until(lambda: len(desk.platform.shown) == 3)
+    assert desk.platform.texts() == ["first", "second"]
+    assert desk.platform.texts("c2") == ["elsewhere"]
+
+
+async def test_an_outage_is_written_down_and_waited_out(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=0.2)]
+    await desk.oblige(owed("a", "hello"))
+    await until(lambda: [each.problem for each in desk.journal.engine.outbox()] == ["no route"])
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == ["hello"]
+
+
+async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_tried(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("the chat was deleted", gone=True)]
+    await desk.oblige(owed("a", "lost"), owed("b", "second"))
+    await until(lambda: desk.journal.engine.sent("b") is not None)
+    [letter] = desk.journal.engine.dead_letters()
+    assert letter.undelivered is not None
+    assert (letter.undelivered.text, letter.problem) == ("lost", "the chat was deleted")
+
+
+async def test_what_was_owed_before_a_restart_is_said_after_it(desk: Desk) -> None:
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=owed("a", "one")),), (Oblige(obligation=owed("b", "two")),)])
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == ["one", "two"]
+
+
+async def _killed_while_sending(desk: Desk, *, arrives: bool) -> None:
+    desk.platform.gate = asyncio.Event()
+    await desk.oblige(owed("a", "hello"))
+    await until(lambda: desk.platform.sending == 1)
+    await desk.stop()
+    if arrives:
+        desk.platform.shown["m1"] = ("c1", "hello")
+        desk.platform.markers["a", 0] = "m1"
+    desk.platform.gate = None
+    desk.start()
+    await desk.settled()
+
+
+async def test_a_message_of_which_nobody_knows_whether_it_arrived_is_repeated_and_marked(desk: Desk) -> None:
+    await _killed_while_sending(desk, arrives=True)
+    assert desk.platform.texts() == ["hello", REPEATED + "hello"]
+    sent = desk.journal.engine.sent("a")
+    assert sent is not None
+    assert sent.repeated
+
+
+async def test_it_is_looked_up_where_the_platform_can() -> None:
+    for arrives, texts in ((True, ["hello"]), (False, ["hello"])):
+        desk = Desk(ToyPlatform(FINDS))
+        await _killed_while_sending(desk, arrives=arrives)
+        assert desk.platform.texts() == texts
+        await desk.stop()
+
+
+async def test_an_answer_that_was_lost_on_its_way_back_counts_as_perhaps_arrived(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("cut off", arrived_perhaps=True, retry_after_s=0.01)]
+    await desk.oblige(owed("a", "hello"))
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == ["hello", REPEATED + "hello"]
+
+
+async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk: Desk) -> None:
+    desk.platform.longest = 3
+    desk.platform.problems = []
+    await desk.stop()
+    half = replace(owed("a", "abcdef"), sent=("m1",))
+    desk.platform.shown["m1"] = ("c1", "abc")
+    desk.journal.engine.commit([(Oblige(obligation=half),)])
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == ["abc", "def"]
+
+
+async def test_a_full_disk_delays_and_doubles_nothing(desk: Desk) -> None:
+    await desk.oblige(owed("a", "hello"))
+    desk.journal.refuse_with = StorageFullError("no space")
+    await asyncio.sleep(0.05)
+    assert desk.platform.texts() == []
+    desk.journal.refuse_with = None
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == ["hello"]
+
+
+# ---------------------------------------------------------------- shown while it grows
+
+
+def begun(turn: TurnId = TURN) -> Obligation:
+    return owed(f"reply:{turn}", "", turn=turn, final=False)
+
+
+async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -> None:
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.platform.typed > 0)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await until(lambda: desk.platform.texts() == ["Hel ▌"])
+    desk.now += 5
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="lo"))
+    await until(lambda: desk.platform.texts() == ["Hello ▌"])
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    desk.hub.publish(
+        TurnAnswered(
+            session=SessionId("s"), turn=TURN, text="Hello you", model="m", finish_reason="stop", usage=Usage()
+        )
+    )
+    await desk.settled()
+    assert desk.platform.texts() == ["Hello you"]
+    assert desk.hub.watchers == 0
+
+
+async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_message(desk: Desk) -> None:
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await until(lambda: bool(desk.journal.engine.outbox()) and bool(desk.journal.engine.outbox()[0].sent))
+    await desk.stop()
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == ["Hel ▌"]  # not final: it is not counted as delivered
+    desk.ref.tell(Say(owed=(begun(),)))
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await desk.settled()
+    assert desk.platform.texts() == ["Hello"]
+
+
+async def test_a_message_that_somebody_deleted_is_said_anew(desk: Desk) -> None:
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sent=("m9",))),)])
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == ["hello"]
+
+
+async def test_without_edits_nothing_is_shown_before_its_final_form() -> None:
+    desk = Desk(ToyPlatform(Abilities()))
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await desk.settled()
+    assert desk.platform.texts() == ["Hello"]
+    await desk.stop()
+
+
+async def test_messages_for_a_platform_that_is_not_configured_wait(desk: Desk) -> None:
+    await desk.oblige(replace(owed("a", "hello"), place=replace(PLACE, platform="other")))
+    await desk.settled()
+    assert [each.id for each in desk.journal.engine.outbox()] == ["a"]

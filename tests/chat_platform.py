@@ -1,0 +1,62 @@
+"""A chat platform in memory: it remembers what was shown to people, and misbehaves when told to."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from hermes.errors import DeliveryError
+from hermes.ports import Abilities
+from hermes.types import Obligation, Place
+
+PLACE = Place(platform="toy", chat="c1")
+EDITS = Abilities(edit=True, typing=True, show_every_s=0.0)
+
+
+class ToyPlatform:
+    name = "toy"
+
+    def __init__(self, abilities: Abilities = EDITS, *, longest: int = 1000) -> None:
+        self.abilities = abilities
+        self.longest = longest
+        self.shown: dict[str, tuple[str, str]] = {}  # message -> chat, text
+        self.markers: dict[tuple[str, int], str] = {}  # obligation and part -> message
+        self.edits: list[tuple[str, str]] = []
+        self.typed = 0
+        self.problems: list[DeliveryError] = []  # for the next calls, one each
+        self.gate: asyncio.Event | None = None  # not None: sends wait for it
+        self.sending = 0
+
+    def parts(self, text: str) -> Sequence[str]:
+        return [text[at : at + self.longest] for at in range(0, len(text), self.longest)] or [""]
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        self.sending += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        problem = self.problems.pop(0) if self.problems else None
+        if problem is not None and not problem.arrived_perhaps:
+            raise problem
+        message = f"m{len(self.shown) + 1}"
+        self.shown[message] = (obligation.place.chat, text)
+        self.markers[obligation.id, len(obligation.sent)] = message
+        if problem is not None:
+            raise problem
+        return message
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        if self.problems:
+            raise self.problems.pop(0)
+        if message not in self.shown:
+            raise DeliveryError("there is no such message", gone=True)
+        self.edits.append((message, text))
+        self.shown[message] = (obligation.place.chat, text)
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:
+        return self.markers.get((obligation.id, part))
+
+    async def show_typing(self, place: Place) -> None:
+        self.typed += 1
+
+    def texts(self, chat: str = "c1") -> list[str]:
+        return [text for where, text in self.shown.values() if where == chat]
