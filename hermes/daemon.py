@@ -10,6 +10,8 @@ import os
 import secrets
 import shlex
 import shutil
+import signal
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -18,17 +20,18 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
 from hermes import __version__, wall_clock
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import Say
+from hermes.actors.delivery import Say, Settle
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
 from hermes.actors.front_desk import FrontDesk
+from hermes.actors.future import LoopFuture
 from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
@@ -67,9 +70,10 @@ from hermes.reset_assembly import LateViews, reset_settings
 from hermes.search.desk import SearchDesk
 from hermes.secret import api_key_path, ensure_api_key, given_api_key
 from hermes.settings import Config
-from hermes.signals import handle_signals
+from hermes.signals import STOP_SIGNALS, handle_signals
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
+from hermes.supervision.boot import Boot, read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
 from hermes.types import Busy, Obligation, SessionId, TurnId
@@ -86,12 +90,23 @@ def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     hide_from_children()
     raise_descriptor_limit()
     try:
-        return asyncio.run(_serve(home, config, environ))
+        code, comes_back = asyncio.run(_serve(home, config, environ))
     finally:
         logger.remove()  # writes what its sinks still hold
+    if comes_back:
+        _begin_anew(environ)
+    return code
 
 
-async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
+def _begin_anew(environ: Mapping[str, str]) -> NoReturn:
+    """The same process, from the start: a service manager, a terminal or a container notices nothing of it."""
+    for number in STOP_SIGNALS:  # ignored since the end of the stop; from here on one ends the process
+        signal.signal(number, signal.SIG_DFL)
+    os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
+
+
+async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tuple[int, bool]:
+    """The exit code, and whether the daemon is to come back."""
     asyncio.get_running_loop().set_exception_handler(LoopComplaints())
     stop = StopSwitch()
     reload = Reload()
@@ -101,10 +116,11 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> int:
             with suppress(OSError):  # nobody reads: that is no reason not to serve
                 print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
             request = await stop.requested()
+            reach("stop: asked")
             _leave_by_force_after(daemon.config.shutdown.timeout_s)
             await daemon.drain(request)
         logger.info("stopped")
-    return request.exit_code
+    return request.exit_code, stop.comes_back
 
 
 class Reload:
@@ -140,6 +156,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
     prepare(home)
     async with AsyncExitStack() as stack:
         stack.enter_context(lock(home))
+        reach("start: locked")
         configure_logging(config.log, home)
         key = ensure_api_key(home, config, environ)
         redact(key)
@@ -151,8 +168,12 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         stack.callback(engine.close)
         await asyncio.to_thread(note_store, home)
+        reach("start: store open")
         journal = ActorJournal(engine, on_fatal=stop.on_storage_failure)
         stack.push_async_callback(journal.close)
+        boot = await _boot(journal) if api else None
+        if boot is not None:
+            stack.push_async_callback(_mark_stopped, journal, stop)
 
         hub = EventHub()
         children = Children()
@@ -189,7 +210,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         agent = await make_agent(config, folders, models=models, hub=hub, workshop=workshop, journal=journal)
         stack.push_async_callback(agent.runner.close)
 
-        facts: dict[str, Any] = {"home": str(home.data_dir), "model": models[0].name}
+        facts: dict[str, Any] = {"home": str(home.data_dir), "model": models[0].name, "epoch": engine.epoch}
         operations = DaemonOperations(
             engine=engine,
             journal=journal,
@@ -209,6 +230,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             personalities=lambda: tuple(PERSONALITIES),
             context_window=lambda: agent.thinking.settings.context_window,
             processes=processes.front,
+            restart=lambda reason: operations.request_stop(reason, restart=True),
         )
         outgoing = ObligationDesk(journal, deliver)
         _start_actors(
@@ -252,6 +274,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         }
         admin = servers.AdminServer(home.socket, **ports)
         await admin.start()
+        stack.callback(reach, "stop: servers closed")
         stack.push_async_callback(admin.stop, _GRACE_S)
         api_server = None
         if config.api.enabled and api:
@@ -260,14 +283,20 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stack.push_async_callback(api_server.stop, _GRACE_S)
             facts["address"] = api_server.address
 
-        if api:  # a daemon inside another program leaves the work of others alone
-            children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True)))
+        reach("start: serving")
+        holds = boot is not None and boot.is_loop(config.resume.boot_loop_starts)
+        if boot is not None:  # a daemon inside another program leaves the work of others alone
+            children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True, hold=holds)))
+            _tell_of(boot, holds=holds)
         operations.set_ready()
+        reach("start: ready")
         logger.info(
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        if holds:
+            facts["resume"] = "held: several starts within a minute; turns go on with the next message"
         yield Daemon(
             home=home,
             config=config,
@@ -343,6 +372,7 @@ def _start_actors(
         report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
         name="root",
     )
+    stack.callback(reach, "stop: actors gone")
     stack.push_async_callback(_stop_actors, root)
 
 
@@ -363,22 +393,28 @@ class Daemon:
     processes: ProcessFront
 
     async def drain(self, request: StopRequest) -> None:
-        """Take no more work, mark what is in flight, then give it a while to finish."""
-        self.operations.set_stopping(f"stopping: {request.reason}")
+        """Take no more work, mark what is in flight, then give it a while to finish and to be told."""
+        self.operations.set_stopping(request)
         self.desk.close("the daemon is stopping")
         if self.api is not None:
             self.api.close_intake()
         if request.exit_code == EXIT_STORAGE:
             return
+        reach("stop: intake closed")
         deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
         with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
-                marks = await self.children["directory"].ask(AnnounceStopToAll(reason=request.reason), block=False)
-                for mark in marks:
+                announced = AnnounceStopToAll(reason=request.announced)
+                for mark in await self.children["directory"].ask(announced, block=False):
                     await mark
+        reach("stop: marked")
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 await self.agent.runner.until_idle()
+        reach("stop: drained")
+        with suppress(ActorDeadError, TimeoutError):  # what is not said by then is said after the next start
+            async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _GRACE_S)):
+                await self.children[DELIVERY].ask(Settle(), block=False)
         if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all()):
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
         if active := self.agent.runner.active:
@@ -437,7 +473,41 @@ async def _forget(folders: Folders, search: SearchDesk, children: Children, sess
     await search.forget(session)
 
 
-def _directory_settings(config: Config, *, take_up: bool = False) -> DirectorySettings:
+async def _boot(journal: ActorJournal) -> Boot:
+    boot = await journal.fetch(lambda reader: read_boot(reader, wall_clock.wall()))
+    journal.commit(started(boot), _complain_unwritten)
+    return boot
+
+
+def _complain_unwritten(error: HermesError | None) -> None:
+    if error is not None:
+        logger.warning("that this daemon has started could not be written down: {}", error)
+
+
+def _tell_of(boot: Boot, *, holds: bool) -> None:
+    if boot.stopped:
+        logger.info("the last daemon stopped cleanly: {}", boot.stopped)
+    elif not boot.first:
+        logger.warning("the last daemon did not stop cleanly; what was open is taken up")
+    if holds:
+        logger.error(
+            "this is start number {} within a minute, each after a crash: interrupted turns do not go on by "
+            "themselves but with the next message, or by `hermes resume`",
+            len(boot.starts),
+        )
+
+
+async def _mark_stopped(journal: ActorJournal, stop: StopSwitch) -> None:
+    """The last thing that is written: after this there is nothing left to lose."""
+    if stop:
+        done = LoopFuture()
+        journal.commit(stopped((await stop.requested()).announced), done.set)
+        if (error := await done) is not None:
+            logger.warning("that this stop was clean could not be written down: {}", error)
+        reach("stop: clean")
+
+
+def _directory_settings(config: Config, *, take_up: bool = False, hold: bool = False) -> DirectorySettings:
     return DirectorySettings(
         idle_after_s=config.sessions.idle_after_s,
         max_live=config.sessions.max_live,
@@ -450,6 +520,8 @@ def _directory_settings(config: Config, *, take_up: bool = False) -> DirectorySe
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
+        hold=hold or config.resume.when == "next_message",
+        resume_per_s=config.resume.per_second,
     )
 
 

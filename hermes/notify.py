@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from typing import TYPE_CHECKING, Self
 
 from hermes.values import dataclass
@@ -32,6 +33,10 @@ class Notifier:
 
     def ready(self) -> None:
         self._send("READY=1")
+
+    def reloading(self) -> None:
+        """Until `ready` is said again. systemd wants to know since when, by its own clock."""
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
 
     def stopping(self) -> None:
         self._send("STOPPING=1")

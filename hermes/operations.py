@@ -28,6 +28,12 @@ STUCK_S = 20.0  # a pulse that takes longer means that the store or the director
 class StopRequest:
     reason: str
     exit_code: int = 0
+    restart: bool = False  # and come back, as the same process
+
+    @property
+    def announced(self) -> str:
+        """What sessions and people are told."""
+        return f"{'restart' if self.restart else 'shutdown'}: {self.reason}"
 
 
 class StopSwitch:
@@ -36,13 +42,19 @@ class StopSwitch:
     def __init__(self, *, embedded: bool = False) -> None:
         self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
         self._embedded = embedded
+        self.comes_back = False  # a restart was asked for, and no stop since
 
-    def request(self, reason: str, exit_code: int = 0) -> None:
+    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False) -> None:
         if self._embedded:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
         if not self._request.done():
-            logger.info("stopping: {}", reason)
-            self._request.set_result(StopRequest(reason=reason, exit_code=exit_code))
+            self.comes_back = restart
+            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
+            logger.info("stopping for a {}", request.announced)
+            self._request.set_result(request)
+        elif self.comes_back and not restart:
+            logger.info("the restart ends with the stop: {}", reason)
+            self.comes_back = False
 
     def on_storage_failure(self, error: StorageFailedError) -> None:
         logger.error("the store cannot be trusted any more: {}", error)
@@ -133,8 +145,8 @@ class DaemonOperations:
             **self._facts,
         }
 
-    def request_stop(self, reason: str) -> None:
-        self._stop.request(reason)
+    def request_stop(self, reason: str, *, restart: bool = False) -> None:
+        self._stop.request(reason, restart=restart)
 
     # ------------------------------------------------------------ for the composition root
 
@@ -142,9 +154,16 @@ class DaemonOperations:
         self._not_ready = ""
         self._notifier.ready()
 
-    def set_stopping(self, reason: str) -> None:
-        self._not_ready = reason
-        self._notifier.stopping()
+    def set_stopping(self, request: StopRequest) -> None:
+        self._not_ready = f"stopping: {request.reason}"
+        if request.restart:
+            self._notifier.reloading()
+        else:
+            self._notifier.stopping()
+
+    def stop_goes_on(self, seconds: float) -> None:
+        """The service manager is asked for that much time, for as long as there is progress."""
+        self._notifier.extend_timeout(seconds)
 
     async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
         """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""

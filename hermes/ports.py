@@ -720,7 +720,7 @@ class Operations(Protocol):
         """Empty when the daemon can take work, else the reason why not."""
 
     def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
-    def request_stop(self, reason: str) -> None: ...
+    def request_stop(self, reason: str, *, restart: bool = False) -> None: ...
 
 
 # ---------------------------------------------------------------- supervision

@@ -225,6 +225,13 @@ class StorageConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeConfig:
+    when: str = _setting("at_once", choices=("at_once", "next_message"))
+    per_second: float = _setting(50.0, least=0.1, most=10_000)
+    boot_loop_starts: int = _setting(4, least=0, most=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownConfig:
     drain_s: float = _setting(5.0, least=0, most=3600, live=True)
     timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
@@ -255,6 +262,7 @@ class Config:
     session_reset: SessionResetConfig = SessionResetConfig()
     budget: BudgetConfig = BudgetConfig()
     storage: StorageConfig = StorageConfig()
+    resume: ResumeConfig = ResumeConfig()
     shutdown: ShutdownConfig = ShutdownConfig()
     log: LogConfig = LogConfig()
 

@@ -19,6 +19,7 @@ from hermes.actors.loop import live_actors
 from hermes.log import log_dump
 
 EXIT_INTERRUPTED = 130
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
 
 
 @contextmanager

@@ -43,6 +43,7 @@ class DaemonProcess:
             **{key: value for key, value in os.environ.items() if not key.startswith("HERMES_")},
             "HERMES_HOME": str(self.home),
             "HERMES_API_PORT": "0",
+            "HERMES_RESUME_BOOT_LOOP_STARTS": "0",  # tests kill it more often than that, and want it to go on
             **(environ or {}),
         }
         self._log = self.home.parent / "daemon.stderr"

@@ -52,7 +52,7 @@ from hermes.actors.session_mail import (
 )
 from hermes.actors.session_protocol import AnnounceStop, Begin, Deliver, Limits, Reset, Resume
 from hermes.actors.session_state import is_pending
-from hermes.actors.session_steps import given_up
+from hermes.actors.session_steps import given_up, open_turns
 from hermes.actors.succession import open_session
 from hermes.actors.sweeping import SteadyClock, may_leave
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
@@ -72,7 +72,7 @@ from hermes.ports import (
 from hermes.types import Obligation, Session, SessionId, SessionKey
 
 SWEEP_EVERY_S = 5.0
-RECOVER_AT_ONCE = 64  # sessions started per slice of the recovery, so that new mail gets its turn in between
+RECOVER_EVERY_S = 0.05  # between two slices of the recovery
 SEEN_PER_SWEEP = 1000
 CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
@@ -148,9 +148,14 @@ class SessionDirectory(LoopActor):
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def _find_pending(self) -> None:
+        def tell(routes: list[Route] | None, error: HermesError | None) -> None:
+            found = _found_pending(routes or [])
+            if found.heads:
+                logger.info("{} sessions have open work to take up", len(found.heads))
+            self._tell_self(error or found)
+
         self._journal.read(
-            lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()],
-            lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
+            lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()], tell
         )
 
     def on_receive(self, message: object) -> object:
@@ -312,14 +317,16 @@ class SessionDirectory(LoopActor):
     # ------------------------------------------------------------ beginnings
 
     def _recover(self, heads: tuple[Session, ...]) -> None:
-        """Take up work that was open when the daemon stopped, a slice at a time."""
-        if heads:
-            logger.info("{} sessions have open work to take up", len(heads))
-        for head in heads[:RECOVER_AT_ONCE]:
+        """Take up work that was open when the daemon stopped: the oldest first, no more in a second than allowed.
+
+        Whoever writes to one of them does not wait for that: mail brings a session back at once.
+        """
+        at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
+        for head in heads[:at_once]:
             if head.id not in self._live and head.id not in self._away:
                 self._activate(head, self._why_back(head.id))
-        if len(heads) > RECOVER_AT_ONCE:
-            self.tell_later(0.0, FoundPending(heads=heads[RECOVER_AT_ONCE:]))
+        if len(heads) > at_once:
+            self.tell_later(RECOVER_EVERY_S, FoundPending(heads=heads[at_once:]))
 
     def _why_back(self, session: SessionId) -> str:
         return ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
@@ -327,7 +334,12 @@ class SessionDirectory(LoopActor):
     def _activate(self, head: Session, recover_reason: str) -> None:
         self._live[head.id] = _Entry(
             SessionActor.start(
-                self._services, head, recover_reason=recover_reason, name=head.id, owner=self.actor_ref
+                self._services,
+                head,
+                recover_reason=recover_reason,
+                hold=self._settings.hold,
+                name=head.id,
+                owner=self.actor_ref,
             ),
             self._clock(),
         )
@@ -521,8 +533,13 @@ class SessionDirectory(LoopActor):
 
 
 def _found_pending(routes: list[Route]) -> FoundPending:
-    heads = (route.head for route in routes)
-    return FoundPending(heads=tuple(head for head in heads if head is not None and is_pending(head)))
+    """What waited longest comes first."""
+    heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
+    return FoundPending(heads=tuple(sorted(heads, key=_waits_since)))
+
+
+def _waits_since(head: Session) -> float:
+    return min((turn.accepted_at for turn in open_turns(head)), default=head.since)
 
 
 def _log_error(error: HermesError | None) -> None:

@@ -19,6 +19,7 @@ from hermes.records import (
     Suspended,
     TurnFailed,
     TurnFinished,
+    TurnInterrupted,
     TurnStarted,
 )
 from hermes.types import EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
@@ -38,15 +39,17 @@ def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
     """`session` is the one before these records. One that is not final only says where a turn is to be shown."""
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     owed: list[Obligation] = []
+    records = tuple(records)
+    held = not any(isinstance(record, TurnStarted | Suspended) for record in records)
     for record in records:
         if isinstance(record, MessageReceived):
             places[record.turn] = session.place if record.source.automatic else record.source.place
-        elif (obligation := _owed(session, record, places)) is not None:
+        elif (obligation := _owed(session, record, places, held=held)) is not None:
             owed.append(obligation)
     return owed
 
 
-def _owed(session: Session, record: Record, places: dict[TurnId, Place | None]) -> Obligation | None:
+def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], *, held: bool) -> Obligation | None:
     match record:
         case TurnStarted(turn=turn) if place := places.get(turn):
             return replace(_reply(session, turn, place, "", record.at), final=False)
@@ -70,6 +73,10 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None]) 
             return _notice(
                 session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
             )
+        case TurnInterrupted(turn=turn) if (place := places.get(turn)) and held:
+            name = f"held:{turn}:{session.interruptions + 1}"
+            text = f"I was interrupted ({record.reason}). Write anything, and I go on where I was."
+            return _notice(session, name, place, text, record.at)
         case Suspended() if place := session.place:
             text = (
                 f"This conversation is suspended: {record.reason}. Nothing was lost. Your next message begins a "

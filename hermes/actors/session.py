@@ -97,6 +97,7 @@ _Mail: TypeAlias = Post | Report | Passivate
 class SessionActor(LoopActor):
     __slots__ = (
         "_alongside",
+        "_hold",
         "_missed",
         "_recover_reason",
         "_services",
@@ -118,6 +119,7 @@ class SessionActor(LoopActor):
         unwritten: tuple[Record, ...] = (),
         alongside: tuple[Append, ...] = (),
         recover_reason: str = "",
+        hold: bool = False,
     ) -> None:
         super().__init__()
         self._services = services
@@ -125,6 +127,7 @@ class SessionActor(LoopActor):
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
         self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
+        self._hold = hold  # a turn that was cut off waits for the person
         self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
         self._stash: list[_Mail] | None = None
@@ -145,7 +148,7 @@ class SessionActor(LoopActor):
         announced = bool(self._session.resume_reason)  # to its parent, a moment ago: what waits, waits on
         if self._recover_reason or (self._session.turn is None and not announced):
             self._settled = False
-            self._take(Post(event=Recover(reason=self._recover_reason)))
+            self._take(Post(event=Recover(reason=self._recover_reason, hold=self._hold)))
         self._follow()
 
     def on_receive(self, message: object) -> None:

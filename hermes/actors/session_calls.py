@@ -211,16 +211,21 @@ def merge_answer(before: Step, message: TurnId, now: float) -> Step:
 def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
     """After an interruption: calls that had begun have no outcome, and then the ones after them are not run either.
 
-    Returns the note for the model; none when nothing was lost.
+    Returns the one note that the model gets of all this. There is none when it had not said anything yet, nor when
+    calls that only read simply run again: nothing may stand between a call and its outcome.
     """
     turn = before.session.turn
     assert turn is not None
     lost = [call for call in turn.calls if call.state is CallState.STARTED]
-    if not lost:
+    said = [f"this turn was interrupted ({why}) and goes on now."]
+    if lost:
+        named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
+        said.append(f"There is no recorded outcome of: {named}. Look at what happened before you repeat any of it.")
+        before = close_all(before, CallOutcome.UNKNOWN, why, now)
+    elif turn.calls:
         return before, ""
-    named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
-    note = (
-        f"[Note from the system: this turn was interrupted ({why}) and goes on now. There is no recorded outcome "
-        f"of: {named}. Look at what happened before you repeat any of it.]"
-    )
-    return close_all(before, CallOutcome.UNKNOWN, why, now), note
+    if any(waiting.steer for waiting in before.session.queue):
+        said.append("The person has written since: answer that first.")
+    elif not turn.replies:
+        return before, ""  # it is asked the same again
+    return before, f"[Note from the system: {' '.join(said)}]"

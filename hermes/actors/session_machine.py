@@ -175,6 +175,8 @@ def _begin(session: Session, event: Begin, now: float) -> Step:
 def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> Step:
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return Step(session=session, effects=(Reroute(),))
+    if session.phase == Phase.RESUME_PENDING and session.turn is not None:
+        return _deliver_held(session, session.turn, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
@@ -186,6 +188,12 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     if handling == "interrupting":
         accepted = _stopped(accepted, "a new message came", now)
     return start_next(accepted, now)
+
+
+def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: Limits) -> Step:
+    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it."""
+    received = _received(session, event, now, "steering")
+    return _go_on(received, turn, session.reason, now, limits)
 
 
 def _handling(session: Session, event: Deliver, limits: Limits) -> str:
@@ -346,12 +354,14 @@ def _recover(session: Session, event: Recover, now: float, limits: Limits) -> St
     if not _is_open(session):
         return before
     reason = session.resume_reason or event.reason
+    if session.phase == Phase.RESUME_PENDING:  # it was held, and nothing of it was going on
+        return before if event.hold else _go_on(before, turn, session.reason, now, limits)
     cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
     if cut.session.interruptions >= SUSPEND_AFTER:
         times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
         closed, _ = calls.cut_off(cut, reason, now)
         return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
-    return _go_on(cut, turn, reason, now, limits)
+    return cut if event.hold else _go_on(cut, turn, reason, now, limits)
 
 
 def _is_open(session: Session) -> bool:
@@ -383,11 +393,13 @@ def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
 def _resume(session: Session, event: Resume, now: float, limits: Limits) -> Step:
     if session.phase == Phase.ENDED and session.reason == compression.REASON:
         return refuse(session, f"session {session.id} was compressed and goes on as {session.successor}")
-    if _is_open(session) and event.key is None:
+    held = session.turn if session.phase == Phase.RESUME_PENDING else None
+    if _is_open(session) and event.key is None and held is None:
         return refuse(session, f"session {session.id} is {session.phase}, not suspended: there is nothing to resume")
     if _is_open(session):
         resumed: Step = then(Step(session=session), Resumed(at=now, reason=event.reason))
-        return replace(resumed, bind=event.key)
+        resumed = replace(resumed, bind=event.key)
+        return resumed if held is None else _go_on(resumed, held, session.reason, now, limits)
     resumed = change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
     resumed = replace(resumed, bind=event.key)
     if session.turn is None:

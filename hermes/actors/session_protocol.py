@@ -117,9 +117,13 @@ class AnnounceStop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """The session is back in memory, and work that was open when it left is still open."""
+    """The session is back in memory, and work that was open when it left is still open.
+
+    `hold`: a turn that was cut off does not go on by itself, but with the person's next message.
+    """
 
     reason: str
+    hold: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

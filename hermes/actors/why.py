@@ -20,8 +20,6 @@ def explain(session: Session, now: float) -> str:
         lines.append(f"{_count(len(session.queue), 'message')} waiting for a turn.")
     if session.interruptions:
         lines.append(f"{_count(session.interruptions, 'interruption')} since the last finished turn.")
-    if session.compressing:
-        lines.append(f"It is being compressed: {session.compressing}.")
     if session.compression_failures:
         lines.append(_failed_compression(session))
     if session.last_failure is not None:
@@ -58,7 +56,10 @@ def _phase(session: Session, now: float) -> str:
         case Phase.WAITING:
             return f"Session {session.id} waits for an answer {since}: {session.reason}."
         case Phase.RESUME_PENDING:
-            return f"Session {session.id} was interrupted {since}: {session.reason}. It continues under the same id."
+            how = "with the next message" if session.turn is not None else "by itself"
+            return (
+                f"Session {session.id} was interrupted {since}: {session.reason}. It continues {how}, under its id."
+            )
         case Phase.SUSPENDED:
             return (
                 f"Session {session.id} is suspended {since}: {session.reason}. The next message gets a fresh "

@@ -1,6 +1,6 @@
 """What an operator can do to a running daemon and its sessions.
 
-`hermes stop`, `end`, `suspend`, `resume`, `compress`, `delete`, `kill` and `dead-letters`.
+`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete`, `kill` and `dead-letters`.
 """
 
 from __future__ import annotations
@@ -52,6 +52,17 @@ def add_commands(commands: Commands) -> None:
         "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
     )
     _add_reason(stop)
+    restart = commands.add(
+        "restart",
+        _restart,
+        "Restart the daemon: what runs gets a while to finish, the rest goes on afterwards. Waits until it is ready.",
+        examples="  hermes restart\n  hermes restart --reason 'new version'",
+        json=True,
+    )
+    restart.add_argument(
+        "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the daemon (default: 60)"
+    )
+    _add_reason(restart)
     for verb, about in (
         ("end", "End a session for good. Its transcript stays; its next message starts a fresh one."),
         (
@@ -160,6 +171,39 @@ def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
     else:
         say(f"The daemon on {home.data_dir} (pid {pid}) has stopped.")
     return 0
+
+
+def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import AdminClient
+    from hermes.home import Home
+
+    home = Home.from_environ(environ)
+    client = AdminClient(home.socket)
+    before = client.get("/info")
+    client.post("/stop", {"reason": args.reason, "restart": True})
+    deadline = time.monotonic() + args.timeout
+    while (after := _info(client)) is None or not _is_back(before, after):
+        if time.monotonic() > deadline:
+            raise StillStoppingError(f"the daemon (pid {before['pid']}) is not back after {args.timeout:g} s")
+        time.sleep(_POLL_S)
+    if args.json:
+        print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
+    else:
+        say(f"The daemon on {home.data_dir} is back (pid {after['pid']}, version {after['version']}).")
+    return 0
+
+
+def _info(client: AdminClient) -> Mapping[str, Any] | None:
+    try:
+        info: Mapping[str, Any] = client.get("/info")
+    except HermesError:  # between two lives
+        return None
+    return info
+
+
+def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Another life of it, and ready."""
+    return bool(after["ready"]) and after["epoch"] != before["epoch"]
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from hermes.commands.errand import Desk, Errand, Handler
 from hermes.commands.registry import Parsed, Unknown
 from hermes.commands.reply import Caller, Reply, refused
 from hermes.commands.shown import Shown
-from hermes.errors import HermesError, UnknownSessionError
+from hermes.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.ports import Clock, ProcessList, Sessions, SessionView
 from hermes.types import TurnId
 
@@ -29,6 +29,10 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 
+def _cannot_restart(_: str) -> None:
+    raise BadInputError("nothing here can be restarted")
+
+
 class CommandDesk:
     def __init__(
         self,
@@ -40,6 +44,7 @@ class CommandDesk:
         personalities: Callable[[], Sequence[str]],
         processes: ProcessList,
         context_window: Callable[[], int] = lambda: 0,
+        restart: Callable[[str], None] = _cannot_restart,
     ) -> None:
         self._desk = Desk(
             sessions=sessions,
@@ -50,6 +55,7 @@ class CommandDesk:
             context_window=context_window,
             processes=processes,
             shown=Shown(),
+            restart=restart,
         )
 
     async def run(self, parsed: Parsed | Unknown, caller: Caller) -> Reply:

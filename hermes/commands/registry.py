@@ -137,6 +137,12 @@ COMMANDS: tuple[Command, ...] = (
         help="Stop what runs now, and drop what waits",
     ),
     Command(
+        name="restart",
+        group=Group.TURN,
+        help="Restart the daemon; what it was doing goes on afterwards",
+        details="For the owner and for admins only.",
+    ),
+    Command(
         name="queue",
         aliases=("q",),
         group=Group.TURN,

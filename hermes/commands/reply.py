@@ -17,6 +17,7 @@ class Caller:
     session: SessionId | None = None
     key: SessionKey | None = None
     inbound: InboundKey | None = None  # the source's own id of it: /queue and /steer twice are one message
+    admin: bool = False  # may decide about the daemon as a whole, besides its owner
 
     @property
     def is_owner(self) -> bool:

@@ -104,4 +104,18 @@ def _next_question(session: Session) -> str:
     return "" if asking is None else question(asking)
 
 
-HANDLERS: dict[str, Handler] = {"stop": stop, "queue": queue, "steer": steer, "approve": approve, "deny": deny}
+async def restart(errand: Errand) -> Reply:
+    if not (errand.caller.is_owner or errand.caller.admin):
+        return refused("Only the owner of this Hermes and its admins may restart it.")
+    errand.desk.restart(errand.reason)
+    return Reply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
+
+
+HANDLERS: dict[str, Handler] = {
+    "stop": stop,
+    "restart": restart,
+    "queue": queue,
+    "steer": steer,
+    "approve": approve,
+    "deny": deny,
+}

@@ -435,12 +435,13 @@ def test_a_crash_between_two_calls_goes_on_with_the_next_one() -> None:
     assert talk.work() == ["c1"]
 
 
-def test_a_crash_after_all_outcomes_asks_the_model_again_without_a_note() -> None:
+def test_a_crash_after_all_outcomes_asks_the_model_again_with_one_note_that_says_why() -> None:
     talk = at_work(does("c1"))
     talk.returns("c1")
     talk.crash()
     assert talk.work() == ["think"]
-    assert talk.shown() == ["user: a", "assistant calls c1", "c1: done"]
+    note = "user: [Note from the system: this turn was interrupted (crash) and goes on now.]"
+    assert talk.shown() == ["user: a", "assistant calls c1", "c1: done", note]
     assert (talk.turn.attempt, talk.turn.replies) == (2, 1)
 
 

@@ -26,7 +26,7 @@ from hermes.actors.session_steps import encode
 from hermes.actors.why import explain
 from hermes.events import TurnAnswered, TurnGaveUp
 from hermes.records import BadRecord, LogEntry, TurnInterrupted
-from hermes.types import EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
+from hermes.types import Call, EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
 from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
 
 
@@ -402,3 +402,48 @@ def test_history_that_came_along_is_part_of_the_turn() -> None:
 
 def test_a_recovered_session_with_nothing_open_stays_as_it_is() -> None:
     assert step(FRESH, Recover(reason="crash"), 1.0).records == ()
+
+
+# ---------------------------------------------------------------- turns that are held until the person writes
+
+
+def held(*calls: Call) -> Talk:
+    talk = Talk()
+    talk.say("a")
+    if calls:
+        talk.reply(*calls)
+    talk.do(Recover(reason="crash", hold=True))
+    return talk
+
+
+def test_a_held_turn_does_not_go_on_by_itself_and_is_interrupted_once_however_often_the_daemon_starts() -> None:
+    talk = held()
+    for _ in range(5):
+        assert not talk.do(Recover(reason="crash", hold=True)).records
+    assert (talk.session.phase, talk.session.interruptions, talk.work()) == (Phase.RESUME_PENDING, 1, [])
+
+
+def test_a_held_turn_goes_on_with_the_next_message_which_is_answered_first() -> None:
+    talk = held(does("c1"))
+    taken = talk.say("are you there?", turn="t2")
+    assert names(taken.records) == ["MessageReceived", "ToolFinished", "TurnStarted", "Merged"]
+    assert talk.work() == ["think"]
+    note, said = talk.shown()[-2:]
+    assert said == "user: are you there?"
+    assert "interrupted (crash)" in note
+    assert "write (write c1)" in note
+    assert "answer that first" in note
+    assert talk.turn.merged == ("t2",)
+
+
+def test_an_operator_can_have_a_held_turn_go_on() -> None:
+    talk = held()
+    talk.do(Resume(reason="operator"))
+    assert talk.work() == ["think"]
+
+
+def test_a_held_turn_goes_on_by_itself_once_a_daemon_starts_that_holds_nothing() -> None:
+    talk = held()
+    taken = talk.do(Recover(reason="crash"))
+    assert names(taken.records) == ["TurnStarted"]
+    assert talk.session.interruptions == 1

@@ -270,8 +270,15 @@ async def test_a_backup_to_a_wrong_place_is_the_operators_mistake_and_not_an_err
 
 
 async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:
-    assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, {"stopping": True, "reason": "upgrade"})
-    assert world.operations.stop_reasons == ["upgrade"]
+    said = {"stopping": True, "restart": False, "reason": "upgrade"}
+    assert await post(admin, "/stop", {"reason": "upgrade"}) == (202, said)
+    assert (await post(admin, "/stop", {"reason": "again", "restart": True}))[1] == {
+        "stopping": True,
+        "restart": True,
+        "reason": "again",
+    }
+    assert world.operations.stop_reasons == ["upgrade", "restart: again"]
+    assert (await post(admin, "/stop", {"reason": "again", "restart": "yes"}))[0] == 400
 
 
 @pytest.mark.parametrize("body", [[], {"reason": 5}, {"reason": ""}, {"reason": "x" * 501}, {"reason": "a\0b"}])

@@ -92,9 +92,12 @@ class OperatorApi:
         return json_response({"actors": [presentation.plain(actor) for actor in self._service.operations.actors()]})
 
     async def stop(self, request: web.Request) -> web.Response:
-        reason = await self._reason(request)
-        self._service.operations.request_stop(reason)
-        return json_response({"stopping": True, "reason": reason}, status=202)
+        body = await self._object(request)
+        reason, restart = _reason_in(body), body.get("restart", False)
+        if not isinstance(restart, bool):
+            raise BadInputError("restart is true or false.", param="restart")
+        self._service.operations.request_stop(reason, restart=restart)
+        return json_response({"stopping": True, "restart": restart, "reason": reason}, status=202)
 
     # ------------------------------------------------------------ sessions
 

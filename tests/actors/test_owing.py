@@ -1,0 +1,128 @@
+"""What follows from a session's records for a chat, in the order it is owed."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.actors.owing import NOTHING_SAID, owed_by
+from hermes.actors.session_protocol import AnnounceStop, Event, Recover, Reset, StopTurn
+from hermes.types import FailureKind, Obligation, Owed, Place, Source
+from tests.actors.talk import Talk, asks, does, needs_leave, said
+
+PLACE = Place(platform="toy", chat="c1", message="7")
+ANN = Source(platform="toy", user="ann", place=PLACE)
+WAKE = Source(platform="process", automatic=True)
+
+
+class Chat(Talk):
+    """A talk on a chat platform, and what each step of it owes."""
+
+    def owes(self, event: Event) -> list[Obligation]:
+        before = self.session
+        return owed_by(before, self.do(event).records)
+
+    def begun(self, text: str = "a") -> Chat:
+        self.do(said(text, source=ANN))
+        return self
+
+
+def test_a_turn_owes_where_it_is_shown_and_then_its_answer() -> None:
+    chat = Chat()
+    [shown] = chat.owes(said("a", source=ANN))
+    assert (shown.id, shown.final, shown.place) == ("reply:a", False, PLACE)
+    [reply] = chat.owes(chat.model_says("hello", ()))
+    assert (reply.id, reply.final, reply.kind, reply.text) == ("reply:a", True, Owed.REPLY, "hello")
+    assert reply.place == PLACE
+
+
+def test_whoever_waits_for_the_answer_is_owed_nothing() -> None:
+    chat = Chat()
+    assert chat.owes(said("a")) == []
+    assert chat.owes(chat.model_says("hello", ())) == []
+
+
+def test_an_empty_answer_is_said_to_be_empty() -> None:
+    chat = Chat().begun()
+    [reply] = chat.owes(chat.model_says("  ", ()))
+    assert reply.text == NOTHING_SAID
+
+
+def test_the_next_message_is_shown_when_its_turn_begins() -> None:
+    chat = Chat().begun("a")
+    assert chat.owes(said("b", source=ANN)) == []
+    owed = chat.owes(chat.model_says("first", ()))
+    assert [(each.id, each.final) for each in owed] == [("reply:a", True), ("reply:b", False)]
+
+
+@pytest.mark.parametrize("kind", [FailureKind.TIMEOUT, FailureKind.AUTH])
+def test_a_failure_is_told_in_the_place_of_the_answer(kind: FailureKind) -> None:
+    chat = Chat().begun()
+    [reply] = chat.owes(chat.model_fails(kind))
+    assert (reply.id, reply.text) == ("reply:a", "That did not work: too slow")
+
+
+def test_a_stop_is_told_plainly() -> None:
+    chat = Chat().begun()
+    [reply] = chat.owes(StopTurn(reason="/stop"))
+    assert reply.text == "Stopped: /stop."
+
+
+def test_a_question_and_an_approval_are_owed_with_their_choices() -> None:
+    chat = Chat().begun()
+    [question] = chat.owes(chat.model_says("", (asks("q1", "red", "blue"),)))
+    assert (question.kind, question.id) == (Owed.QUESTION, "question:a:q1")
+    assert (question.choices, question.call) == (("red", "blue"), "q1")
+    other = Chat().begun()
+    [approval] = other.owes(other.model_says("", (needs_leave("c1"),)))
+    assert approval.choices == ("once", "session", "always", "deny")
+
+
+def test_an_announced_stop_is_told_where_a_turn_runs_and_promises_no_more_than_to_try() -> None:
+    chat = Chat().begun()
+    [banner] = chat.owes(AnnounceStop(reason="restart: new version"))
+    assert banner.kind is Owed.NOTICE
+    assert banner.text == "Hermes is stopping (restart: new version). It will try to go on with this when it is back."
+    idle = Chat().begun()
+    idle.answer()
+    assert idle.owes(AnnounceStop(reason="restart")) == []
+
+
+def test_a_turn_that_goes_on_by_itself_is_shown_again_and_a_held_one_asks_for_a_word() -> None:
+    chat = Chat().begun()
+    [shown] = chat.owes(Recover(reason="crash"))
+    assert (shown.id, shown.final) == ("reply:a", False)
+    other = Chat().begun()
+    [asked] = other.owes(Recover(reason="crash", hold=True))
+    assert asked.text == "I was interrupted (crash). Write anything, and I go on where I was."
+
+
+def test_the_third_interruption_is_told_with_the_way_back() -> None:
+    chat = Chat().begun()
+    chat.crash()
+    chat.crash()
+    owed = chat.owes(Recover(reason="crash"))
+    [told] = [each for each in owed if each.kind is Owed.NOTICE]
+    assert "suspended" in told.text
+    assert "/resume s" in told.text
+
+
+def test_a_reset_is_told_where_its_person_wrote_last() -> None:
+    chat = Chat().begun()
+    chat.answer()
+    reset = Reset(reason="idle", active_at=chat.session.active_at, notice="It was reset.")
+    [told] = chat.owes(reset)
+    assert (told.text, told.place) == ("It was reset.", PLACE)
+
+
+def test_what_wakes_a_conversation_by_itself_is_answered_where_its_person_is() -> None:
+    chat = Chat().begun()
+    chat.answer()
+    [shown] = chat.owes(said("the build ended", source=WAKE))
+    assert shown.place == PLACE
+    chat.answer()
+    assert chat.owes(said("from a terminal")) == []
+
+
+def test_a_tool_call_alone_owes_nothing() -> None:
+    chat = Chat().begun()
+    assert chat.owes(chat.model_says("", (does("c1"),))) == []
