@@ -21,7 +21,8 @@ HermesError
  ├── UnknownSessionError       no session under that id
  ├── OutcomeUnknownError       the session crashed before it could say whether it stored the message
  ├── ModelError                a model call that failed, with its kind
- └── DeliveryError             something could not be said on a chat platform (yet)
+ ├── DeliveryError             something could not be said on a chat platform (yet)
+ └── PlatformError             a chat platform cannot be listened to (for now)
 
 An error's text says what happened, what was kept and what to do.
 """
@@ -152,3 +153,11 @@ class DeliveryError(HermesError):
         self.retry_after_s = retry_after_s
         self.gone = gone
         self.arrived_perhaps = arrived_perhaps
+
+
+class PlatformError(HermesError):
+    """A chat platform does not answer, or not as it should. It is tried again; nothing that was taken in is lost."""
+
+    def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s

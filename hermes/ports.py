@@ -485,7 +485,9 @@ class Inbound:
     text: str
     chat_type: str = "dm"  # dm, group, channel or thread
     answers: str = ""  # the token of the button that was pressed; `text` is the choice
+    choice: int | None = None  # its number among the choices, where `text` may not be all of it
     user_name: str = ""
+    edited: bool = False  # it replaces what the person wrote before as `place.message`
 
 
 # ---------------------------------------------------------------- live events

@@ -63,6 +63,20 @@ def _base_url_complaint(text: str) -> str:
     return "must not hold a password; use api_key_env or api_key_file" if "@" in text else ""
 
 
+def _bot_api_complaint(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/@]+(/[^\s@]*)?", text):
+        return "must be an address like https://host, without a token or password"
+    return ""
+
+
+def _user_id_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric ids of people, or "*" for everybody'
+
+
+def _chat_id_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
+
+
 def _variable_complaint(text: str) -> str:
     if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
         return ""
@@ -124,6 +138,28 @@ class ApiConfig:
     max_connections_per_peer: int = _setting(64, least=1, most=1_000_000)
     header_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600)
     body_timeout_s: float = _setting(30.0, least=_INSTANT_S, most=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TelegramConfig:
+    enabled: bool = _setting(False)
+    token_file: str = _setting("", path=True)
+    base_url: str = _setting("", complaint=_bot_api_complaint)
+    allowed_users: tuple[str, ...] = _setting((), complaint=_user_id_complaint)
+    require_mention: bool = _setting(True)
+    wake_words: tuple[str, ...] = _setting(())
+    free_response_chats: tuple[str, ...] = _setting((), complaint=_chat_id_complaint)
+
+    def token(self, environ: Mapping[str, str]) -> Secret:
+        """The bot's token, looked up now."""
+        if self.token_file:
+            return read_secret_file(Path(self.token_file), "telegram.token_file")
+        if not (value := environ.get("TELEGRAM_BOT_TOKEN", "").strip()):
+            raise ConfigError(
+                "the Telegram bot's token is missing: set the environment variable TELEGRAM_BOT_TOKEN or "
+                "telegram.token_file; @BotFather on Telegram gives you one"
+            )
+        return usable(value, "the token in TELEGRAM_BOT_TOKEN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +286,7 @@ class LogConfig:
 class Config:
     model: ModelConfig = ModelConfig()
     api: ApiConfig = ApiConfig()
+    telegram: TelegramConfig = TelegramConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()

@@ -1,0 +1,81 @@
+"""Whether a message in a group is meant for the bot, and what it says without the bot's name in front.
+
+In a private chat everything is. In a group it is when the bot is mentioned or answered, when it is a command that is
+not another bot's, when it begins with a wake word, or where the bot may speak freely.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from hermes.adapters.telegram.utf16 import between
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """When the bot feels addressed in groups."""
+
+    require_mention: bool = True
+    wake_words: tuple[str, ...] = ()
+    free_response_chats: tuple[str, ...] = ()  # CHAT, or CHAT:THREAD for a single topic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Myself:
+    id: int
+    username: str
+
+
+def for_another_bot(text: str, me: Myself) -> bool:
+    """Whether it is a command with another bot's name."""
+    found = re.match(r"/\w+@(\w+)", text)
+    return bool(found and found[1].lower() != me.username.lower())
+
+
+def is_addressed(message: Mapping[str, Any], text: str, me: Myself, manners: Manners) -> bool:
+    chat = str(message["chat"]["id"])
+    free = {chat, f"{chat}:{message.get('message_thread_id', '')}"} & set(manners.free_response_chats)
+    return bool(
+        message["chat"]["type"] == "private"
+        or not manners.require_mention
+        or free
+        or re.match(r"/\w", text)
+        or _begins_with(text, manners.wake_words)
+        or _answers(message, me)
+        or _mentions(message, me)
+    )
+
+
+def without_name(text: str, me: Myself) -> str:
+    """`@bot what …` and `/new@bot …` as a person means them."""
+    name = re.escape(me.username)
+    text = re.sub(rf"^\s*@{name}\b[\s,:]*(?=\S)", "", text, flags=re.IGNORECASE)
+    return re.sub(rf"^(/\w+)@{name}\b", r"\1", text, flags=re.IGNORECASE)
+
+
+def _begins_with(text: str, words: tuple[str, ...]) -> bool:
+    return any(re.match(rf"\W*{re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
+
+
+def _answers(message: Mapping[str, Any], me: Myself) -> bool:
+    answered = message.get("reply_to_message") or {}
+    # In a topic everything "answers" the message that opened it.
+    return "forum_topic_created" not in answered and (answered.get("from") or {}).get("id") == me.id
+
+
+def _mentions(message: Mapping[str, Any], me: Myself) -> bool:
+    for kind, covered, entity in _entities(message):
+        if kind == "mention" and covered.lower() == f"@{me.username}".lower():
+            return True
+        if kind == "text_mention" and (entity.get("user") or {}).get("id") == me.id:
+            return True
+    return False
+
+
+def _entities(message: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    for text, entities in (("text", "entities"), ("caption", "caption_entities")):
+        for entity in message.get(entities) or ():
+            yield entity["type"], between(message.get(text) or "", entity["offset"], entity["length"]), entity

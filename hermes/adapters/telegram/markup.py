@@ -1,0 +1,145 @@
+"""Markdown, as models write it, as the HTML that Telegram understands.
+
+The parser is markdown-it's. What Telegram has no tag for is written out: lists with their marks, headings in bold,
+tables as they were typed. HTML in the text is text. Where what comes out would be blank or too long, there is none,
+and the text is sent as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+import html
+import re
+from collections.abc import Iterator
+
+from markdown_it import MarkdownIt
+from markdown_it.tree import SyntaxTreeNode
+
+from hermes.adapters.telegram.parts import LIMIT
+from hermes.adapters.telegram.utf16 import units
+
+_INLINE = {"strong": "b", "em": "i", "s": "s"}
+_LINK_SCHEMES = ("http://", "https://", "tg://", "mailto:", "tel:")
+
+
+def to_html(text: str) -> str:
+    """The text with Telegram's tags; empty where it has to go without."""
+    root = SyntaxTreeNode(_parser().parse(text))
+    shown = _Writer(text.split("\n")).blocks(root.children).strip("\n")
+    visible = html.unescape(re.sub(r"<[^>]*>", "", shown))
+    return shown if visible.strip() and units(visible) <= LIMIT else ""
+
+
+@functools.cache
+def _parser() -> MarkdownIt:
+    # Without references: a definition would vanish from one part and be missing in the next.
+    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    return parser.disable(["reference", "html_block", "html_inline"])
+
+
+class _Writer:
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._quoting = False  # Telegram knows no quotation within another
+
+    def blocks(self, nodes: list[SyntaxTreeNode]) -> str:
+        """One below the other, with an empty line where there was one."""
+        result = ""
+        end = None
+        for node in nodes:
+            first, last = node.map or (0, 0)
+            if end is not None:
+                result += "\n\n" if self._gap(end, first) else "\n"
+            end = last
+            result += self._block(node)
+        return result
+
+    def _gap(self, end: int, first: int) -> bool:
+        """Whether an empty line stands before a block. Lists count those after them as their own."""
+        return first > end or (first > 0 and not self._lines[first - 1].strip(" >"))
+
+    def _block(self, node: SyntaxTreeNode) -> str:
+        match node.type:
+            case "paragraph":
+                return self.inline(node)
+            case "heading":
+                return f"<b>{self.inline(node)}</b>"
+            case "fence" | "code_block":
+                return _code(node.content, node.info.split(" ")[0] if node.info else "")
+            case "blockquote":
+                return self._quotation(node)
+            case "bullet_list" | "ordered_list":
+                return self._list(node)
+            case "hr":
+                return "———"
+            case "table":
+                first, last = node.map or (0, 0)
+                return _code("\n".join(self._lines[first:last]), "")
+        return self.inline(node) if node.children else html.escape(node.content, quote=False)
+
+    def _quotation(self, node: SyntaxTreeNode) -> str:
+        if self._quoting:
+            return self.blocks(node.children)
+        self._quoting = True
+        inner = self.blocks(node.children)
+        self._quoting = False
+        return f"<blockquote>{inner}</blockquote>"
+
+    def _list(self, node: SyntaxTreeNode) -> str:
+        result = ""
+        end = None
+        number = int(node.attrs.get("start", 1)) if node.type == "ordered_list" else None
+        for item in node.children:
+            first, last = item.map or (0, 0)
+            if end is not None:
+                result += "\n\n" if self._gap(end, first) else "\n"
+            end = last
+            mark = "•" if number is None else f"{number}{item.markup or '.'}"
+            number = None if number is None else number + 1
+            result += f"{mark} {_indented(self.blocks(item.children))}"
+        return result
+
+    def inline(self, node: SyntaxTreeNode) -> str:
+        return "".join(self._inline(child) for outer in node.children for child in _leaves(outer))
+
+    def _inline(self, node: SyntaxTreeNode) -> str:
+        inner = "".join(self._inline(child) for child in node.children or ())
+        match node.type:
+            case "softbreak" | "hardbreak":
+                return "\n"
+            case "code_inline":
+                return f"<code>{html.escape(node.content, quote=False)}</code>"
+            case "strong" | "em" | "s":
+                tag = _INLINE[node.type]
+                return f"<{tag}>{inner}</{tag}>"
+            case "link":
+                return _link(str(node.attrs["href"]), inner)
+            case "image":
+                return _link(str(node.attrs["src"]), inner or html.escape(node.content, quote=False))
+        return inner or html.escape(node.content, quote=False)
+
+
+def _leaves(node: SyntaxTreeNode) -> Iterator[SyntaxTreeNode]:
+    if node.type == "inline":
+        yield from node.children
+    else:
+        yield node
+
+
+def _link(address: str, shown: str) -> str:
+    """A link where Telegram takes it for one; otherwise what it says, and where it leads."""
+    if not address.startswith(_LINK_SCHEMES):
+        return f"{shown} ({html.escape(address, quote=False)})" if shown else html.escape(address, quote=False)
+    return f'<a href="{html.escape(address)}">{shown or html.escape(address, quote=False)}</a>'
+
+
+def _code(content: str, language: str) -> str:
+    inner = html.escape(content.rstrip("\n"), quote=False)
+    if language:
+        return f'<pre><code class="language-{html.escape(language)}">{inner}</code></pre>'
+    return f"<pre>{inner}</pre>"
+
+
+def _indented(block: str) -> str:
+    """What stands below an item's first line stands under its text."""
+    return block.replace("\n", "\n  ") if "<pre>" not in block else block

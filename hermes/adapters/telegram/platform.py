@@ -1,0 +1,158 @@
+"""Saying things on Telegram: paced, with markup where Telegram takes it, and with errors that say what they mean.
+
+Messages to one chat go one after the other, in the order of the calls. A chat that Telegram wants left alone is
+answered with DeliveryError at once: whoever delivers decides what to do until then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import TypeVar
+from weakref import WeakValueDictionary
+
+from telegram import LinkPreviewOptions, ReplyParameters
+from telegram.error import BadRequest, TelegramError
+
+from hermes.adapters.telegram.keyboard import keyboard
+from hermes.adapters.telegram.markup import to_html
+from hermes.adapters.telegram.pace import Limits, Pace, is_group
+from hermes.adapters.telegram.parts import LIMIT, split
+from hermes.adapters.telegram.trouble import delivery_error, refuses_markup, says_so_already
+from hermes.adapters.telegram.update import NAME
+from hermes.adapters.telegram.utf16 import prefix, sound
+from hermes.adapters.telegram.wire import Wire
+from hermes.errors import DeliveryError
+from hermes.ports import Abilities
+from hermes.types import Obligation, Place
+
+T = TypeVar("T")
+
+_ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0)
+_NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
+
+
+class TelegramPlatform:
+    def __init__(self, wire: Callable[[], Awaitable[Wire]], limits: Limits) -> None:
+        self._wire = wire
+        self._pace = Pace(limits)
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def abilities(self) -> Abilities:
+        return _ABILITIES
+
+    def parts(self, text: str) -> Sequence[str]:
+        return split(text)
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        place = obligation.place
+        chat, thread = _ids(place)
+        bot = (await self._wire()).bot
+        quoted = None
+        if place.message and is_group(place.chat) and not obligation.sent:
+            quoted = ReplyParameters(_number(place.message), allow_sending_without_reply=True)
+
+        async def say(shown: str, parse_mode: str | None) -> str:
+            message = await bot.send_message(
+                chat,
+                shown,
+                parse_mode=parse_mode,
+                message_thread_id=thread,
+                reply_parameters=quoted,
+                reply_markup=keyboard(obligation),
+                link_preview_options=_NO_PREVIEW,
+            )
+            return str(message.message_id)
+
+        return await self._in_turn(place.chat, lambda: _marked_up(text, say))
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        chat, _ = _ids(obligation.place)
+        bot = (await self._wire()).bot
+
+        async def say(shown: str, parse_mode: str | None) -> None:
+            try:
+                await bot.edit_message_text(
+                    shown,
+                    chat,
+                    _number(message),
+                    parse_mode=parse_mode,
+                    reply_markup=keyboard(obligation),  # left out, they would go
+                    link_preview_options=_NO_PREVIEW,
+                )
+            except BadRequest as error:
+                if not says_so_already(error):
+                    raise
+
+        await self._in_turn(obligation.place.chat, lambda: _marked_up(text, say))
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:  # noqa: ARG002 - as the port has it
+        raise DeliveryError("Telegram does not tell a bot what it has said")
+
+    async def show_typing(self, place: Place) -> None:
+        """Only where it keeps nobody waiting: the next one comes soon."""
+        now = time.monotonic()
+        if not self._pace.is_free(now) or self._pace.held_s(place.chat, now):
+            return
+        self._pace.take_turn(now)
+        chat, thread = _ids(place)
+        bot = (await self._wire()).bot
+        async with self._translated(place.chat):
+            await bot.send_chat_action(chat, "typing", message_thread_id=thread)
+
+    async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
+        """Says it when it is this chat's turn."""
+        async with self._queues.setdefault(chat, asyncio.Lock()):
+            await self._turn(chat)
+            try:
+                async with self._translated(chat):
+                    return await say()
+            finally:
+                self._pace.answered(chat, time.monotonic())
+
+    async def _turn(self, chat: str) -> None:
+        await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
+        if (held_s := self._pace.held_s(chat, time.monotonic())) > 0:
+            raise DeliveryError(f"Telegram wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
+        await asyncio.sleep(self._pace.take_turn(time.monotonic()))
+
+    @asynccontextmanager
+    async def _translated(self, chat: str) -> AsyncIterator[None]:
+        try:
+            yield
+        except TelegramError as error:
+            problem = delivery_error(error)
+            if problem.retry_after_s is not None:
+                self._pace.hold(chat, time.monotonic() + problem.retry_after_s)
+            raise problem from error
+
+
+async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) -> T:
+    """With markup, and as plain text if Telegram does not take that."""
+    plain = prefix(sound(text), LIMIT)
+    if markup := to_html(plain):
+        try:
+            return await say(markup, "HTML")
+        except BadRequest as error:
+            if not refuses_markup(error):
+                raise
+    return await say(plain, None)
+
+
+def _ids(place: Place) -> tuple[int, int | None]:
+    """The chat's, and the topic's."""
+    return _number(place.chat), _number(place.thread) if place.thread else None
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise DeliveryError(f"there is nothing on Telegram with the id {text[:40]!r}", gone=True) from None

@@ -1,0 +1,115 @@
+"""From an update, as Telegram's JSON, to what a person did. Pure; what we do not understand is None.
+
+A file cannot be read yet: the person is not ignored, the message says what was sent. The id is Telegram's update id
+together with the bot's, so that a second delivery is known for one, whatever became of the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
+from hermes.adapters.telegram.keyboard import pressed
+from hermes.adapters.telegram.utf16 import sound
+from hermes.ports import Inbound
+from hermes.types import InboundKey, Place
+
+NAME = "telegram"
+KINDS = ("message", "edited_message", "callback_query")  # of updates that we ask for
+
+_MEDIA = {  # an animation is a document, too: it has to come first
+    "photo": "[photo: the person sent a picture that cannot be read yet]",
+    "voice": "[voice: the person sent a voice message that cannot be heard yet]",
+    "audio": "[audio: the person sent a sound file that cannot be heard yet]",
+    "video_note": "[video: the person sent a video message that cannot be watched yet]",
+    "video": "[video: the person sent a video that cannot be watched yet]",
+    "animation": "[animation: the person sent an animation that cannot be watched yet]",
+    "document": "[file: the person sent a file that cannot be read yet]",
+    "sticker": "[sticker: the person sent a sticker]",
+    "contact": "[contact: the person sent a contact that cannot be read yet]",
+    "location": "[location: the person sent a place on the map that cannot be read yet]",
+    "poll": "[poll: the person sent a poll that cannot be read yet]",
+}
+
+
+def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbound | None:
+    """What a person did, if it was meant for us."""
+    key = InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
+    if query := update.get("callback_query"):
+        return _press(query, key)
+    if message := update.get("message"):
+        return _message(message, key, me, manners, edited=False)
+    if message := update.get("edited_message"):
+        return _message(message, key, me, manners, edited=True)
+    return None
+
+
+def _message(
+    message: Mapping[str, Any], key: InboundKey, me: Myself, manners: Manners, *, edited: bool
+) -> Inbound | None:
+    sender = message.get("from")
+    text = _text(message)
+    if sender is None or sender.get("is_bot") or not text.strip() or message["chat"]["type"] == "channel":
+        return None
+    if for_another_bot(text, me) or not is_addressed(message, text, me, manners):
+        return None
+    return Inbound(
+        id=key,
+        place=_place(message),
+        user=str(sender["id"]),
+        user_name=_name(sender),
+        text=without_name(text, me),
+        chat_type=_chat_type(message),
+        edited=edited,
+    )
+
+
+def _press(query: Mapping[str, Any], key: InboundKey) -> Inbound | None:
+    message = query.get("message")
+    found = pressed(query.get("data") or "")
+    if message is None or found is None:
+        return None
+    token, choice = found
+    return Inbound(
+        id=key,
+        place=_place(message),
+        user=str(query["from"]["id"]),
+        user_name=_name(query["from"]),
+        text=_label(message, query["data"]),
+        chat_type=_chat_type(message),
+        answers=token,
+        choice=choice,
+    )
+
+
+def _text(message: Mapping[str, Any]) -> str:
+    said = message.get("text") or message.get("caption") or ""
+    shown = next((note for kind, note in _MEDIA.items() if kind in message), "")
+    return sound("\n".join(filter(None, (said, shown))))
+
+
+def _label(message: Mapping[str, Any], data: str) -> str:
+    """What stood on the button; nothing, where the message is too old for Telegram to remember it."""
+    for row in (message.get("reply_markup") or {}).get("inline_keyboard") or ():
+        for button in row:
+            if button.get("callback_data") == data:
+                return str(button["text"])
+    return ""
+
+
+def _place(message: Mapping[str, Any]) -> Place:
+    # Outside of topics, a thread is only a chain of answers.
+    thread = str(message["message_thread_id"]) if message.get("is_topic_message") else ""
+    return Place(platform=NAME, chat=str(message["chat"]["id"]), thread=thread, message=str(message["message_id"]))
+
+
+def _chat_type(message: Mapping[str, Any]) -> str:
+    if message["chat"]["type"] == "private":
+        return "dm"  # also in a topic
+    return "thread" if message.get("is_topic_message") else "group"
+
+
+def _name(user: Mapping[str, Any]) -> str:
+    full = " ".join(filter(None, (user.get("first_name"), user.get("last_name"))))
+    return sound(full or user.get("username") or "")

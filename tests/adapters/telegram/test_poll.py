@@ -1,0 +1,188 @@
+"""Updates are confirmed after they were taken, come again until then, and are never skipped."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.adapters.telegram.adapter import TelegramAdapter
+from hermes.errors import (
+    AlreadySeenError,
+    BadInputError,
+    BusyError,
+    HermesError,
+    PlatformError,
+    StoppingError,
+    StorageFullError,
+)
+from hermes.secret import Secret
+from hermes.types import InboundKey, Seen, SessionId, TurnId
+from tests.adapters.telegram.conftest import HURRIED
+from tests.adapters.telegram.edge import FakeEdge, listening, until
+from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.telegram_world import BOT_ID
+
+
+async def test_messages_are_taken_in_their_order_and_then_confirmed(
+    server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    for number in range(5):
+        server.say(7 + number % 2, 7 + number % 2, f"hello {number}")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert edge.texts == [f"hello {number}" for number in range(5)]
+    assert [each.id for each in edge.taken] == [f"telegram:{BOT_ID}:{1000 + number}" for number in range(5)]
+    assert (edge.taken[0].user, edge.taken[0].place.chat, edge.taken[0].place.message) == ("7", "7", "1")
+
+
+async def test_a_message_that_comes_while_the_poll_waits_is_taken_at_once(
+    server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: server.polls)
+        server.say(7, 7, "hello")
+        await until(lambda: edge.texts == ["hello"])
+    assert edge.proofs >= 1
+
+
+async def test_nothing_is_confirmed_before_it_was_taken(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+    waiting: list[list[int]] = []
+    edge.before_take = lambda inbound: waiting.append(server.unconfirmed)
+    server.say(7, 7, "one")
+    server.say(7, 7, "two")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert waiting == [[1000, 1001], [1000, 1001]]
+
+
+async def test_what_was_taken_but_not_confirmed_comes_again_under_the_same_id(server: TelegramServer) -> None:
+    server.say(7, 7, "hello")
+    ids = set()
+    for _ in range(2):
+        adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
+        edge = FakeEdge()
+        async with listening(adapter, edge):
+            server.fail("getUpdates", Fault(), Fault.bad_gateway())
+            await until(lambda edge=edge: edge.texts == ["hello"])  # type: ignore[misc]
+        await adapter.close()
+        ids.add(edge.taken[0].id)
+    assert len(ids) == 1
+
+
+@pytest.mark.parametrize("refusal", [StoppingError("going"), BusyError("full"), StorageFullError("no space")])
+async def test_a_refused_message_is_offered_again_and_holds_its_place(
+    refusal: HermesError, server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    edge.refusals = [refusal, refusal]
+    server.say(7, 7, "one")
+    server.say(8, 8, "two")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert [each.text for each in edge.offered] == ["one", "one", "one", "two"]
+    assert edge.texts == ["one", "two"]
+
+
+async def test_a_message_that_was_seen_before_is_confirmed(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+    key = InboundKey("telegram:1:1")
+    seen = Seen(key=key, session=SessionId("s"), turn=TurnId("t"), fingerprint=b"", at=0.0)
+    edge.refusals = [AlreadySeenError(seen)]
+    server.say(7, 7, "one")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert len(edge.offered) == 1
+
+
+async def test_a_message_that_can_never_be_taken_does_not_hold_up_the_next(
+    server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    edge.refusals = [BadInputError("no")]
+    server.say(7, 7, "one")
+    server.say(7, 7, "two")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["two"])
+
+
+async def test_updates_that_we_do_not_understand_are_skipped(
+    server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    server.post("message", {"from": {"id": 1}, "text": "no chat, no id"})
+    server.post("message", {"message_id": 1, "chat": "odd", "from": {"id": 1}, "text": "odd"})
+    server.say(7, 7, "hello")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert edge.texts == ["hello"]
+
+
+async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+    edge.before_take = lambda inbound: answered_before.extend(server.answered_queries)
+    answered_before: list[str] = []
+    server.say(7, 7, "hello")
+    data = {"message_id": 1, "chat": {"id": 7, "type": "private"}}
+    person = {"id": 7, "is_bot": False, "first_name": "Ann"}
+    server.post("callback_query", {"id": "q1", "from": person, "message": data, "data": "a:token:1"})
+    async with listening(adapter, edge):
+        await until(lambda: server.answered_queries == ["q1"])
+    assert answered_before == []
+    assert (edge.taken[1].answers, edge.taken[1].choice, edge.taken[1].text) == ("token", 1, "")
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "says"),
+    [
+        ("getUpdates", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
+        ("getMe", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
+        ("getUpdates", Fault(status=500), "out of order"),
+        ("getUpdates", Fault.flood(3), "wait for 3 s"),
+        ("getUpdates", Fault(lost=True), "cannot be reached"),
+        ("getUpdates", Fault(delay_s=5), "did not answer in time"),
+        (
+            "getUpdates",
+            Fault(status=409, description="Conflict: can't use getUpdates while webhook is active"),
+            "webhook",
+        ),
+    ],
+)
+async def test_a_failed_poll_says_what_happened(method: str, fault: Fault, says: str, server: TelegramServer) -> None:
+    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=0, answer_within_s=0.5)
+    server.fail(method, fault)
+    with pytest.raises(PlatformError, match=says.replace("(", r"\(").replace(")", r"\)")):
+        await adapter.run(FakeEdge())
+    edge = FakeEdge()
+    server.say(7, 7, "hello")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["hello"])
+    await adapter.close()
+
+
+async def test_a_wrong_token_is_named_but_not_shown(server: TelegramServer) -> None:
+    adapter = TelegramAdapter(Secret("4242:wrong"), base_url=server.base_url)
+    with pytest.raises(PlatformError, match="does not know this bot token; check TELEGRAM_BOT_TOKEN") as caught:
+        await adapter.run(FakeEdge())
+    assert "4242:wrong" not in str(caught.value)
+    await adapter.close()
+
+
+async def test_an_address_where_nobody_answers_is_explained() -> None:
+    adapter = TelegramAdapter(Secret(TOKEN), base_url="http://127.0.0.1:9")
+    with pytest.raises(PlatformError, match="cannot be reached"):
+        await adapter.run(FakeEdge())
+    await adapter.close()
+
+
+async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    async with listening(adapter, FakeEdge()) as first:
+        await until(lambda: server.polls)
+        other = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
+        async with listening(other, FakeEdge()):
+            with pytest.raises(PlatformError, match="another program fetches this bot's messages"):
+                await asyncio.wait_for(first, 10)
+        await other.close()

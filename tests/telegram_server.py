@@ -1,0 +1,302 @@
+"""A fake Telegram Bot API on loopback, in a thread of its own: it outlives a daemon that a test kills.
+
+Faithful where it matters: an update waits until a later offset confirms it, however often it is fetched; a long poll
+waits; of two pollers the older one gets a 409; messages have ids and are edited under Telegram's rules. Faults are
+queued with `fail`: each plays once, for the next call of that method.
+
+    with TelegramServer() as server:
+        server.say(7, 7, "hello")
+        server.until(lambda: server.texts(7) == ["hello", "hello yourself"])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from aiohttp import web
+
+from tests.telegram_world import BOT_ID, BOT_NAME, Refusal, Shown, World
+
+T = TypeVar("T")
+
+TOKEN = f"{BOT_ID}:test-token-of-the-fake-telegram-server"
+DEADLINE_S = 20.0
+PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
+
+    status: int = 0  # with `page` a page of HTML, else Telegram's kind of error
+    page: bytes = b""
+    description: str = "Internal Server Error"
+    retry_after: int = 0
+    lost: bool = False  # the effect takes place, and the connection closes without an answer
+    delay_s: float = 0.0  # before an answer that is otherwise good
+
+    @staticmethod
+    def flood(retry_after: int) -> Fault:
+        return Fault(status=429, description=f"Too Many Requests: retry after {retry_after}", retry_after=retry_after)
+
+    @staticmethod
+    def bad_gateway() -> Fault:
+        return Fault(status=502, page=PAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    method: str
+    about: dict[str, Any]
+    at: float
+
+
+class TelegramServer:
+    """Every method here can be called from any thread."""
+
+    def __init__(self, *, port: int = 0) -> None:
+        self.base_url = ""
+        self.calls: list[Call] = []
+        self._world = World()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._faults: dict[str, deque[Fault]] = defaultdict(deque)
+        self._port = port
+        self._ready = threading.Event()
+        self._poller: asyncio.Future[None] | None = None  # set to wake or to end the long poll that waits
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake telegram")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        assert self._over is not None
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(10)
+
+    # ------------------------------------------------------------ what people do
+
+    def say(self, chat: int, user: int, text: str, **more: Any) -> int:
+        """A person writes; see `World.say`. Groups have negative ids. Returns the message's id."""
+        return self._do(lambda: self._world.say(chat, user, text, **more)).id
+
+    def rewrite(self, chat: int, message: int, text: str) -> None:
+        """A person edits a message."""
+        self._do(lambda: self._world.rewrite(chat, message, text))
+
+    def press(self, chat: int, message: int, label: str, user: int) -> str:
+        """A person presses the button with that label. Returns the query's id."""
+        return self._do(lambda: self._world.press(chat, message, label, user))
+
+    def delete(self, chat: int, message: int) -> None:
+        self._do(lambda: setattr(self._world.message(chat, message), "deleted", True))
+
+    def block(self, chat: int) -> None:
+        """A person blocks the bot."""
+        self._do(lambda: self._world.blocked.add(chat))
+
+    def post(self, kind: str, content: Any) -> int:
+        """Any update, as JSON. Returns its id."""
+        return self._do(lambda: self._world.post(kind, content))
+
+    # ------------------------------------------------------------ what goes wrong
+
+    def fail(self, method: str, *faults: Fault) -> None:
+        """For the next calls of that method, such as `sendMessage`."""
+        with self._lock:
+            self._faults[method].extend(faults)
+
+    # ------------------------------------------------------------ what is seen
+
+    def history(self, chat: int) -> list[Shown]:
+        """What a person sees in the chat, the oldest first."""
+        with self._lock:
+            return [each for each in self._world.messages if each.chat == chat and not each.deleted]
+
+    def texts(self, chat: int) -> list[str]:
+        return [each.text for each in self.history(chat)]
+
+    def replies(self, chat: int) -> list[str]:
+        """What the bot has said there, as it reads now."""
+        return [each.text for each in self.history(chat) if each.from_bot]
+
+    def chats(self) -> list[int]:
+        with self._lock:
+            return sorted({each.chat for each in self._world.messages})
+
+    @property
+    def violations(self) -> list[str]:
+        with self._lock:
+            return list(self._world.violations)
+
+    @property
+    def unconfirmed(self) -> list[int]:
+        """The ids of updates that would be sent again."""
+        with self._lock:
+            return [each["update_id"] for each in self._world.updates]
+
+    @property
+    def typing(self) -> list[int]:
+        with self._lock:
+            return [chat for chat, _ in self._world.typing]
+
+    @property
+    def answered_queries(self) -> list[str]:
+        with self._lock:
+            return list(self._world.answered_queries)
+
+    @property
+    def polls(self) -> bool:
+        """Whether somebody waits for updates now."""
+        with self._lock:
+            return self._poller is not None
+
+    def count(self, method: str) -> int:
+        with self._lock:
+            return sum(call.method == method for call in self.calls)
+
+    def until(self, condition: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
+        """Waits for something that a call or a person brings about."""
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {within_s:g} s; calls: {self._last_calls()}"
+            with self._changed:
+                self._changed.wait(0.02)  # it may also be somebody else's doing
+
+    def _last_calls(self) -> list[str]:
+        with self._lock:
+            return [each.method for each in self.calls[-20:]]
+
+    # ------------------------------------------------------------ the server
+
+    def _do(self, change: Callable[[], T]) -> T:
+        with self._changed:
+            result = change()
+            self._changed.notify_all()
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._wake)
+        return result
+
+    def _wake(self) -> None:
+        if self._poller is not None and not self._poller.done():
+            self._poller.set_result(None)
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/bot{token}/{method}", self._answer)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self._port).start()
+        self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self._ready.set()
+        await self._over.wait()
+        await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        method = request.match_info["method"]
+        about = {key: _decoded(key, str(value)) for key, value in {**request.query, **await request.post()}.items()}
+        fault = self._note(method, about)
+        try:
+            _refuse(fault, request.match_info["token"])
+            result = await self._perform(method, about)
+        except Refusal as refusal:
+            if fault.page:
+                return web.Response(status=fault.status, body=fault.page, content_type="text/html")
+            return _refused(refusal)
+        finally:
+            with self._changed:
+                self._changed.notify_all()
+        if fault.lost:
+            assert request.transport is not None
+            request.transport.abort()
+        await asyncio.sleep(fault.delay_s)
+        return web.json_response({"ok": True, "result": result})
+
+    def _note(self, method: str, about: dict[str, Any]) -> Fault:
+        with self._lock:
+            self.calls.append(Call(method=method, about=about, at=time.monotonic()))
+            return self._faults[method].popleft() if self._faults[method] else Fault()
+
+    async def _perform(self, method: str, about: dict[str, Any]) -> Any:
+        if method == "getUpdates":
+            return await self._poll(about)
+        with self._lock:
+            match method:
+                case "getMe":
+                    me = {"id": BOT_ID, "is_bot": True, "first_name": "Hermes", "username": BOT_NAME}
+                    return {**me, "can_join_groups": True, "can_read_all_group_messages": True}
+                case "sendMessage":
+                    return self._world.send(about)
+                case "editMessageText":
+                    return self._world.edit(about)
+                case "sendChatAction":
+                    return self._world.show_typing(about)
+                case "answerCallbackQuery":
+                    return self._world.answer_query(about)
+        raise Refusal(404, "Not Found: method not found")
+
+    async def _poll(self, about: dict[str, Any]) -> list[dict[str, Any]]:
+        if self._poller is not None and not self._poller.done():
+            gone = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
+            self._poller.set_exception(Refusal(409, gone))
+        deadline = time.monotonic() + min(int(about.get("timeout", 0)), 50)
+        with self._changed:
+            self._world.confirm(int(about.get("offset", 0)))
+            self._changed.notify_all()
+        while not (waiting := self._waiting(about)) and (left_s := deadline - time.monotonic()) > 0:
+            mine = self._poller = asyncio.get_running_loop().create_future()
+            try:
+                await asyncio.wait_for(mine, left_s)
+            except TimeoutError:
+                break
+            finally:
+                if self._poller is mine:
+                    self._poller = None
+        return waiting
+
+    def _waiting(self, about: dict[str, Any]) -> list[dict[str, Any]]:
+        kinds = about.get("allowed_updates") or []
+        with self._lock:
+            wanted = [
+                each
+                for each in self._world.updates
+                if not kinds or set(each) & {"update_id", *kinds} != {"update_id"}
+            ]
+        return wanted[: min(int(about.get("limit", 100)), 100)]
+
+
+def _decoded(name: str, value: str) -> Any:
+    """Structured parameters come as JSON."""
+    return json.loads(value) if name in {"allowed_updates", "reply_markup", "reply_parameters"} else value
+
+
+def _refuse(fault: Fault, token: str) -> None:
+    if token != TOKEN:
+        raise Refusal(401, "Unauthorized")
+    if fault.status:
+        more = {"retry_after": fault.retry_after} if fault.retry_after else {}
+        raise Refusal(fault.status, fault.description, **more)
+
+
+def _refused(refusal: Refusal) -> web.Response:
+    answer: dict[str, Any] = {"ok": False, "error_code": refusal.status, "description": refusal.description}
+    if refusal.parameters:
+        answer["parameters"] = refusal.parameters
+    return web.json_response(answer, status=refusal.status)
