@@ -183,7 +183,7 @@ class World:
     def _visible(self, about: dict[str, Any]) -> str:
         text = str(about.get("text", ""))
         if about.get("parse_mode") == "HTML":
-            text = _Page.text_of(text)
+            text = visible_text(text)
         elif about.get("parse_mode"):
             raise Refusal(400, "Bad Request: unsupported parse_mode")
         text = text.strip()
@@ -240,17 +240,6 @@ class _Page(HTMLParser):
         self.shown = ""
         self.open: list[str] = []
 
-    @classmethod
-    def text_of(cls, markup: str) -> str:
-        page = cls()
-        page.feed(markup)
-        page.close()
-        if page.open:
-            raise Refusal(
-                400, f"Bad Request: can't parse entities: Can't find end tag corresponding to {page.open[-1]}"
-            )
-        return page.shown
-
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag not in _TAGS:
             raise Refusal(400, f'Bad Request: can\'t parse entities: Unsupported start tag "{tag}"')
@@ -267,6 +256,15 @@ class _Page(HTMLParser):
 
     def handle_comment(self, data: str) -> None:
         raise Refusal(400, "Bad Request: can't parse entities: Unsupported start tag")
+
+
+def visible_text(markup: str) -> str:
+    page = _Page()
+    page.feed(markup)
+    page.close()
+    if page.open:
+        raise Refusal(400, f"Bad Request: can't parse entities: Can't find end tag corresponding to {page.open[-1]}")
+    return page.shown
 
 
 def _keyboard(about: dict[str, Any]) -> list[list[dict[str, str]]]:

@@ -23,7 +23,8 @@ from hermes.errors import DeliveryError, PlatformError
 _GONE = re.compile(
     r"chat not found|user not found|peer_id_invalid|thread not found|topic_closed|topic_deleted|chat_write_forbidden"
     r"|not enough rights|have no rights|need administrator rights|deactivated|upgraded to a supergroup"
-    r"|message to edit not found|message can't be edited|message_id_invalid|bot was kicked|bot is not a member|chat_restricted|chat_send_plain_forbidden",
+    r"|message to edit not found|message can't be edited|message_id_invalid"
+    r"|bot was kicked|bot is not a member|chat_restricted|chat_send_plain_forbidden",
     re.IGNORECASE,
 )
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)

@@ -1,0 +1,126 @@
+"""What an update means: who wrote what, where, and whether it was meant for the bot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.update import inbound_of
+from hermes.ports import Inbound
+
+ME = Myself(id=42, username="Hermes_Bot")
+ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}
+GROUP = {"id": -100, "type": "supergroup", "title": "Friends"}
+
+
+def update(text: str = "hello", *, kind: str = "message", by: object = ANN, **fields: Any) -> dict[str, Any]:
+    message = {"message_id": 5, "date": 1, "chat": {"id": 7, "type": "private"}, "from": by, "text": text, **fields}
+    return {"update_id": 11, kind: message}
+
+
+def mention(text: str, name: str = "@hermes_bot", **fields: Any) -> dict[str, Any]:
+    offset = len(text[: text.index(name)].encode("utf-16-le")) // 2
+    entity = {"type": "mention", "offset": offset, "length": len(name)}
+    return update(text, chat=GROUP, entities=[entity], **fields)
+
+
+def taken(raw: dict[str, Any], **manners: Any) -> Inbound | None:
+    return inbound_of(raw, ME, Manners(**manners))
+
+
+def text_of(raw: dict[str, Any], **manners: Any) -> str | None:
+    inbound = taken(raw, **manners)
+    return None if inbound is None else inbound.text
+
+
+def test_a_private_message() -> None:
+    inbound = taken(update())
+    assert inbound is not None
+    assert (inbound.id, inbound.text, inbound.user, inbound.user_name) == ("telegram:42:11", "hello", "7", "Ann Lee")
+    assert (inbound.chat_type, inbound.edited) == ("dm", False)
+    assert (inbound.place.chat, inbound.place.thread, inbound.place.message) == ("7", "", "5")
+
+
+def test_an_edited_message_names_the_same_message() -> None:
+    inbound = taken(update("better", kind="edited_message"))
+    assert inbound is not None
+    assert (inbound.text, inbound.edited, inbound.place.message) == ("better", True, "5")
+
+
+def test_a_topic_is_a_thread_and_a_chain_of_answers_is_none() -> None:
+    topic = taken(update(chat=GROUP, message_thread_id=3, is_topic_message=True), require_mention=False)
+    chain = taken(update(chat=GROUP, message_thread_id=3), require_mention=False)
+    private = taken(update(message_thread_id=3, is_topic_message=True))
+    assert topic is not None
+    assert chain is not None
+    assert private is not None
+    assert (topic.chat_type, topic.place.thread) == ("thread", "3")
+    assert (chain.chat_type, chain.place.thread) == ("group", "")
+    assert (private.chat_type, private.place.thread) == ("dm", "3")
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        (update("hello", chat=GROUP), None),
+        (mention("😀 hello @hermes_bot"), "😀 hello @hermes_bot"),
+        (mention("@hermes_bot, hello"), "hello"),
+        (mention("@hermes_bot"), "@hermes_bot"),
+        (mention("hello @hermes_bot2", name="@hermes_bot2"), None),
+        (
+            update(
+                "hi", chat=GROUP, entities=[{"type": "text_mention", "offset": 0, "length": 2, "user": {"id": 42}}]
+            ),
+            "hi",
+        ),
+        (update("yes", chat=GROUP, reply_to_message={"from": {"id": 42}}), "yes"),
+        (update("yes", chat=GROUP, reply_to_message={"from": {"id": 8}}), None),
+        (update("yes", chat=GROUP, reply_to_message={"from": {"id": 42}, "forum_topic_created": {}}), None),
+        (update("/status", chat=GROUP), "/status"),
+        (update("/status@hermes_bot now", chat=GROUP), "/status now"),
+        (update("/status@other_bot now", chat=GROUP), None),
+        (update("/status@other_bot now"), None),
+    ],
+)
+def test_in_a_group_the_bot_answers_when_it_is_meant(raw: dict[str, Any], text: str | None) -> None:
+    assert text_of(raw) == text
+
+
+def test_wake_words_and_free_chats() -> None:
+    assert text_of(update("hermes, hello", chat=GROUP), wake_words=("Hermes",)) == "hermes, hello"
+    assert text_of(update("hermesian", chat=GROUP), wake_words=("hermes",)) is None
+    assert text_of(update("x", chat=GROUP), free_response_chats=("-100",)) == "x"
+    assert text_of(update("x", chat=GROUP, message_thread_id=4), free_response_chats=("-100:3",)) is None
+    assert text_of(update("x", chat=GROUP, message_thread_id=3), free_response_chats=("-100:3",)) == "x"
+
+
+def test_what_cannot_be_read_yet_is_named() -> None:
+    photo = update("", photo=[{"file_id": "1"}], caption="look")
+    voice = update("", voice={"file_id": "1"})
+    animation = update("", animation={"file_id": "1"}, document={"file_id": "1"})
+    assert text_of(photo) == "look\n[photo: the person sent a picture that cannot be read yet]"
+    assert text_of(voice) == "[voice: the person sent a voice message that cannot be heard yet]"
+    assert (text_of(animation) or "").startswith("[animation")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"update_id": 11, "poll": {}},
+        update("", new_chat_members=[ANN]),
+        update(by=None),
+        update(by={"id": 9, "is_bot": True}),
+        update("hello", chat={"id": -1, "type": "channel"}),
+        {"update_id": 11, "callback_query": {"id": "1", "from": ANN, "data": "a:token:1"}},
+        {"update_id": 11, "callback_query": {"id": "1", "from": ANN, "message": update()["message"], "data": "odd"}},
+    ],
+)
+def test_what_is_not_for_us_is_left_out(raw: dict[str, Any]) -> None:
+    assert taken(raw) is None
+
+
+def test_half_a_character_becomes_a_whole_one() -> None:
+    assert text_of(update("a\ud83d")) == "a\ufffd"
+    assert text_of(update("\ud83d\ude00")) == "😀"
