@@ -17,13 +17,12 @@ from hermes.commands.desk import CommandDesk
 from hermes.ports import ChatAdapter, ChatEdge, Hub, Journal, Outgoing, Sessions
 from hermes.settings import Config
 from hermes.supervision.root import ChildSpec
+from hermes.telegram_assembly import make_telegram
 from hermes.types import TurnId
 
 DELIVERY = "delivery"  # its name among the root's children
 Maker: TypeAlias = Callable[[Config, Mapping[str, str]], ChatAdapter | None]
-
-
-ADAPTERS: Mapping[str, Maker] = {}
+ADAPTERS: Mapping[str, Maker] = {"telegram": make_telegram}
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:

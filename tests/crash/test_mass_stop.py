@@ -1,0 +1,91 @@
+"""SIGTERM with a thousand live sessions, two hundred of them in the middle of a turn."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import aiohttp
+import pytest
+
+from hermes.storage.lmdb_engine import LmdbEngine
+from tests.daemon_process import DaemonProcess, eventually
+from tests.model_server import STALL, stream
+from tests.scripted_model import ScriptedModel
+
+LIVE = int(os.environ.get("HERMES_TEST_LIVE", "1000"))
+OPEN = LIVE // 5
+CONFIG = "turns: {max_concurrent: 512}\nsessions: {idle_after_s: 3600}\n"
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+def begin_turns(daemon: DaemonProcess, names: list[str], text: str) -> None:
+    """A turn in each session; returns when all are accepted."""
+
+    async def begin() -> None:
+        headers = {"Authorization": f"Bearer {daemon.key}"}
+        limit = asyncio.Semaphore(32)
+        async with aiohttp.ClientSession(daemon.address, headers=headers) as client:
+
+            async def one(name: str) -> None:
+                body = {"input": text, "session_id": name}
+                async with limit, client.post("/v1/runs", json=body) as response:
+                    assert response.status == 202, await response.text()
+
+            await asyncio.gather(*map(one, names))
+
+    asyncio.run(begin())
+
+
+def phases(daemon: DaemonProcess) -> dict[str, str]:
+    engine = LmdbEngine.open(daemon.home / "store", map_size_bytes=1 << 30)
+    try:
+        return {each.id: each.resume_reason for each in engine.recent(10 * LIVE) if each.turn is not None}
+    finally:
+        engine.close()
+
+
+@pytest.mark.timeout(180)
+def test_every_open_turn_is_marked_within_a_second_and_goes_on_after_the_start(model: ScriptedModel) -> None:
+    everyone = [f"s{number}" for number in range(LIVE)]
+    busy = everyone[:OPEN]
+    with DaemonProcess(config=model.config + CONFIG) as daemon:
+        begin_turns(daemon, everyone, "say ready")
+        eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"] == 0, within_s=60)
+        assert sum(actor["kind"] == "session" for actor in daemon.admin.get("/actors")["actors"]) == LIVE
+        model.on_request = lambda _: stream(STALL)
+        begin_turns(daemon, busy, "say after all")
+        eventually(lambda: daemon.admin.get("/info")["turns"]["calling"] == OPEN, within_s=60)
+
+        # Killed one second after the signal: what is not on disk by then is not marked.
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGTERM)
+        time.sleep(1.0)
+        daemon.kill()
+        marked = phases(daemon)
+        assert sorted(marked) == sorted(busy)
+        assert set(marked.values()) == {"shutdown: asked to stop by SIGTERM"}
+
+        # The next one finds them all, and is told to stop in the middle of them: it leaves within its budget.
+        daemon.start()
+        eventually(lambda: daemon.admin.get("/info")["turns"]["calling"] == OPEN, within_s=60)
+        began = time.monotonic()
+        assert daemon.terminate() == 0
+        assert time.monotonic() - began < 10
+
+        model.on_request = lambda _: None
+        daemon.start()
+        eventually(lambda: daemon.admin.get("/store")["pending"] == 0, within_s=60)
+        assert daemon.admin.get("/store")["sessions"] == LIVE
+        for name in busy[:: OPEN // 10]:
+            assert daemon.ask("say fine", session=name).text == "fine"
+            said = [m["content"] for m in model.requests[-1]["messages"] if m["role"] != "system"]
+            assert said == ["say ready", "ready", "say after all", "after all", "say fine"]
