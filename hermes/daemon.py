@@ -71,6 +71,7 @@ from hermes.search.desk import SearchDesk
 from hermes.secret import api_key_path, ensure_api_key, given_api_key
 from hermes.settings import Config
 from hermes.signals import STOP_SIGNALS, handle_signals
+from hermes.stop_budget import patience_s, within
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.boot import Boot, read_boot, started, stopped
@@ -83,6 +84,7 @@ if TYPE_CHECKING:
 
 EXIT_TRY_AGAIN = 75
 _GRACE_S = 1.0
+_PROGRESS_S = 1.0  # between two looks at how a drain goes on
 
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
@@ -115,9 +117,10 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
             reload.target = daemon.reload
             with suppress(OSError):  # nobody reads: that is no reason not to serve
                 print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
+            allowed_s = await patience_s(environ)
             request = await stop.requested()
             reach("stop: asked")
-            _leave_by_force_after(daemon.config.shutdown.timeout_s)
+            _leave_by_force_after(within(daemon.config.shutdown.timeout_s, allowed_s))
             await daemon.drain(request)
         logger.info("stopped")
     return request.exit_code, stop.comes_back
@@ -410,7 +413,7 @@ class Daemon:
         reach("stop: marked")
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
-                await self.agent.runner.until_idle()
+                await self._until_idle()
         reach("stop: drained")
         with suppress(ActorDeadError, TimeoutError):  # what is not said by then is said after the next start
             async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _GRACE_S)):
@@ -419,6 +422,18 @@ class Daemon:
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
         if active := self.agent.runner.active:
             logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
+
+    async def _until_idle(self) -> None:
+        """A service manager that counts is asked for more time as often as work has come to its end meanwhile."""
+        idle = asyncio.create_task(self.agent.runner.until_idle(), name="until idle")
+        left = self.agent.runner.active
+        try:
+            while not (await asyncio.wait([idle], timeout=_PROGRESS_S))[0]:
+                if self.agent.runner.active < left:
+                    left = self.agent.runner.active
+                    self.operations.stop_goes_on(self.config.shutdown.timeout_s)
+        finally:
+            idle.cancel()
 
     def reload(self) -> None:
         """Read the configuration again and apply what can change while the daemon runs."""

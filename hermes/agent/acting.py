@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.agent.chat_message import encode
+from hermes.crash_point import reach
 from hermes.events import CallProgress
 from hermes.ports import Hub, ToolJob, ToolReport
 from hermes.tools.tool import ToolContext
@@ -69,7 +70,9 @@ class Acting:
         if refusal := proposal.problem or _refusal(proposal.gate, job):
             outcome = CallOutcome.ERROR if proposal.problem else CallOutcome.DENIED
             return _report(job, refusal, outcome, monotonic() - began)
+        reach("turn: about to run a tool")
         result = await toolbox.run(job.name, proposal.arguments, context)
+        reach("turn: a tool has run")
         return _report(job, result.text, CallOutcome.OK if result.ok else CallOutcome.ERROR, monotonic() - began)
 
 

@@ -16,6 +16,7 @@ from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.failure import failure
 from hermes.agent.ledger import Ledger
 from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
+from hermes.crash_point import reach
 from hermes.events import Notice, TextDelta, TextReset
 from hermes.ports import Hub, Model, ModelJob, ModelReport, ModelRequest
 from hermes.tools.tool import ToolContext
@@ -80,6 +81,7 @@ class Thinking:
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
         if self.settings.compress and await self._overflows(request, size_bytes):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
+        reach("turn: about to ask the model")
         reply = await caller.ask(chain, request, self._listener(job), first=self._moved.pop(job.turn, 0))
         if isinstance(reply, Failure):
             return _failed(job, reply)
@@ -127,8 +129,13 @@ class Thinking:
 
     def _listener(self, job: ModelJob) -> Listener:
         session, turn, publish = job.session, job.turn, self._hub.publish
+
+        def heard(text: str) -> None:
+            publish(TextDelta(session=session, turn=turn, text=text))
+            reach("turn: in the middle of an answer")
+
         return Listener(
-            text=lambda text: publish(TextDelta(session=session, turn=turn, text=text)),
+            text=heard,
             reset=lambda: publish(TextReset(session=session, turn=turn)),
             trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
         )

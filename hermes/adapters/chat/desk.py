@@ -17,6 +17,7 @@ from hermes.asking import button_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
+from hermes.crash_point import reach
 from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
 from hermes.ports import Clock, Inbound, Outgoing, Receipt, Sessions, Submission
 from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
@@ -59,6 +60,7 @@ class ChatDesk:
             await self._command(inbound, key, command)
         else:
             await self._message(inbound, key)
+        reach("chat: taken, not confirmed")
 
     async def _turn_away(self, inbound: Inbound) -> None:
         """Once, with the id that the owner of this Hermes would have to allow; after that, silence."""

@@ -1,0 +1,72 @@
+"""How long a stop may take: as configured, or less where systemd would lose patience earlier.
+
+systemd does not tell a service its TimeoutStopSec; `systemctl show` does, for the unit that our cgroup names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+_MARGIN_S = 1.0  # before systemd would kill
+_ASK_S = 5.0
+_UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
+
+
+async def patience_s(environ: Mapping[str, str]) -> float | None:
+    """What systemd allows this service for a stop; None: nobody knows of a limit."""
+    if "NOTIFY_SOCKET" not in environ or "INVOCATION_ID" not in environ:
+        return None
+    found = unit_in(await asyncio.to_thread(_cgroup))
+    if found is None:
+        return None
+    unit, of_user = found
+    with suppress(OSError, TimeoutError):  # no systemctl, or it hangs: then the configuration alone counts
+        asking = await asyncio.create_subprocess_exec(
+            "systemctl",
+            *(("--user",) if of_user else ()),
+            "show",
+            "--property=TimeoutStopUSec",
+            "--value",
+            unit,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            async with asyncio.timeout(_ASK_S):
+                said, _ = await asking.communicate()
+        finally:
+            if asking.returncode is None:
+                asking.kill()
+        return seconds_in(said.decode("ascii", "replace"))
+    return None
+
+
+def within(configured_s: float, allowed_s: float | None) -> float:
+    return configured_s if allowed_s is None else min(configured_s, max(_MARGIN_S, allowed_s - _MARGIN_S))
+
+
+def unit_in(cgroup: str) -> tuple[str, bool] | None:
+    """The service that a cgroup file names, and whether it is a user's."""
+    for line in cgroup.splitlines():
+        path = line.rpartition(":")[2]
+        if path.endswith(".service"):
+            return path.rpartition("/")[2], "/user@" in path
+    return None
+
+
+def seconds_in(span: str) -> float | None:
+    """systemd's way to write a span of time, such as "1min 30s"; None for "infinity"."""
+    parts = re.findall(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\b", span)
+    return sum(float(number) * _UNITS_S[unit] for number, unit in parts) if parts else None
+
+
+def _cgroup() -> str:
+    try:
+        return Path("/proc/self/cgroup").read_text("utf-8", "replace")
+    except OSError:
+        return ""
