@@ -33,6 +33,7 @@ BUDGETS = (
     Budget(what="10,000 sessions stopped, s", figure="sessions.stop_10k_s", limit=1.0),
     Budget(what="ready after exec with 100,000 sessions, s", figure="daemon.ready_100k_s", limit=0.5),
     Budget(what="the same, to an empty store's", figure="daemon.ready_100k_to_empty", limit=1.1),
+    Budget(what="the same with 1,000 open turns, s", figure="daemon.ready_1k_pending_s", limit=1.0),
     Budget(what="idle RSS, MB", figure="daemon.idle_rss_mb", limit=70),
     Budget(what="CPU of a turn at message 2,000, to one at 20", figure="turns.late_to_early", limit=1.5),
     Budget(what="1,000 live process actors, % of a core", figure="processes.core_percent", limit=10),

@@ -1,4 +1,6 @@
-"""How long the daemon takes to be ready, with nothing stored and with 100,000 sessions, and what it weighs idle."""
+"""How long the daemon takes to be ready, with nothing stored, with 100,000 sessions and with 1,000 open turns among
+them, and what it weighs idle.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +24,7 @@ from hermes.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Sour
 
 STORED = 100_000
 STARTS = 9
+PENDING = 1000
 BATCH = 1000
 
 
@@ -34,14 +37,22 @@ def run() -> dict[str, float]:
         fill(full / "store", STORED)
         _start(full), _start(empty)  # warms the page cache for both
         pairs = [(_start(empty), _start(full)) for _ in range(STARTS)]
+        pending = [_start_with_pending(full, round_) for round_ in range(STARTS // 2)]
     none_s = statistics.median(empty for (empty, _), _ in pairs)
     full_s = statistics.median(full for _, (full, _) in pairs)
     return {
         "ready_empty_s": none_s,
         "ready_100k_s": full_s,
         "ready_100k_to_empty": full_s / none_s,
+        "ready_1k_pending_s": statistics.median(pending),
         "idle_rss_mb": max(rss for _, (_, rss) in pairs) / 2**20,
     }
+
+
+def _start_with_pending(home: Path, round_: int) -> float:
+    """As after a kill: a thousand sessions with a turn in flight, none of them seen before."""
+    fill(home / "store", PENDING, first=STORED + round_ * PENDING, pending=True)
+    return _start(home)[0]
 
 
 def _start(home: Path) -> tuple[float, float]:
@@ -68,17 +79,18 @@ def _resident_bytes(pid: int) -> float:
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
 
-def fill(store: Path, sessions: int) -> None:
-    """That many sessions with one finished turn each, as the daemon itself would have stored them."""
+def fill(store: Path, sessions: int, *, first: int = 0, pending: bool = False) -> None:
+    """That many sessions with one turn each, finished or not, as the daemon itself would have stored them."""
     engine = LmdbEngine.open(store)
     try:
-        for first in range(0, sessions, BATCH):
-            engine.commit([_stored_session(number, engine.epoch) for number in range(first, first + BATCH)])
+        for start in range(first, first + sessions, BATCH):
+            numbers = range(start, start + BATCH)
+            engine.commit([_stored_session(number, engine.epoch, pending=pending) for number in numbers])
     finally:
         engine.close()
 
 
-def _stored_session(number: int, epoch: Epoch) -> Transaction:
+def _stored_session(number: int, epoch: Epoch, *, pending: bool) -> Transaction:
     id_ = SessionId(f"20261116_101010_{number:08x}")
     source = Source(platform="api")
     started = SessionStarted(
@@ -96,16 +108,17 @@ def _stored_session(number: int, epoch: Epoch) -> Transaction:
         ),
         number + 1,
     )  # fmt: skip
-    records = (started, *received.records, *done.records)
+    head = received.session if pending else done.session
+    records = (started, *received.records, *(() if pending else done.records))
     return (
         Append(
             session=id_,
             expected_seq=Seq(0),
             epoch=epoch,
             records=records,
-            head=done.session,
-            pending=False,
-            bind=done.session.key,
+            head=head,
+            pending=pending,
+            bind=head.key,
         ),
     )
 
