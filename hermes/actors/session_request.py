@@ -53,7 +53,7 @@ def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceive
             at=turn.accepted_at,
             turn=turn.id,
             messages=transcript.waiting.get(turn.id, ()),
-            source=Source(platform=session.platform, user=session.owner),
+            source=Source(platform=session.platform, user=session.owner, place=turn.place),
             options=turn.options,
             steer=turn.steer,
         )

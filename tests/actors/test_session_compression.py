@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hermes.actors.session_compression import PAUSE_S
-from hermes.actors.session_protocol import Accept, AnnounceStop, Compress, Prefer, Resume, StopTurn, Suspend
+from hermes.actors.session_protocol import Accept, AnnounceStop, Compress, Prefer, Recover, Resume, StopTurn, Suspend
 from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
 from hermes.actors.why import explain
 from hermes.events import Notice, SessionMoved, TurnGaveUp
 from hermes.records import CompressionFailed, ContextCarried
-from hermes.types import FailureKind, Phase, TurnId
-from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, told
+from hermes.types import FailureKind, Phase, Place, Source, TurnId
+from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW
 
@@ -362,3 +362,12 @@ def test_what_was_carried_is_recorded_whole() -> None:
     [carried] = [record for record in child.log if isinstance(record, ContextCarried)]
     assert (carried.origin, [each.turn for each in carried.waiting]) == ("s", ["b"])
     assert carried.active_at == talk.session.active_at
+
+
+def test_what_waited_is_answered_where_it_was_asked() -> None:
+    place = Place(platform="toy", chat="c1")
+    talk = full()
+    talk.do(said("b", source=Source(platform="toy", user="ann", place=place)))
+    child = talk.summarised()
+    child.do(Recover(reason="it goes on"))
+    assert child.turn.place == place
