@@ -11,6 +11,7 @@ from hermes.errors import HermesError
 from hermes.events import Event, TurnOutcome
 from hermes.processes.process import Chunk, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.records import LogEntry, Record
+from hermes.trace import TraceLine
 from hermes.types import (
     Call,
     CallOutcome,
@@ -236,6 +237,7 @@ class Reader(Protocol):
     def outbox(self) -> list[Obligation]: ...  # in the order they were made; a damaged one is left out
     def owed(self, obligation: str) -> Obligation | None: ...
     def sent(self, obligation: str) -> Sent | None: ...
+    def sent_with(self, message: str) -> list[Sent]: ...  # what a message of that id shows, in whatever chat
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         """All sessions' records in the order they were written, after that position."""
 
@@ -628,6 +630,9 @@ class Sessions(Protocol):
     async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt: ...
     async def used(self, first_day: str) -> list[Tally]: ...
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]: ...
+    async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        """What became of a message, by any id of it, or of the last messages of a session; oldest first."""
+
     async def fact(self, name: str) -> bytes | None: ...
     async def remember(self, name: str, value: bytes | None) -> None: ...
     async def granted(self) -> list[str]: ...  # kinds of commands that were allowed for good

@@ -12,6 +12,7 @@ from hermes.types import (
     CallOutcome,
     EncodedMessage,
     Failure,
+    InboundKey,
     Place,
     Preferences,
     SessionId,
@@ -46,6 +47,7 @@ class MessageReceived:
     source: Source
     options: bytes = b"{}"
     steer: bool = False
+    inbound: InboundKey | None = None  # under which it was taken, once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,6 +21,7 @@ from hermes.events import (
     TurnOutcome,
 )
 from hermes.ports import ActorView, Receipt, SessionView, StoredMessage, StoreStats, Submission, Tally, TurnRecord
+from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
@@ -123,6 +124,7 @@ class FakeSessions:
         self.wishes: list[tuple[str, ...]] = []  # what people asked of sessions besides talking: session, what, how
         self.tallies: list[Tally] = []
         self.turn_records: dict[TurnId, list[TurnRecord]] = {}
+        self.traces: dict[str, list[TraceLine]] = {}
         self.facts: dict[str, bytes] = {}
         self.tasks: dict[TurnId, asyncio.Task[None]] = {}
         self._hub = hub
@@ -257,6 +259,11 @@ class FakeSessions:
 
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
         return self.turn_records.get(turn, [])
+
+    async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        if name not in self.traces:
+            raise UnknownSessionError(f"there is no session, message or turn {name}")
+        return self.traces[name][-limit:]
 
     async def fact(self, name: str) -> bytes | None:
         return self.facts.get(name)

@@ -10,6 +10,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from loguru import logger
@@ -21,7 +22,7 @@ from hermes.actors.loop import LoopActor
 from hermes.actors.stream import Stream
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
-from hermes.ports import Clock, Hub, Journal, Platform, Subscription
+from hermes.ports import ActorView, Clock, Hub, Journal, Platform, Subscription
 from hermes.types import Obligation, TurnId
 from hermes.values import dataclass
 
@@ -125,6 +126,22 @@ class DeliveryActor(LoopActor):
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
         self._settling: list[LoopFuture] = []
         self._loaded = False
+
+    def statistics(self) -> ActorView:
+        """How much is yet to be said, and what keeps the oldest of it that has failed."""
+        owed = [self._couriers[name].owed for lane in self._lanes.values() for name in lane.queue]
+        view = super().statistics()
+        state = f"{len(owed)} to say" if owed and view.state == "running" else view.state
+        return replace(view, state=state, last_error=self._oldest_problem(owed) or view.last_error)
+
+    def _oldest_problem(self, owed: Iterable[Obligation]) -> str:
+        failing = min((each for each in owed if each.problem), key=lambda each: each.at, default=None)
+        if failing is not None:
+            since = f"{max(0.0, self._clock() - failing.at):.0f} s"
+            return f"{failing.id} is not delivered for {since}: {failing.problem} (tried {failing.tries} times)"
+        if self._unknown:
+            return f"there are messages for {', '.join(sorted(self._unknown))}, which is not configured"
+        return ""
 
     def on_start(self) -> None:
         self._journal.read(lambda reader: reader.outbox(), self._read)

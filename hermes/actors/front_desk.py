@@ -38,6 +38,7 @@ from hermes.actors.session_protocol import (
 from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import open_turns, suspension
+from hermes.actors.trace_search import find_trace
 from hermes.actors.transcript import read_around, read_page
 from hermes.actors.turn_log import find_end, records_of, span_of
 from hermes.actors.why import explain
@@ -66,6 +67,7 @@ from hermes.ports import (
     TurnRecord,
 )
 from hermes.records import TurnFailed, TurnFinished
+from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
     Failure,
@@ -290,6 +292,10 @@ class FrontDesk:
     async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
         """Everything that the journal says about a turn, wherever it went on."""
         return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
+
+    async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        now = self._clock()
+        return await self._journal.fetch(lambda reader: find_trace(reader, name, limit=limit, now=now))
 
     async def fact(self, name: str) -> bytes | None:
         return await self._journal.fetch(lambda reader: reader.fact(name))

@@ -213,6 +213,7 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
         source=event.source,
         options=event.options,
         steer=handling == "steering",
+        inbound=event.inbound,
     )
     ahead = session.turn is not None and handling != "interrupting"
     first = 0 if handling == "answer" else len(session.queue) + ahead

@@ -96,7 +96,7 @@ def _of_turn(reader: Reader, session: SessionId, turn: TurnId) -> tuple[Session 
     """The turn's records in this session, read from the newest back to where it began."""
     head = reader.head(session)
     found: list[_Entry] = []
-    for entry in _backwards(reader, session, head.next_seq if head is not None else 0):
+    for entry in backwards(reader, session, head.next_seq if head is not None else 0):
         record = entry.record
         if isinstance(record, BadRecord):
             continue
@@ -115,7 +115,7 @@ def _begins(record: Record, turn: TurnId) -> bool:
     return isinstance(record, MessageReceived) and record.turn == turn
 
 
-def _backwards(reader: Reader, session: SessionId, end: int) -> Iterator[LogEntry]:
+def backwards(reader: Reader, session: SessionId, end: int) -> Iterator[LogEntry]:
     while end > 0:
         first = max(0, end - _PAGE)
         yield from reversed(reader.log(session, Seq(first), end - first))

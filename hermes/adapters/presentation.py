@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from hermes.events import Event
     from hermes.ports import SessionView, StoredMessage
+    from hermes.trace import TraceLine
     from hermes.types import DeadLetter, ProcessView, Session, Turn
 
 JsonObject = dict[str, Any]
@@ -82,10 +83,17 @@ def _message(stored: StoredMessage) -> JsonObject:
     }
 
 
+def trace_line(line: TraceLine) -> JsonObject:
+    return {**plain(line), "problems": list(line.problems)}
+
+
 def dead_letter(letter: DeadLetter) -> JsonObject:
     """Without what it says: a listing is not the place for a person's text."""
+    owed = letter.undelivered
     return {
         "id": letter.id,
+        "kind": "message" if owed is None else owed.kind.value,
+        "place": None if owed is None else plain(owed.place),  # where it could not be said
         "session": letter.session,
         "turn": letter.turn,
         "problem": letter.problem,

@@ -114,12 +114,12 @@ def _add_dead_letters(commands: Commands) -> None:
     letters = commands.add(
         "dead-letters",
         _dead_letters,
-        "List or replay messages that were set aside. Each had crashed its session twice.",
+        "List or replay what was set aside. It crashed its session twice, or could not be said on its platform.",
         examples="  hermes dead-letters\n  hermes dead-letters replay 1f2e3d",
         json=True,
     )
     replay = Commands(letters, required=False).add(
-        "replay", _replay, "Give a dead letter to its session once more.", json=True
+        "replay", _replay, "Give a dead letter to its session once more, or have it said again.", json=True
     )
     replay.add_argument("id", metavar="ID", help="as listed by `hermes dead-letters`")
 
@@ -364,13 +364,29 @@ def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(answer)
     elif answer["dead_letters"]:
         rows = [
-            [letter["id"], ago(letter["at"]), letter["session"], letter["turn"], letter["problem"]]
+            [
+                letter["id"],
+                ago(letter["at"]),
+                _what(letter),
+                letter["session"] or "-",
+                letter["turn"] or "-",
+                letter["problem"],
+            ]
             for letter in answer["dead_letters"]
         ]
-        print_table(["ID", "SET ASIDE", "SESSION", "TURN", "PROBLEM"], rows, drop=("TURN", "SET ASIDE", "SESSION"))
+        columns = ["ID", "SET ASIDE", "WHAT", "SESSION", "TURN", "PROBLEM"]
+        print_table(columns, rows, drop=("TURN", "SET ASIDE", "SESSION"))
     else:
         print("There are no dead letters.")
     return 0
+
+
+def _what(letter: Mapping[str, Any]) -> str:
+    """A message that came in, or something that could not be said, and where."""
+    place = letter.get("place")
+    if place is None:
+        return "message"
+    return " ".join(filter(None, (f"{letter['kind']} to {place['platform']}", place["chat"], place["thread"])))
 
 
 def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -382,5 +398,6 @@ def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     else:
-        print(f"{one_line(args.id)} was given to its session again.")
+        again = "is being said again" if answer.get("handling") == "delivering" else "was given to its session again"
+        print(f"{one_line(args.id)} {again}.")
     return 0

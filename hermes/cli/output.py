@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, TextIO
@@ -15,7 +16,12 @@ _STYLES = {
     "waiting": "cyan",
     "restarting": "yellow",
     "resume_pending": "yellow",
+    "asking": "cyan",
+    "sending": "yellow",
     "parked": "red",
+    "interrupted": "red",
+    "failed": "red",
+    "undelivered": "red",
     "suspended": "red",
     "ended": "dim",
 }
@@ -46,17 +52,17 @@ def print_json(value: Any) -> None:
     print(json.dumps(value, indent=2, ensure_ascii=False))
 
 
-def say(text: str, *, indent: str = "", file: TextIO | None = None) -> None:
-    """Our own words: on a terminal broken between words, for a pipe as they are."""
+def say(text: str, *, indent: str = "", file: TextIO | None = None, alarm: bool = False) -> None:
+    """Our own words: on a terminal broken between words and red for an alarm, for a pipe as they are."""
     file = file or sys.stdout
+    red, plain = ("\033[31m", "\033[0m") if alarm and file.isatty() and not os.environ.get("NO_COLOR") else ("", "")
     for line in text.split("\n"):
         for part in _wrapped(line, indent, width(file)) if file.isatty() else [line]:
-            print(part, file=file, flush=True)
+            print(f"{red}{part}{plain}", file=file, flush=True)
 
 
 def width(file: TextIO) -> int:
     """Of the terminal itself. What the environment says may be another one's."""
-    import os
     import shutil
     from contextlib import suppress
 
@@ -79,20 +85,23 @@ def _wrapped(line: str, indent: str, columns: int) -> list[str]:
     ) or [""]
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str] = ()) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str] = (), alarm: str = ""
+) -> None:
     """For a pipe plain and whole. For a terminal in colour and to its width: columns of `drop` are left out as long
-    as there is too little room, then the last column is shortened; what the others hold is never broken.
+    as there is too little room, then the last column is shortened; what the others hold is never broken. What the
+    column `alarm` holds is red.
     """
     clean = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _print_rich(list(columns), clean, drop)
+        _print_rich(list(columns), clean, drop, alarm)
         return
     widths = [max(map(len, column)) for column in zip(columns, *clean, strict=True)]
     for row in (columns, *clean):
         print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
-def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str]) -> None:
+def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str], alarm: str) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
@@ -113,8 +122,13 @@ def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str]) 
         table.add_column(name, no_wrap=True, min_width=widths[name])
     table.add_column(last, no_wrap=True, overflow="ellipsis", max_width=room)
     for row in zip(*(cells[name] for name in (*fixed, last)), strict=True):
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row))
+        named = zip((*fixed, last), row, strict=True)
+        table.add_row(*(Text(cell, style=_style(cell, is_alarm=name == alarm)) for name, cell in named))
     console.print(table)
+
+
+def _style(cell: str, *, is_alarm: bool) -> str:
+    return "red" if is_alarm and cell != "-" else _STYLES.get(cell, "")
 
 
 def moment(at: float) -> str:

@@ -9,6 +9,7 @@ import re
 import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
+from urllib.parse import quote
 
 from hermes.cli.client import AdminClient, AdminError, session_path
 from hermes.errors import HermesError, NotRunningError, UnknownSessionError
@@ -40,6 +41,10 @@ class Records(Protocol):
 
     def dead_letters(self) -> dict[str, Any]: ...
 
+    def trace(self, name: str, limit: int) -> dict[str, Any]:
+        """What became of a message, or of the last messages of a session."""
+        ...
+
 
 class DaemonRecords:
     def __init__(self, client: AdminClient) -> None:
@@ -66,6 +71,10 @@ class DaemonRecords:
 
     def dead_letters(self) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get("/dead-letters")
+        return found
+
+    def trace(self, name: str, limit: int) -> dict[str, Any]:
+        found: dict[str, Any] = self._client.get(f"/trace/{quote(name, safe='')}", limit=limit)
         return found
 
 
@@ -111,6 +120,13 @@ class StoredRecords:
         from hermes.adapters import presentation
 
         return {"dead_letters": [presentation.dead_letter(letter) for letter in self._reader.dead_letters()]}
+
+    def trace(self, name: str, limit: int) -> dict[str, Any]:
+        from hermes.actors.trace_search import find_trace
+        from hermes.adapters import presentation
+
+        lines = find_trace(self._reader, name, limit=limit, now=time.time(), alive=False)
+        return {"messages": [presentation.trace_line(line) for line in lines]}
 
     def _head(self, session: str, *, exact: bool) -> Session:
         from hermes.actors.routing import Address, find_route

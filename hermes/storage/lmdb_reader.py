@@ -193,6 +193,12 @@ class LmdbReader:
             value = view.get(SENT, key)
         return None if value is None else codec.open_as(Sent, key, value)
 
+    def sent_with(self, message: str) -> list[Sent]:
+        with self._look() as view:
+            found = list(view.scan(SENT))
+        known = (sent for key, value in found if (sent := _readable(Sent, key, value)))
+        return sorted((sent for sent in known if message in sent.messages), key=lambda sent: sent.sent_at)
+
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         with self._look() as view:
             pairs = list(islice(view.scan(LOG, start=lsn_key(after + 1)), limit))

@@ -185,6 +185,11 @@ class MemoryEngine:
         with self._lock:
             return self._sent.get(obligation)
 
+    def sent_with(self, message: str) -> list[Sent]:
+        with self._lock:
+            found = [sent for sent in self._sent.values() if message in sent.messages]
+        return sorted(found, key=lambda sent: sent.sent_at)
+
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
         with self._lock:
             places = [(n, *place) for n, place in sorted(self._order.items()) if n > after and place in self._log]

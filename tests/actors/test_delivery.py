@@ -13,6 +13,7 @@ from pykka import ActorRef
 from hermes.actors.courier import REPEATED
 from hermes.actors.delivery import DeliveryActor, Say, Settle
 from hermes.actors.hub import EventHub
+from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageFullError
 from hermes.events import TextDelta, TurnAnswered
 from hermes.ports import Abilities, Oblige, Platform
@@ -102,6 +103,17 @@ async def test_an_outage_is_written_down_and_waited_out(desk: Desk) -> None:
     await until(lambda: [each.problem for each in desk.journal.engine.outbox()] == ["no route"])
     await until(lambda: desk.journal.engine.sent("a") is not None)
     assert desk.platform.texts() == ["hello"]
+
+
+async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: Desk) -> None:
+    [actor] = [each for each in live_actors() if each.kind == "delivery"]
+    assert (actor.statistics().state, actor.statistics().last_error) == ("running", "")
+    desk.now = 31.0
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=60)]
+    await desk.oblige(owed("a", "one"), owed("b", "two"))
+    await until(lambda: bool(actor.statistics().last_error))
+    shown = actor.statistics()
+    assert (shown.state, shown.last_error) == ("2 to say", "a is not delivered for 30 s: no route (tried 1 times)")
 
 
 async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_tried(desk: Desk) -> None:

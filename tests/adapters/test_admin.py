@@ -25,7 +25,8 @@ from hermes.adapters.openai_api.service import Service
 from hermes.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.events import ActorFailed, PhaseChanged
 from hermes.ports import ActorView
-from hermes.types import Phase, SessionId
+from hermes.trace import TraceLine, TraceState, TraceStep
+from hermes.types import Phase, SessionId, TurnId
 from tests.adapters.conftest import World, ask, chat, events, eventually, iterate, logged
 from tests.fakes import NOW, a_dead_letter, a_session, process_view
 
@@ -212,6 +213,22 @@ async def test_a_session_can_be_deleted(world: World, admin: aiohttp.ClientSessi
     async with admin.delete("/sessions/s") as response:
         assert await response.json() == {"id": "s", "deleted": True}
     assert world.desk.sessions == {}
+
+
+async def test_a_message_can_be_traced(world: World, admin: aiohttp.ClientSession) -> None:
+    step = TraceStep(at=NOW, what="interrupted", took_s=3.0, problem="the daemon was killed")
+    line = TraceLine(
+        at=NOW, session=SessionId("s"), turn=TurnId("t"), state=TraceState.SENT, platform="toy", steps=(step,)
+    )
+    world.desk.traces["toy:a/b"] = [dataclasses.replace(line, turn=TurnId("t0")), line]
+    shown = (await get(admin, "/trace/toy%3Aa%2Fb?limit=1"))["messages"]
+    assert [(each["turn"], each["state"], each["problems"]) for each in shown] == [
+        ("t", "sent", ["the daemon was killed"])
+    ]
+    assert shown[0]["steps"][0]["took_s"] == 3.0
+    for path, status in (("/trace/nobody", 404), ("/trace/t?limit=0", 400)):
+        async with admin.get(path) as response:
+            assert response.status == status
 
 
 async def test_background_processes_are_listed_and_ended(world: World, admin: aiohttp.ClientSession) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import typing
+from dataclasses import replace
 
 from hermes import events
 from hermes.adapters import presentation
 from hermes.ports import StoredMessage
-from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, Turn, TurnId, Usage
+from hermes.types import Failure, FailureKind, Obligation, Owed, Phase, Place, Seq, SessionId, Turn, TurnId, Usage
 from tests.fakes import NOW, a_dead_letter, a_session, encoded
 
 
@@ -52,7 +53,17 @@ def test_a_transcript_shows_who_said_what_when() -> None:
 
 def test_a_dead_letter_is_listed_without_its_text() -> None:
     shown = presentation.dead_letter(a_dead_letter("d1", "s"))
-    assert shown == {"id": "d1", "session": "s", "turn": "turn-d1", "problem": "ValueError: no", "at": NOW}
+    kept = {"id": "d1", "session": "s", "turn": "turn-d1", "problem": "ValueError: no", "at": NOW}
+    assert shown == {**kept, "kind": "message", "place": None}
+
+
+def test_what_could_not_be_said_is_listed_with_where_it_was_to_be_said() -> None:
+    place = Place(platform="telegram", chat="42", thread="7")
+    owed = Obligation(id="reply:t", kind=Owed.REPLY, place=place, text="private", at=NOW)
+    shown = presentation.dead_letter(replace(a_dead_letter("reply:t", "s"), undelivered=owed))
+    assert shown["kind"] == "reply"
+    assert shown["place"] == {"platform": "telegram", "chat": "42", "thread": "7", "message": ""}
+    assert "private" not in str(shown)
 
 
 def test_every_event_has_its_public_name() -> None:

@@ -159,6 +159,19 @@ def test_dead_letters_are_listed_and_replayed(admin: FakeAdmin, capsys: pytest.C
         assert json.loads(capsys.readouterr().out) == {"session": "s1", "turn": "t1"}
 
 
+def test_what_could_not_be_said_is_listed_and_said_again(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = {"platform": "telegram", "chat": "42", "thread": "", "message": ""}
+    letter = {"id": "reply:t1", "session": "", "turn": "", "problem": "the chat is gone", "at": 1_700_000_000.0}
+    admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [{**letter, "kind": "reply", "place": place}]})
+    admin.routes["POST /dead-letters/reply%3At1/replay"] = Answer(body={"handling": "delivering"})
+    assert main(["dead-letters"]) == 0
+    assert capsys.readouterr().out.splitlines()[1].endswith("reply to telegram 42  -        -     the chat is gone")
+    assert main(["dead-letters", "replay", "reply:t1"]) == 0
+    assert capsys.readouterr().out == "reply:t1 is being said again.\n"
+
+
 def test_no_dead_letters_are_said_to_be_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": []})
     assert main(["dead-letters"]) == 0

@@ -17,6 +17,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.ports import (
+    Discharge,
     DropDeadLetter,
     DropProcess,
     Engine,
@@ -33,7 +34,7 @@ from hermes.ports import (
 from hermes.records import Ended, LogEntry, Record, TurnStarted
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Seq, SessionId, SessionKey, TurnId, Usage
+from hermes.types import Epoch, InboundKey, Owed, Place, Sent, Seq, SessionId, SessionKey, TurnId, Usage
 from tests.storage.samples import NOW, append, head, letter, message, process, seen
 
 A, B = SessionId("a"), SessionId("b")
@@ -616,3 +617,16 @@ def test_the_figures_add_up(engine: Engine) -> None:
 
 def test_an_empty_batch_is_nothing(engine: Engine) -> None:
     assert engine.commit([]) == []
+
+
+# ---------------------------------------------------------------- what was said
+
+
+def test_what_was_sent_is_found_by_the_platforms_id_of_a_message(engine: Engine) -> None:
+    def sent(name: str, at: float, *messages: str) -> Discharge:
+        place = Place(platform="toy", chat=name)
+        return Discharge(sent=Sent(id=name, kind=Owed.REPLY, place=place, at=at, sent_at=at, messages=messages))
+
+    stored(engine, sent("late", 9.0, "m1"), sent("early", 1.0, "m0", "m1"), sent("other", 5.0, "m10"))
+    assert [each.id for each in engine.sent_with("m1")] == ["early", "late"]
+    assert engine.sent_with("m") == []

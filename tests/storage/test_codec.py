@@ -46,7 +46,7 @@ KINDS = get_args(Record)
 FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
-    "MessageReceived": "at turn messages source options steer",
+    "MessageReceived": "at turn messages source options steer inbound",
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Change = Callable[[SessionId, str], Awaitable[Session]]
 _MAX_REASON = 500
+_TRACED = 20  # messages
 
 
 @web.middleware
@@ -66,9 +67,10 @@ class OperatorApi:
             (web.post("/sessions/{id}/end", change(sessions.end)), "End it; the next message begins a fresh one"),
             (web.post("/sessions/{id}/suspend", change(sessions.suspend)), "Suspend it"),
             (web.post("/sessions/{id}/resume", change(sessions.resume)), "Let a suspended one go on"),
+            (web.get("/trace/{id}", self.trace), "What became of a message, or of a session's last ones; ?limit=N"),
             (web.get("/processes", self.processes), "Every background process; of one session with ?session=ID"),
             (web.post("/processes/{id}/kill", self.kill), "End one, with all that it started"),
-            (web.get("/dead-letters", self.dead_letters), "Messages that crashed their session twice"),
+            (web.get("/dead-letters", self.dead_letters), "What crashed its session twice, or cannot be delivered"),
             (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
             (web.get("/store", self.store), "The store's figures"),
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
@@ -133,6 +135,11 @@ class OperatorApi:
             return json_response({"session": presentation.session(session)})
 
         return handle
+
+    async def trace(self, request: web.Request) -> web.Response:
+        limit = parameter.integer(request, "limit", low=1, high=MAX_MESSAGES)
+        lines = await self._service.sessions.trace(request.match_info["id"], limit or _TRACED)
+        return json_response({"messages": [presentation.trace_line(line) for line in lines]})
 
     # ------------------------------------------------------------ background processes
 

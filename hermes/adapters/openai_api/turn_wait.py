@@ -17,8 +17,9 @@ from hermes.adapters.openai_api.problem import Problem, ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, remember_session
 from hermes.errors import StoppingError
 from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.idempotency import inbound_of
 from hermes.ports import Receipt, Submission
-from hermes.types import InboundKey, SessionId
+from hermes.types import SessionId
 
 
 def only_once(submission: Submission, key: str | None, scope: str) -> Submission:
@@ -31,9 +32,7 @@ def only_once(submission: Submission, key: str | None, scope: str) -> Submission
     content = hashlib.sha256()
     for part in (scope.encode(), submission.options, *submission.messages):
         content.update(len(part).to_bytes(8, "big") + part)
-    # One space for all doors, whatever the platform: a retry through another one is still the same turn.
-    inbound = InboundKey(f"api:{hashlib.sha256(key.encode()).hexdigest()}")
-    return replace(submission, inbound=inbound, fingerprint=content.digest())
+    return replace(submission, inbound=inbound_of(key), fingerprint=content.digest())
 
 
 async def while_wanted(

@@ -1,0 +1,121 @@
+"""`hermes trace`: what became of each message, from the platform's id of it to what was sent in return.
+
+One line a message, with its gaps; the steps of a single one, or of all with --steps. Also without a daemon.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, say, shortened
+from hermes.cli.parser import SESSION_COMPLETION, positive, session_id
+from hermes.errors import UnknownSessionError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Commands
+    from hermes.cli.session_lookup import Records
+
+_MESSAGES = 20
+_LIKE_A_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_SHORT = 8  # of a turn's id: what other commands show, and this one takes
+_KEY_WIDTH = 24
+_INDENT = " " * 24
+
+
+def add_commands(commands: Commands) -> None:
+    trace = commands.add(
+        "trace",
+        _trace,
+        "Trace what became of a message, or of each message of a session. Gaps and what is missing are red.",
+        examples="  hermes trace -\n  hermes trace telegram:123456789\n  hermes trace 1f2e3d4c --json\n"
+        "  hermes trace 20260102_030405_1a2b3c4d --limit 5 --steps",
+        json=True,
+    )
+    what = trace.add_argument(
+        "what",
+        type=session_id,
+        metavar="MESSAGE|SESSION",
+        help="the platform's id of a message (telegram:123), an Idempotency-Key, a turn's id, the id of a message "
+        "that was sent; or a session's id or the beginning of one; - is the last active session",
+    )
+    setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
+    trace.add_argument(
+        "--limit", type=positive, default=_MESSAGES, metavar="N", help=f"how many messages (default: {_MESSAGES})"
+    )
+    trace.add_argument("--steps", action="store_true", help="show the steps of every message")
+
+
+def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import open_records
+
+    with open_records(environ) as records:
+        answer = _found(records, args.what, args.limit)
+    lines = answer["messages"]
+    if args.json:
+        print_json(answer)
+    elif lines:
+        _print_lines(lines)
+        for line in lines if args.steps or len(lines) == 1 else ():
+            _print_steps(line)
+    else:
+        print("Nobody has written in this session yet.")
+    return 0
+
+
+def _found(records: Records, given: str, limit: int) -> dict[str, Any]:
+    from hermes.cli.client import AdminError
+    from hermes.cli.session_lookup import LAST, meant
+
+    if given == LAST:
+        return records.trace(meant(records, LAST), limit)
+    try:
+        return records.trace(given, limit)
+    except (UnknownSessionError, AdminError) as error:
+        unknown = isinstance(error, UnknownSessionError) or (error.status == 404 and not error.is_unknown_address)
+        if not unknown or not _LIKE_A_SESSION.fullmatch(given) or (session := meant(records, given)) == given:
+            raise
+    return records.trace(session, limit)
+
+
+def _print_lines(lines: list[dict[str, Any]]) -> None:
+    short = sys.stdout.isatty()
+    rows = [
+        [
+            moment(line["at"]),
+            shortened(line["inbound"] or line["platform"], _KEY_WIDTH) if short else line["inbound"] or "-",
+            line["turn"][:_SHORT] if short else line["turn"],
+            line["state"],
+            "-" if line["took_s"] is None else duration(line["took_s"]),
+            str(line["attempts"]),
+            str(line["model_calls"]),
+            str(line["tool_calls"]),
+            ", ".join(line["sent"]) or "-",
+            "; ".join(line["problems"]) or "-",
+        ]
+        for line in lines
+    ]
+    columns = ["ACCEPTED", "MESSAGE", "TURN", "STATE", "TOOK", "ATTEMPTS", "MODEL", "TOOLS", "SENT", "GAPS"]
+    print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS")
+
+
+def _print_steps(line: Mapping[str, Any]) -> None:
+    came = f", as {line['inbound']}" if line["inbound"] else ""
+    into = f", part of turn {line['into']}" if line["into"] else ""
+    counted = f"{count(line['attempts'], 'attempt')}, {count(line['interruptions'], 'interruption')}"
+    print()
+    say(one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}."))
+    for step in line["steps"]:
+        took = "" if step["took_s"] is None else duration(step["took_s"])
+        text = " ".join(filter(None, (step["what"], one_line(step["detail"]))))
+        gap = f"  <- {one_line(step['problem'])}" if step["problem"] else ""
+        say(f"  {_clock(step['at'])}  {took:>6}  {text}{gap}", indent=_INDENT, alarm=bool(gap))
+
+
+def _clock(at: float) -> str:
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at % 1 * 1000):03}"

@@ -1,0 +1,67 @@
+"""The real daemon tells what became of a message, also after it was killed in the middle of it."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import threading
+import urllib.error
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from hermes.idempotency import inbound_of
+from tests.daemon_process import DaemonProcess, eventually
+from tests.model_server import STALL, stream
+from tests.scripted_model import ScriptedModel
+
+GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+def traced(daemon: DaemonProcess, name: str) -> list[dict[str, Any]]:
+    done = daemon.hermes("trace", name, "--json")
+    assert done.returncode == 0, done.stderr
+    lines: list[dict[str, Any]] = json.loads(done.stdout)["messages"]
+    return lines
+
+
+def test_a_message_that_a_kill_cut_off_is_one_line_with_two_attempts_and_the_gap(model: ScriptedModel) -> None:
+    def ask() -> None:
+        with contextlib.suppress(*GONE):
+            daemon.ask("say whole", session="s", Idempotency_Key="my-key")
+
+    with DaemonProcess(config=model.config) as daemon:
+        model.on_request = lambda body: stream(STALL)
+        waiting = threading.Thread(target=ask)
+        waiting.start()
+        eventually(lambda: model.requests)
+        daemon.kill()
+        waiting.join(30)
+
+        [cut] = traced(daemon, "my-key")  # from the store itself
+        assert (cut["state"], cut["attempts"]) == ("running", 1)
+        assert cut["problems"] == ["no daemon runs; it goes on when one does"]
+
+        model.on_request = lambda body: None
+        daemon.start()
+        assert daemon.ask("say whole", session="s", Idempotency_Key="my-key").text == "whole"
+        [line] = traced(daemon, "s")
+        assert (line["state"], line["attempts"], line["interruptions"], line["model_calls"]) == ("answered", 2, 1, 1)
+        assert line["inbound"] == inbound_of("my-key")
+        [gap] = line["problems"]
+        assert "nothing was recorded for" in gap
+        for name in ("my-key", line["inbound"], line["turn"], line["turn"][:8]):
+            assert daemon.admin.get(f"/trace/{quote(name)}")["messages"] == [line]
+
+        shown = daemon.hermes("trace", "my-key").stdout
+        assert gap in shown
+        assert "interrupted during a model call" in shown
