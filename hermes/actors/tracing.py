@@ -103,7 +103,7 @@ class _Walk:
     def started(self, record: TurnStarted) -> None:
         self._attempts = record.attempt
         waited = record.at - self._received.at
-        detail = f"attempt {record.attempt}" if record.attempt > 1 else ""
+        detail = f"(attempt {record.attempt})" if record.attempt > 1 else ""
         if not detail and waited > PAUSE_S:
             detail = f"after waiting {span(waited)}"
         self._step(record.at, "turn started", detail, problem=self._pause(record.at))
@@ -176,7 +176,7 @@ class _Walk:
     def _close(self, place: int, detail: str, record: ToolFinished) -> None:
         step = self._steps[place]
         if record.outcome is CallOutcome.UNKNOWN:
-            self._steps[place] = replace(step, detail=detail, problem="it has no recorded outcome")
+            self._steps[place] = replace(step, detail=detail, problem=f"{record.name} has no recorded outcome")
             return
         idle_s = record.at - step.at - record.took_s
         late = f"its outcome was recorded {span(idle_s)} after its end" if record.took_s and idle_s > PAUSE_S else ""
@@ -202,7 +202,11 @@ class _Walk:
         known = self._calls.get(call)
         if known is None:
             return ""
-        return f"{known.name}: {known.summary}" if known.summary else known.name
+        return (
+            known.summary
+            if known.summary.startswith(known.name)
+            else ": ".join(filter(None, (known.name, known.summary)))
+        )
 
     # ------------------------------------------------------------ the session
 
@@ -300,6 +304,7 @@ class _Walk:
             self._steps[place] = replace(step, problem=step.problem or long)
         if not alive and self._state is not TraceState.SUSPENDED:
             self._step(self._last_at, "open", problem="no daemon runs; it goes on when one does")
+            self._state = TraceState.INTERRUPTED if self._state is TraceState.RUNNING else self._state
         elif self._state is TraceState.INTERRUPTED:
             self._step(self._own_at, "waiting", "to go on", problem=f"open for {span(now - self._own_at)}")
 

@@ -61,8 +61,9 @@ def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(answer)
     elif lines:
         _print_lines(lines)
-        for line in lines if args.steps or len(lines) == 1 else ():
-            _print_steps(line)
+        show = _print_steps if args.steps or len(lines) == 1 else _print_gaps
+        for line in lines:
+            show(line)
     else:
         print("Nobody has written in this session yet.")
     return 0
@@ -102,6 +103,12 @@ def _print_lines(lines: list[dict[str, Any]]) -> None:
     ]
     columns = ["ACCEPTED", "MESSAGE", "TURN", "STATE", "TOOK", "ATTEMPTS", "MODEL", "TOOLS", "SENT", "GAPS"]
     print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS")
+
+
+def _print_gaps(line: Mapping[str, Any]) -> None:
+    """Whole, where the table had no room for them."""
+    if line["problems"] and sys.stdout.isatty():
+        say(f"{line['turn'][:_SHORT]}: {one_line('; '.join(line['problems']))}", indent=_INDENT[:10], alarm=True)
 
 
 def _print_steps(line: Mapping[str, Any]) -> None:

@@ -99,7 +99,7 @@ def test_tool_calls_have_their_outcome_and_their_time() -> None:
     later(talk, 3).answer()
     line = line_of(talk)
     assert steps(line)[2:] == ["model", "tool", "model", "answered", "sent"]
-    assert (line.steps[3].detail, line.steps[3].took_s) == ("write: write w (ok)", 0.5)
+    assert (line.steps[3].detail, line.steps[3].took_s) == ("write w (ok)", 0.5)
     assert (line.steps[4].took_s, line.model_calls, line.tool_calls) == (3.0, 2, 1)
 
 
@@ -118,7 +118,7 @@ def test_a_call_that_was_cut_off_has_no_outcome_and_one_that_reads_runs_again() 
     talk = begun()
     talk.reply(does("w"))
     later(talk, 1).crash()
-    assert "it has no recorded outcome" in line_of(talk).problems
+    assert "write has no recorded outcome" in line_of(talk).problems
     talk = begun()
     talk.reply(reads("r"))
     later(talk, 1).crash()
@@ -171,7 +171,7 @@ def test_a_question_waits_without_a_gap_and_shows_who_answered() -> None:
     talk.tell("once")
     line = line_of(talk)
     asked = next(step for step in line.steps if step.what == "asked")
-    assert (asked.detail, asked.took_s) == ("write: write w: answered, by api", 61.0)
+    assert (asked.detail, asked.took_s) == ("write w: answered, by api", 61.0)
     assert line.problems == ()
 
 
@@ -222,7 +222,9 @@ def test_a_trace_follows_its_turn_through_a_compression() -> None:
 
 
 def test_what_is_open_without_a_daemon_is_a_gap() -> None:
-    assert line_of(begun(), alive=False).problems == ("no daemon runs; it goes on when one does",)
+    line = line_of(begun(), alive=False)
+    assert line.state is TraceState.INTERRUPTED
+    assert line.problems == ("no daemon runs; it goes on when one does",)
 
 
 # ---------------------------------------------------------------- what was sent

@@ -17,7 +17,8 @@ from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
     "daemon", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "stop",
-    "restart", "end", "suspend", "resume", "compress", "kill", "delete", "dead-letters", "storage", "config", "completion",
+    "restart", "end", "suspend", "resume", "compress", "kill", "delete", "dead-letters", "storage", "config",
+    "completion",
 ]  # fmt: skip
 
 

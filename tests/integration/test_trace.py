@@ -48,7 +48,7 @@ def test_a_message_that_a_kill_cut_off_is_one_line_with_two_attempts_and_the_gap
         waiting.join(30)
 
         [cut] = traced(daemon, "my-key")  # from the store itself
-        assert (cut["state"], cut["attempts"]) == ("running", 1)
+        assert (cut["state"], cut["attempts"]) == ("interrupted", 1)
         assert cut["problems"] == ["no daemon runs; it goes on when one does"]
 
         model.on_request = lambda body: None
