@@ -33,7 +33,7 @@ def add_commands(commands: Commands) -> None:
         "trace",
         _trace,
         "Trace what became of a message, or of each message of a session. Gaps and what is missing are red.",
-        examples="  hermes trace -\n  hermes trace telegram:123456789\n  hermes trace 1f2e3d4c --json\n"
+        examples="  hermes trace -\n  hermes trace telegram:4242:1000\n  hermes trace 1f2e3d4c --json\n"
         "  hermes trace 20260102_030405_1a2b3c4d --limit 5 --steps",
         json=True,
     )
@@ -41,8 +41,8 @@ def add_commands(commands: Commands) -> None:
         "what",
         type=session_id,
         metavar="MESSAGE|SESSION",
-        help="the platform's id of a message (telegram:123), an Idempotency-Key, a turn's id, the id of a message "
-        "that was sent; or a session's id or the beginning of one; - is the last active session",
+        help="the platform's id of a message (telegram:BOT:UPDATE), an Idempotency-Key, a turn's id, the id of a "
+        "message that was sent; or a session's id or the beginning of one; - is the last active session",
     )
     setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
     trace.add_argument(

@@ -17,7 +17,9 @@ from hermes.idempotency import inbound_of
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, stream
 from tests.scripted_model import ScriptedModel
+from tests.telegram_server import TOKEN, TelegramServer
 
+ANN = 7
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 
 
@@ -65,3 +67,31 @@ def test_a_message_that_a_kill_cut_off_is_one_line_with_two_attempts_and_the_gap
         shown = daemon.hermes("trace", "my-key").stdout
         assert gap in shown
         assert "interrupted during a model call" in shown
+
+
+def test_a_chat_message_is_followed_to_the_messages_that_were_sent(model: ScriptedModel) -> None:
+    with TelegramServer() as telegram:
+        there = f'telegram: {{enabled: true, base_url: "{telegram.base_url}", allowed_users: ["{ANN}"]}}\n'
+        with DaemonProcess(config=model.config + there, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
+            telegram.say(ANN, ANN, "run echo made")
+            telegram.until(lambda: any("made" in text for text in telegram.replies(ANN)))
+            [session] = daemon.admin.get("/sessions")["sessions"]
+            line = eventually(lambda: _sent(daemon, session["id"]))
+            assert line["inbound"].startswith("telegram:")
+            assert (line["attempts"], line["model_calls"], line["tool_calls"], line["problems"]) == (1, 2, 1, [])
+            shown = next(each for each in telegram.history(ANN) if each.from_bot and "made" in each.text)
+            assert line["sent"] == [str(shown.id)]
+            for name in (line["inbound"], f"telegram:{ANN}:{shown.id}", f"reply:{line['turn']}"):
+                assert daemon.admin.get(f"/trace/{quote(name)}")["messages"] == [line]
+
+            telegram.block(ANN)
+            telegram.say(ANN, ANN, "say nobody hears this")
+            letter = eventually(lambda: daemon.admin.get("/dead-letters")["dead_letters"])[0]
+            assert (letter["kind"], letter["place"]["chat"]) == ("reply", str(ANN))
+            [_, lost] = daemon.admin.get(f"/trace/{session['id']}")["messages"]
+            assert (lost["state"], lost["problems"]) == ("undelivered", [f"given up: {letter['problem']}"])
+
+
+def _sent(daemon: DaemonProcess, session: str) -> dict[str, Any] | None:
+    lines: list[dict[str, Any]] = daemon.admin.get(f"/trace/{session}")["messages"]
+    return next((line for line in lines if line["state"] == "sent"), None)
