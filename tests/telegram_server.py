@@ -156,6 +156,12 @@ class TelegramServer:
             return [chat for chat, _ in self._world.typing]
 
     @property
+    def menu(self) -> list[str]:
+        """The commands that a person is offered."""
+        with self._lock:
+            return list(self._world.menu)
+
+    @property
     def answered_queries(self) -> list[str]:
         with self._lock:
             return list(self._world.answered_queries)
@@ -248,6 +254,9 @@ class TelegramServer:
                     return self._world.edit(about)
                 case "sendChatAction":
                     return self._world.show_typing(about)
+                case "setMyCommands":
+                    self._world.menu = [each["command"] for each in about["commands"]]
+                    return True
                 case "answerCallbackQuery":
                     return self._world.answer_query(about)
         raise Refusal(404, "Not Found: method not found")
@@ -284,7 +293,7 @@ class TelegramServer:
 
 def _decoded(name: str, value: str) -> Any:
     """Structured parameters come as JSON."""
-    return json.loads(value) if name in {"allowed_updates", "reply_markup", "reply_parameters"} else value
+    return json.loads(value) if name in {"allowed_updates", "commands", "reply_markup", "reply_parameters"} else value
 
 
 def _refuse(fault: Fault, token: str) -> None:

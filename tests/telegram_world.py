@@ -57,6 +57,7 @@ class World:
         self.violations: list[str] = []
         self.typing: list[tuple[int, float]] = []
         self.answered_queries: list[str] = []
+        self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
         self._clock = clock
         self._next_update = 1000
