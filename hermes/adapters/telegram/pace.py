@@ -53,15 +53,13 @@ class Pace:
         burst_s = self._limits.group_every_s * (self._limits.group_burst - 1)
         return max(0.0, known.free_at - now, known.full_at - burst_s - now if is_group(chat) else 0.0)
 
-    def take_turn(self, now: float) -> float:
-        """Takes the next of all turns, and says how long it is until then."""
-        turn = max(now, self._next)
-        self._next = turn + self._limits.every_s
-        return turn - now
+    def turn_s(self, now: float) -> float:
+        """How long it is until something may be said anywhere."""
+        return max(0.0, self._next - now)
 
-    def is_free(self, now: float) -> bool:
-        """Whether a turn could be taken without waiting."""
-        return self._next <= now
+    def take_turn(self, now: float) -> None:
+        """Something is said now: the next has to wait."""
+        self._next = now + self._limits.every_s
 
     def answered(self, chat: str, now: float) -> None:
         """A message to this chat was just answered, well or badly."""

@@ -20,7 +20,8 @@ def spoken(wishes: list[tuple[float, str]]) -> list[tuple[float, str]]:
     for pause_s, chat in wishes:
         now += pause_s
         now += pace.wait_s(chat, now)
-        now += pace.take_turn(now)
+        now += pace.turn_s(now)
+        pace.take_turn(now)
         said.append((now, chat))
         pace.answered(chat, now)
     return said
@@ -37,8 +38,7 @@ def test_a_chat_is_told_one_thing_a_second_and_a_group_twenty_a_minute(wishes: l
 
 
 def test_all_together_are_told_thirty_things_a_second_at_most() -> None:
-    pace = Pace(Limits())
-    times = [pace.take_turn(0.0) for _ in range(200)]
+    times = [at for at, _ in spoken([(0.0, str(number)) for number in range(200)])]
     assert all(sum(at - 1 < each <= at for each in times) <= 30 for at in times)
     assert times[0] == 0
     assert times[-1] < 200 / 25
