@@ -38,7 +38,8 @@ _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with 
 class TelegramPlatform:
     def __init__(self, wire: Callable[[], Awaitable[Wire]], limits: Limits) -> None:
         self._wire = wire
-        self._pace = Pace(limits)
+        self._pace = Pace(limits, time.monotonic())
+        self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._turnstile = asyncio.Lock()  # one after the other, whatever the chat
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
 
@@ -52,6 +53,12 @@ class TelegramPlatform:
 
     def parts(self, text: str) -> Sequence[str]:
         return split(text)
+
+    async def ready(self, place: Place) -> None:
+        async with self._queues.setdefault(place.chat, asyncio.Lock()):
+            if place.chat not in self._ready:
+                await self._turn(place.chat)
+                self._ready.add(place.chat)
 
     async def send(self, obligation: Obligation, text: str) -> str:
         place = obligation.place
@@ -112,7 +119,9 @@ class TelegramPlatform:
     async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
         """Says it when it is this chat's turn."""
         async with self._queues.setdefault(chat, asyncio.Lock()):
-            await self._turn(chat)
+            if chat not in self._ready:
+                await self._turn(chat)
+            self._ready.discard(chat)
             try:
                 async with self._translated(chat):
                     return await say()

@@ -172,6 +172,19 @@ async def test_messages_to_one_chat_keep_their_order_and_their_distance(server: 
     await adapter.close()
 
 
+async def test_whoever_has_waited_for_their_turn_sends_at_once(server: TelegramServer) -> None:
+    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url)
+    server.say(7, 7, "hello")
+    for number in range(2):
+        await adapter.platform.ready(owed().place)
+        await adapter.platform.ready(owed().place)
+        assert server.count("sendMessage") == number
+        async with asyncio.timeout(0.9):
+            await adapter.platform.send(owed(), f"{number}")
+    assert server.violations == []
+    await adapter.close()
+
+
 async def test_many_chats_at_once_stay_within_what_telegram_takes_in_a_second(server: TelegramServer) -> None:
     adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url)
     for chat in range(1, 71):
