@@ -37,7 +37,7 @@ class Fault:
     """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
 
     status: int = 0  # with `page` a page of HTML, else Telegram's kind of error
-    page: bytes = b""
+    page: bytes = b""  # with a status of 200 it comes instead of an answer, after the effect
     description: str = "Internal Server Error"
     retry_after: int = 0
     lost: bool = False  # the effect takes place, and the connection closes without an answer
@@ -233,6 +233,8 @@ class TelegramServer:
             assert request.transport is not None
             request.transport.abort()
         await asyncio.sleep(fault.delay_s)
+        if fault.page:
+            return web.Response(body=fault.page, content_type="text/html")
         return web.json_response({"ok": True, "result": result})
 
     def _note(self, method: str, about: dict[str, Any]) -> Fault:

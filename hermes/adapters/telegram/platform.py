@@ -134,9 +134,8 @@ class TelegramPlatform:
             raise DeliveryError(f"Telegram wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
         async with self._turnstile:
             await asyncio.sleep(self._pace.turn_s(time.monotonic()))
-            self._pace.take_turn(
-                time.monotonic()
-            )  # counted from when it really goes out: a late one puts off the next
+            # Counted from when it really goes out: a late one puts off the next.
+            self._pace.take_turn(time.monotonic())
 
     @asynccontextmanager
     async def _translated(self, chat: str) -> AsyncIterator[None]:
@@ -147,6 +146,8 @@ class TelegramPlatform:
             if problem.retry_after_s is not None:
                 self._pace.hold(chat, time.monotonic() + problem.retry_after_s)
             raise problem from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # out of the library, about the answer
+            raise DeliveryError("Telegram's answer cannot be understood", arrived_perhaps=True) from error
 
 
 async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) -> T:

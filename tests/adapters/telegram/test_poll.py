@@ -21,7 +21,7 @@ from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.edge import FakeEdge, listening, until
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 from tests.telegram_world import BOT_ID
 
 
@@ -143,6 +143,9 @@ async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, 
         ("getMe", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
         ("getUpdates", Fault(status=500), "out of order"),
         ("getUpdates", Fault.flood(3), "wait for 3 s"),
+        ("getUpdates", Fault(page=PAGE), "cannot be understood"),
+        ("getUpdates", Fault(page=b'{"ok": true}'), "cannot be understood"),
+        ("getMe", Fault(status=404, page=PAGE), "no Bot API; check telegram.base_url"),
         ("getUpdates", Fault(lost=True), "cannot be reached"),
         ("getUpdates", Fault(delay_s=5), "did not answer in time"),
         (
