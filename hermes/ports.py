@@ -431,6 +431,9 @@ class Platform(Protocol):
     def parts(self, text: str) -> Sequence[str]:
         """The text as messages that the platform takes. Pure, never empty; the same text gives the same parts."""
 
+    async def ready(self, place: Place) -> None:
+        """Returns when the next message there need not wait for the platform's limits. Nothing is sent by this."""
+
     async def send(self, obligation: Obligation, text: str) -> str:
         """A new message at the obligation's place, with its choices where it has some. Returns its id."""
 

@@ -30,6 +30,9 @@ class ToyPlatform:
     def parts(self, text: str) -> Sequence[str]:
         return [text[at : at + self.longest] for at in range(0, len(text), self.longest)] or [""]
 
+    async def ready(self, place: Place) -> None:
+        """At once."""
+
     async def send(self, obligation: Obligation, text: str) -> str:
         self.sending += 1
         if self.gate is not None:

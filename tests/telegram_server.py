@@ -37,7 +37,7 @@ class Fault:
     """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
 
     status: int = 0  # with `page` a page of HTML, else Telegram's kind of error
-    page: bytes = b""
+    page: bytes = b""  # with a status of 200 it comes instead of an answer, after the effect
     description: str = "Internal Server Error"
     retry_after: int = 0
     lost: bool = False  # the effect takes place, and the connection closes without an answer
@@ -156,6 +156,12 @@ class TelegramServer:
             return [chat for chat, _ in self._world.typing]
 
     @property
+    def menu(self) -> list[str]:
+        """The commands that a person is offered."""
+        with self._lock:
+            return list(self._world.menu)
+
+    @property
     def answered_queries(self) -> list[str]:
         with self._lock:
             return list(self._world.answered_queries)
@@ -227,6 +233,8 @@ class TelegramServer:
             assert request.transport is not None
             request.transport.abort()
         await asyncio.sleep(fault.delay_s)
+        if fault.page:
+            return web.Response(body=fault.page, content_type="text/html")
         return web.json_response({"ok": True, "result": result})
 
     def _note(self, method: str, about: dict[str, Any]) -> Fault:
@@ -248,6 +256,9 @@ class TelegramServer:
                     return self._world.edit(about)
                 case "sendChatAction":
                     return self._world.show_typing(about)
+                case "setMyCommands":
+                    self._world.menu = [each["command"] for each in about["commands"]]
+                    return True
                 case "answerCallbackQuery":
                     return self._world.answer_query(about)
         raise Refusal(404, "Not Found: method not found")
@@ -284,7 +295,7 @@ class TelegramServer:
 
 def _decoded(name: str, value: str) -> Any:
     """Structured parameters come as JSON."""
-    return json.loads(value) if name in {"allowed_updates", "reply_markup", "reply_parameters"} else value
+    return json.loads(value) if name in {"allowed_updates", "commands", "reply_markup", "reply_parameters"} else value
 
 
 def _refuse(fault: Fault, token: str) -> None:

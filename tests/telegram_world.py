@@ -57,6 +57,7 @@ class World:
         self.violations: list[str] = []
         self.typing: list[tuple[int, float]] = []
         self.answered_queries: list[str] = []
+        self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
         self._clock = clock
         self._next_update = 1000
@@ -121,8 +122,8 @@ class World:
 
     def send(self, about: dict[str, Any]) -> dict[str, Any]:
         chat = self._chat_of(about)
-        self._note_speed(chat)
         text = self._visible(about)
+        self._note_speed(chat)
         reply = about.get("reply_parameters") or {}
         shown = self._add(
             chat,
@@ -137,8 +138,8 @@ class World:
 
     def edit(self, about: dict[str, Any]) -> dict[str, Any]:
         chat = self._chat_of(about)
-        self._note_speed(chat)
         text = self._visible(about)
+        self._note_speed(chat)
         number = _int(about.get("message_id"))
         shown = next((each for each in self.messages if (each.chat, each.id) == (chat, number)), None)
         if shown is None or shown.deleted:

@@ -102,6 +102,7 @@ class Courier:
         return True
 
     async def _send(self, number: int, text: str) -> None:
+        await self._platform.ready(self.owed.place)  # before it is noted: a death while it waits leaves no doubt
         doubtful = self.owed.sending
         if doubtful and self._platform.abilities.find:
             found = await self._platform.find(self.owed, number)

@@ -13,14 +13,14 @@ from collections.abc import Callable, Container
 from loguru import logger
 
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.asking import button_token, waiting_call
+from hermes.asking import asked_by, button_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
 from hermes.crash_point import reach
 from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
 from hermes.ports import Clock, Inbound, Outgoing, Receipt, Sessions, Submission
-from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
+from hermes.types import Call, EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
@@ -134,7 +134,7 @@ class ChatDesk:
             if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
                 await self._say(inbound, name, "This question is not waiting for you (any more).")
                 return
-            await self._sessions.answer(waiting.id, inbound.text, _source(inbound), call.id)
+            await self._sessions.answer(waiting.id, _chosen(inbound, call, turn.id), _source(inbound), call.id)
         except StoppingError:
             raise
         except HermesError as error:
@@ -148,6 +148,12 @@ class ChatDesk:
 def allowed(users: Container[str]) -> Callable[[Inbound], bool]:
     """Nobody but these, by their ids on the platform; "*" is everybody."""
     return lambda inbound: inbound.user in users or "*" in users
+
+
+def _chosen(inbound: Inbound, call: Call, turn: TurnId) -> str:
+    """The choice as the question has it: what fits on a button may be less."""
+    choices = asked_by(call, turn).choices
+    return choices[inbound.choice] if inbound.choice is not None and inbound.choice < len(choices) else inbound.text
 
 
 def _source(inbound: Inbound) -> Source:

@@ -3,7 +3,8 @@
 One message a second in a chat, counted from the answer to the one before, so that delays on the way cannot bring
 two together. Twenty a minute in a group: a few at once, then one every four seconds, which is never more than twenty
 in any minute. Thirty a second in all: evenly spaced, a little slower, as requests bunch up on their way. A chat that
-Telegram asked us to leave alone for a while is left alone.
+Telegram asked us to leave alone for a while is left alone. What was said before the start is not known: a chat counts
+as having been told something just then, a group as having used up most of what it may.
 """
 
 from __future__ import annotations
@@ -36,8 +37,10 @@ class _Chat:
 class Pace:
     """Times are seconds of one clock that only goes forward."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, started: float) -> None:
         self._limits = limits
+        self._burst_s = limits.group_every_s * (limits.group_burst - 1)
+        self._started = started
         self._chats: dict[str, _Chat] = {}
         self._next = 0.0  # when something may be sent anywhere
 
@@ -47,32 +50,30 @@ class Pace:
 
     def wait_s(self, chat: str, now: float) -> float:
         """How long a message to this chat has to wait, as far as the chat is concerned."""
-        known = self._chats.get(chat)
-        if known is None:
-            return 0.0
-        burst_s = self._limits.group_every_s * (self._limits.group_burst - 1)
-        return max(0.0, known.free_at - now, known.full_at - burst_s - now if is_group(chat) else 0.0)
+        known = self._chats.get(chat) or self._unknown()
+        return max(0.0, known.free_at - now, known.full_at - self._burst_s - now if is_group(chat) else 0.0)
 
-    def take_turn(self, now: float) -> float:
-        """Takes the next of all turns, and says how long it is until then."""
-        turn = max(now, self._next)
-        self._next = turn + self._limits.every_s
-        return turn - now
+    def turn_s(self, now: float) -> float:
+        """How long it is until something may be said anywhere."""
+        return max(0.0, self._next - now)
 
-    def is_free(self, now: float) -> bool:
-        """Whether a turn could be taken without waiting."""
-        return self._next <= now
+    def take_turn(self, now: float) -> None:
+        """Something is said now: the next has to wait."""
+        self._next = now + self._limits.every_s
 
     def answered(self, chat: str, now: float) -> None:
         """A message to this chat was just answered, well or badly."""
         self._forget_quiet(now)
-        known = self._chats.setdefault(chat, _Chat())
+        known = self._chats.setdefault(chat, self._unknown())
         known.free_at = now + self._limits.chat_every_s
         if is_group(chat):
             known.full_at = max(now, known.full_at) + self._limits.group_every_s
 
     def hold(self, chat: str, until: float) -> None:
-        self._chats.setdefault(chat, _Chat()).held_until = until
+        self._chats.setdefault(chat, self._unknown()).held_until = until
+
+    def _unknown(self) -> _Chat:
+        return _Chat(free_at=self._started + self._limits.chat_every_s, full_at=self._started + self._burst_s)
 
     def _forget_quiet(self, now: float) -> None:
         if len(self._chats) >= _MOST_CHATS:

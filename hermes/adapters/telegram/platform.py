@@ -31,13 +31,16 @@ from hermes.types import Obligation, Place
 T = TypeVar("T")
 
 _ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0)
+_QUICK = 200  # characters whose markup holds up nobody
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
 
 
 class TelegramPlatform:
     def __init__(self, wire: Callable[[], Awaitable[Wire]], limits: Limits) -> None:
         self._wire = wire
-        self._pace = Pace(limits)
+        self._pace = Pace(limits, time.monotonic())
+        self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
+        self._turnstile = asyncio.Lock()  # one after the other, whatever the chat
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
 
     @property
@@ -50,6 +53,12 @@ class TelegramPlatform:
 
     def parts(self, text: str) -> Sequence[str]:
         return split(text)
+
+    async def ready(self, place: Place) -> None:
+        async with self._queues.setdefault(place.chat, asyncio.Lock()):
+            if place.chat not in self._ready:
+                await self._turn(place.chat)
+                self._ready.add(place.chat)
 
     async def send(self, obligation: Obligation, text: str) -> str:
         place = obligation.place
@@ -99,7 +108,7 @@ class TelegramPlatform:
     async def show_typing(self, place: Place) -> None:
         """Only where it keeps nobody waiting: the next one comes soon."""
         now = time.monotonic()
-        if not self._pace.is_free(now) or self._pace.held_s(place.chat, now):
+        if self._turnstile.locked() or self._pace.turn_s(now) or self._pace.held_s(place.chat, now):
             return
         self._pace.take_turn(now)
         chat, thread = _ids(place)
@@ -110,7 +119,9 @@ class TelegramPlatform:
     async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
         """Says it when it is this chat's turn."""
         async with self._queues.setdefault(chat, asyncio.Lock()):
-            await self._turn(chat)
+            if chat not in self._ready:
+                await self._turn(chat)
+            self._ready.discard(chat)
             try:
                 async with self._translated(chat):
                     return await say()
@@ -121,7 +132,10 @@ class TelegramPlatform:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         if (held_s := self._pace.held_s(chat, time.monotonic())) > 0:
             raise DeliveryError(f"Telegram wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
-        await asyncio.sleep(self._pace.take_turn(time.monotonic()))
+        async with self._turnstile:
+            await asyncio.sleep(self._pace.turn_s(time.monotonic()))
+            # Counted from when it really goes out: a late one puts off the next.
+            self._pace.take_turn(time.monotonic())
 
     @asynccontextmanager
     async def _translated(self, chat: str) -> AsyncIterator[None]:
@@ -132,12 +146,15 @@ class TelegramPlatform:
             if problem.retry_after_s is not None:
                 self._pace.hold(chat, time.monotonic() + problem.retry_after_s)
             raise problem from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:  # out of the library, about the answer
+            raise DeliveryError("Telegram's answer cannot be understood", arrived_perhaps=True) from error
 
 
 async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) -> T:
     """With markup, and as plain text if Telegram does not take that."""
     plain = prefix(sound(text), LIMIT)
-    if markup := to_html(plain):
+    # Parsing takes milliseconds, and many where there are many lists.
+    if markup := to_html(plain) if len(plain) < _QUICK else await asyncio.to_thread(to_html, plain):
         try:
             return await say(markup, "HTML")
         except BadRequest as error:

@@ -18,6 +18,7 @@ from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.trouble import explain, platform_error
 from hermes.adapters.telegram.update import KINDS, inbound_of
 from hermes.adapters.telegram.wire import Wire
+from hermes.commands.registry import COMMANDS
 from hermes.errors import (
     AlreadySeenError,
     BusyError,
@@ -37,12 +38,15 @@ class Poll:
         self._manners = manners
         self._timeout_s = timeout_s
         self._offset: int | None = None  # None: from the oldest that was never confirmed
+        self._album = ""  # whose pictures come in now
+        self._has_menu = False
 
     async def run(self, wire: Wire, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         try:
             me = await wire.bot.get_me()
             myself = Myself(id=me.id, username=me.username or "")
+            await self._show_menu(wire)
             while True:
                 updates = await wire.updates(self._offset, self._timeout_s, KINDS)
                 edge.alive()
@@ -59,12 +63,28 @@ class Poll:
             # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
             logger.warning("update {} is not understood: {!r}", update.get("update_id"), error)
             return
-        if inbound is None:
+        if inbound is None or self._is_told(update):
             logger.debug("update {} is skipped: {}", update["update_id"], sorted(update))
             return
         await self._take(inbound, edge)
         if query := update.get("callback_query"):
             await _stop_the_spinner(wire, str(query["id"]))
+
+    def _is_told(self, update: Mapping[str, Any]) -> bool:
+        """Whether it is one more picture of an album without a word of its own: the first one stands for all."""
+        message = update.get("message") or {}
+        album, self._album = self._album, str(message.get("media_group_id", ""))
+        return bool(album and album == self._album and not message.get("caption"))
+
+    async def _show_menu(self, wire: Wire) -> None:
+        """The commands, as Telegram offers them while a person types. It works without them, too."""
+        if self._has_menu:
+            return
+        try:
+            await wire.bot.set_my_commands([(command.name, command.help) for command in COMMANDS])
+            self._has_menu = True
+        except TelegramError as error:
+            logger.debug("the menu of commands could not be set: {}", explain(error))
 
     async def _take(self, inbound: Inbound, edge: ChatEdge) -> None:
         wait_s = _FIRST_WAIT_S

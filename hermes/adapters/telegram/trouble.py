@@ -79,6 +79,8 @@ def explain(error: TelegramError) -> str:
                 "another program fetches this bot's messages at the same time (409 Conflict); stop the other one, or "
                 "give each its own bot. Nothing is lost: what this one has not stored comes again"
             )
+        case InvalidToken() if error.__cause__ is not None:
+            return "what answers is no Bot API; check telegram.base_url"
         case InvalidToken():
             return "Telegram does not know this bot token; check TELEGRAM_BOT_TOKEN or telegram.token_file"
         case RetryAfter():

@@ -6,6 +6,7 @@ together with the bot's, so that a second delivery is known for one, whatever be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from hermes.types import InboundKey, Place
 
 NAME = "telegram"
 KINDS = ("message", "edited_message", "callback_query")  # of updates that we ask for
+_MOST_QUOTED = 300  # characters of what a message answers
 
 _MEDIA = {  # an animation is a document, too: it has to come first
     "photo": "[photo: the person sent a picture that cannot be read yet]",
@@ -59,7 +61,7 @@ def _message(
         place=_place(message),
         user=str(sender["id"]),
         user_name=_name(sender),
-        text=without_name(text, me),
+        text=_with_quotation(without_name(text, me), message, me),
         chat_type=_chat_type(message),
         edited=edited,
     )
@@ -87,6 +89,19 @@ def _text(message: Mapping[str, Any]) -> str:
     said = message.get("text") or message.get("caption") or ""
     shown = next((note for kind, note in _MEDIA.items() if kind in message), "")
     return sound("\n".join(filter(None, (said, shown))))
+
+
+def _with_quotation(text: str, message: Mapping[str, Any], me: Myself) -> str:
+    """What it answers stands in front, unless that is the bot's own message, which is in the conversation anyway."""
+    if text.startswith("/"):
+        return "/help" if re.match(r"/start\b", text) else text  # what Telegram's own first button says
+    answered = message.get("reply_to_message") or {}
+    marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
+    said = marked or answered.get("text") or answered.get("caption") or ""
+    if not said or (not marked and (answered.get("from") or {}).get("id") == me.id):
+        return text
+    shown = said if len(said) <= _MOST_QUOTED else said[: _MOST_QUOTED - 1] + "…"
+    return f"[in answer to: {sound(shown)}]\n{text}"
 
 
 def _label(message: Mapping[str, Any], data: str) -> str:

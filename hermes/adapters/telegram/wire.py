@@ -10,6 +10,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -45,9 +46,11 @@ class Wire:
         query: dict[str, Any] = {"timeout": timeout_s, "allowed_updates": json.dumps(kinds)}
         if offset is not None:
             query["offset"] = offset
-        answer: Any = await self._polling.post(
-            f"{self._address}/getUpdates?{urlencode(query)}", read_timeout=timeout_s + self._answer_within_s
-        )
+        answer: Any = None
+        with suppress(KeyError):  # the library's, for an answer without a result
+            answer = await self._polling.post(
+                f"{self._address}/getUpdates?{urlencode(query)}", read_timeout=timeout_s + self._answer_within_s
+            )
         if not isinstance(answer, list):
             raise TelegramError("the answer is not a list of updates")
         return answer

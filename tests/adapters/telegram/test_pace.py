@@ -14,13 +14,14 @@ WISHES = st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["1", "2", "-1", "-
 
 def spoken(wishes: list[tuple[float, str]]) -> list[tuple[float, str]]:
     """When each message would go out, if each chat's were said one after the other and answered at once."""
-    pace = Pace(Limits())
+    pace = Pace(Limits(), -60.0)
     now = 0.0
     said = []
     for pause_s, chat in wishes:
         now += pause_s
         now += pace.wait_s(chat, now)
-        now += pace.take_turn(now)
+        now += pace.turn_s(now)
+        pace.take_turn(now)
         said.append((now, chat))
         pace.answered(chat, now)
     return said
@@ -37,8 +38,7 @@ def test_a_chat_is_told_one_thing_a_second_and_a_group_twenty_a_minute(wishes: l
 
 
 def test_all_together_are_told_thirty_things_a_second_at_most() -> None:
-    pace = Pace(Limits())
-    times = [pace.take_turn(0.0) for _ in range(200)]
+    times = [at for at, _ in spoken([(0.0, str(number)) for number in range(200)])]
     assert all(sum(at - 1 < each <= at for each in times) <= 30 for at in times)
     assert times[0] == 0
     assert times[-1] < 200 / 25
@@ -52,7 +52,7 @@ def test_a_group_may_say_a_few_things_at_once() -> None:
 
 
 def test_a_chat_that_waits_keeps_no_other_waiting() -> None:
-    pace = Pace(Limits())
+    pace = Pace(Limits(), -60.0)
     pace.answered("1", 0.0)
     pace.hold("2", 99.0)
     assert pace.wait_s("1", 0.25) == 0.75
@@ -61,7 +61,14 @@ def test_a_chat_that_waits_keeps_no_other_waiting() -> None:
 
 
 def test_chats_that_need_not_wait_are_forgotten() -> None:
-    pace = Pace(Limits())
+    pace = Pace(Limits(), -60.0)
     for number in range(10_000):
         pace.answered(str(number), number / 10)
     assert len(pace._chats) <= 4096
+
+
+def test_after_a_start_nothing_comes_too_soon_after_what_came_before_it() -> None:
+    pace = Pace(Limits(), 10.0)
+    assert pace.wait_s("1", 10.25) == pace.wait_s("-1", 10.25) == 0.75
+    pace.answered("-1", 11.0)
+    assert pace.wait_s("-1", 11.0) == 3.0

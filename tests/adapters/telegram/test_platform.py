@@ -13,7 +13,7 @@ from hermes.errors import DeliveryError
 from hermes.secret import Secret
 from hermes.types import Place, TurnId
 from tests.adapters.telegram.edge import FakeEdge, listening, owed, until
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 
 
 async def test_a_reply_is_shown_with_its_markup(server: TelegramServer, adapter: TelegramAdapter) -> None:
@@ -123,6 +123,9 @@ async def test_a_chat_that_does_not_exist_is_gone(chat: int | str, adapter: Tele
         (Fault(delay_s=5), "did not answer in time", True),
         (Fault.bad_gateway(), "Bad Gateway", True),
         (Fault(status=500), "out of order", True),
+        (Fault(page=PAGE), "cannot be understood", True),
+        (Fault(page=b'{"ok": true}'), "cannot be understood", True),
+        (Fault(page=b'{"ok": true, "result": [1]}'), "cannot be understood", True),
         (Fault(status=400, description="Bad Request: no such thing"), "refused it: No such thing", False),
     ],
 )
@@ -134,7 +137,7 @@ async def test_whether_a_failed_message_may_have_arrived_is_told(
     with pytest.raises(DeliveryError, match=says) as caught:
         await adapter.platform.send(owed(), "one")
     assert (caught.value.gone, caught.value.arrived_perhaps) == (False, perhaps)
-    assert (server.replies(7) == ["one"]) == bool(fault.lost or fault.delay_s)
+    assert (server.replies(7) == ["one"]) == (fault.status == 0)
 
 
 async def test_without_a_connection_nothing_has_arrived() -> None:
@@ -168,6 +171,19 @@ async def test_messages_to_one_chat_keep_their_order_and_their_distance(server: 
             group.create_task(adapter.platform.send(owed(), f"part {number}"))
             await asyncio.sleep(0)
     assert server.replies(7) == ["part 0", "part 1", "part 2"]
+    assert server.violations == []
+    await adapter.close()
+
+
+async def test_whoever_has_waited_for_their_turn_sends_at_once(server: TelegramServer) -> None:
+    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url)
+    server.say(7, 7, "hello")
+    for number in range(2):
+        await adapter.platform.ready(owed().place)
+        await adapter.platform.ready(owed().place)
+        assert server.count("sendMessage") == number
+        async with asyncio.timeout(0.9):
+            await adapter.platform.send(owed(), f"{number}")
     assert server.violations == []
     await adapter.close()
 

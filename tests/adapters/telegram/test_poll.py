@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -20,7 +21,7 @@ from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.edge import FakeEdge, listening, until
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 from tests.telegram_world import BOT_ID
 
 
@@ -142,6 +143,9 @@ async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, 
         ("getMe", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
         ("getUpdates", Fault(status=500), "out of order"),
         ("getUpdates", Fault.flood(3), "wait for 3 s"),
+        ("getUpdates", Fault(page=PAGE), "cannot be understood"),
+        ("getUpdates", Fault(page=b'{"ok": true}'), "cannot be understood"),
+        ("getMe", Fault(status=404, page=PAGE), "no Bot API; check telegram.base_url"),
         ("getUpdates", Fault(lost=True), "cannot be reached"),
         ("getUpdates", Fault(delay_s=5), "did not answer in time"),
         (
@@ -186,3 +190,27 @@ async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer
             with pytest.raises(PlatformError, match="another program fetches this bot's messages"):
                 await asyncio.wait_for(first, 10)
         await other.close()
+
+
+async def test_an_album_is_one_message(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+    picture: dict[str, Any] = {"photo": [{"file_id": "1"}]}
+    server.say(7, 7, "", **picture, media_group_id="1", caption="my cats")
+    server.say(7, 7, "", **picture, media_group_id="1")
+    server.say(7, 7, "", **picture, media_group_id="1")
+    server.say(7, 7, "", **picture, media_group_id="2")
+    server.say(7, 7, "", **picture)
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    assert [text.splitlines()[0][:7] for text in edge.texts] == ["my cats", "[photo:", "[photo:"]
+
+
+async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: TelegramServer) -> None:
+    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=1)
+    server.fail("setMyCommands", Fault.bad_gateway())
+    server.fail("getUpdates", Fault(), Fault.bad_gateway())
+    with pytest.raises(PlatformError):
+        await adapter.run(FakeEdge())
+    async with listening(adapter, FakeEdge()):
+        await until(lambda: "new" in server.menu and "help" in server.menu)
+    await adapter.close()

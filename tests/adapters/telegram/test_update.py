@@ -124,3 +124,19 @@ def test_what_is_not_for_us_is_left_out(raw: dict[str, Any]) -> None:
 def test_half_a_character_becomes_a_whole_one() -> None:
     assert text_of(update("a\ud83d")) == "a\ufffd"
     assert text_of(update("\ud83d\ude00")) == "😀"
+
+
+def test_what_a_message_answers_stands_before_it() -> None:
+    earlier = {"from": {"id": 8}, "text": "the plan " * 99}
+    quoting = mention("@hermes_bot do you agree?", reply_to_message=earlier)
+    assert (text_of(quoting) or "").startswith("[in answer to: the plan the plan")
+    assert (text_of(quoting) or "").endswith("…]\ndo you agree?")
+    mine = {"from": {"id": 42}, "text": "run it?"}
+    assert text_of(update("yes", reply_to_message=mine)) == "yes"
+    assert text_of(update("why?", reply_to_message=mine, quote={"text": "it"})) == "[in answer to: it]\nwhy?"
+    assert text_of(update("/status", reply_to_message=earlier)) == "/status"
+
+
+def test_the_first_button_of_a_bot_asks_for_help() -> None:
+    assert text_of(update("/start")) == text_of(update("/start from-a-link")) == "/help"
+    assert text_of(update("/started")) == "/started"

@@ -1,0 +1,78 @@
+"""A person on Telegram and the real daemon: answers, questions, a crash and an outage in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from tests.daemon_process import DaemonProcess
+from tests.scripted_model import ScriptedModel
+from tests.telegram_server import TOKEN, Fault, TelegramServer
+
+pytestmark = pytest.mark.timeout(120)
+ANN = 7
+
+
+@pytest.fixture
+def server() -> Iterator[TelegramServer]:
+    with TelegramServer() as server:
+        yield server
+
+
+@pytest.fixture
+def daemon(server: TelegramServer) -> Iterator[DaemonProcess]:
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedModel())
+        config = (
+            f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+        )
+        yield stack.enter_context(DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}))
+
+
+def test_a_message_is_answered(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(ANN, ANN, "say **hello** `there`")
+    server.until(lambda: server.replies(ANN) == ["hello there"])
+    assert TOKEN not in daemon.stderr()
+
+
+def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(8, 8, "say hello")
+    server.say(8, 8, "say hello")
+    server.say(ANN, ANN, "say hello")
+    server.until(lambda: server.replies(ANN) == ["hello"] and server.unconfirmed == [])
+    assert len(server.replies(8)) == 1
+    assert "your id here is 8" in server.replies(8)[0]
+
+
+def test_a_question_is_answered_by_its_button_also_after_a_restart(
+    server: TelegramServer, daemon: DaemonProcess
+) -> None:
+    server.say(ANN, ANN, "ask which colour?")
+    server.until(lambda: any(each.keyboard for each in server.history(ANN)))
+    question = next(each for each in server.history(ANN) if each.keyboard)
+    daemon.kill()
+    daemon.start()
+    query = server.press(ANN, question.id, "blue", ANN)
+    server.until(lambda: any("results:" in text and "blue" in text for text in server.replies(ANN)))
+    assert query in server.answered_queries
+
+
+def test_what_was_sent_while_the_daemon_was_down_is_answered_once_and_in_order(
+    server: TelegramServer, daemon: DaemonProcess
+) -> None:
+    daemon.kill()
+    for number in range(3):
+        server.say(ANN, ANN, f"say number {number}")
+    daemon.start()
+    server.until(lambda: len(server.replies(ANN)) == 3)
+    assert server.replies(ANN) == [f"number {number}" for number in range(3)]
+    assert server.violations == []
+
+
+def test_an_outage_delays_an_answer_and_loses_none(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.fail("getUpdates", Fault.bad_gateway())
+    server.fail("sendMessage", Fault.flood(1), Fault(status=400, description="Bad Request: odd"))
+    server.say(ANN, ANN, "say hello")
+    server.until(lambda: server.replies(ANN) == ["hello"])
