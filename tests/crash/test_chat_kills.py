@@ -1,0 +1,126 @@
+"""`kill -9` at random moments while many people chat: nothing that was taken is lost, no message becomes two turns,
+and no answer is shown twice without a word of warning.
+
+Each person says something, waits for the answer, and says the next thing; a turn now and then runs a tool. The
+platform delivers again whatever was not confirmed.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hermes.actors.courier import REPEATED
+from hermes.errors import HermesError
+from tests.crash.survey import survey
+from tests.daemon_process import DaemonProcess, eventually
+from tests.history import Accepted, Acknowledged, Crashed, Delivered, Effect, History, Owed, Sent, Settled, judge
+from tests.scripted_model import ScriptedModel
+from tests.telegram_server import TOKEN, TelegramServer
+
+KILLS = int(os.environ.get("HERMES_TEST_KILLS", "8"))
+PEOPLE = int(os.environ.get("HERMES_TEST_PEOPLE", "10"))
+SEED = int(os.environ.get("HERMES_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
+
+pytestmark = pytest.mark.timeout(180 + 10 * KILLS)
+
+
+class Person(threading.Thread):
+    def __init__(self, number: int, telegram: TelegramServer, ran: Path) -> None:
+        super().__init__(name=f"person {number}", daemon=True)
+        self.chat = number
+        self.sent: list[tuple[str, float]] = []
+        self._telegram = telegram
+        self._ran = ran
+        self._chance = random.Random(f"{SEED}-{number}")
+        self.done = threading.Event()
+
+    def run(self) -> None:
+        while not self.done.is_set():
+            number = len(self.sent) + 1
+            word = f"w{self.chat}-{number}"
+            text = f"run echo {word} >> {self._ran}; echo {word}" if self._chance.random() < 0.3 else f"say {word}"
+            self.sent.append((text, time.monotonic()))
+            self._telegram.say(self.chat, self.chat, text)
+            deadline = time.monotonic() + self._chance.uniform(1, 6)
+            while time.monotonic() < deadline and not self._answered(word):
+                if self.done.wait(0.05):
+                    return
+
+    def _answered(self, word: str) -> bool:
+        return any(word in text for text in self._telegram.replies(self.chat))
+
+
+def test_kills_at_random_moments_lose_and_double_nothing_in_chats(tmp_path: Path) -> None:
+    chance = random.Random(SEED)
+    print(f"seed {SEED}, {KILLS} kills")
+    history = History(surveyed=True)
+    ran = tmp_path / "ran"
+    with ScriptedModel() as model, TelegramServer() as telegram:
+        config = model.config + (
+            f'telegram: {{enabled: true, base_url: "{telegram.base_url}", allowed_users: ["*"]}}\n'
+            "agent: {busy_input_mode: queue}\n"
+        )
+        with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
+            people = [Person(number, telegram, ran) for number in range(1, PEOPLE + 1)]
+            for person in people:
+                person.start()
+            for _ in range(KILLS):
+                time.sleep(chance.uniform(0.3, 4.0))
+                daemon.kill()
+                history.add(Crashed(at=time.monotonic()))
+                daemon.start()
+            time.sleep(1)
+            for person in people:
+                person.done.set()
+                person.join(20)
+            _let_finish(daemon, telegram)
+            daemon.terminate()
+            history.add(*survey(daemon.home))
+        for person in people:
+            _take_down(history, person, telegram)
+        history.add(*(Effect(call=line) for line in (ran.read_text().split() if ran.exists() else ())))
+        problems = [str(each) for each in judge(history)]
+        assert telegram.violations == []
+    answered = sum(len(person.sent) for person in people)
+    print(f"{answered} messages, {sum(each.marked for each in history.of(Delivered))} marked as possible repeats")
+    assert answered > KILLS, "the load was too light to prove anything"
+    assert problems == []
+
+
+def _let_finish(daemon: DaemonProcess, telegram: TelegramServer) -> None:
+    """Everything is confirmed, every session at rest, everything said. What was suspended is resumed first."""
+    telegram.until(lambda: telegram.unconfirmed == [], within_s=60)
+
+    def at_rest() -> bool:
+        sessions = daemon.admin.get("/sessions?limit=200")["sessions"]
+        for session in sessions:
+            if session["phase"] == "suspended" and (session["running_turn"] or session["queued"]):
+                with suppress(HermesError):
+                    daemon.admin.post(f"/sessions/{session['id']}/resume", {"reason": "the test looks"})
+        busy = [each for each in sessions if each["running_turn"] or each["queued"]]
+        return not busy and daemon.admin.get("/store")["outbox"] == 0
+
+    eventually(at_rest, within_s=90)
+
+
+def _take_down(history: History, person: Person, telegram: TelegramServer) -> None:
+    turns = {each.inbound: each.turn for each in history.of(Accepted)}
+    texts = {each.turn: each.text for each in history.of(Settled) if not each.failure}
+    shown = telegram.replies(person.chat)
+    for text, at in person.sent:
+        history.add(Sent(inbound=text, at=at), Acknowledged(inbound=text, at=time.monotonic()))
+        turn = turns.get(text, "")
+        to = f"chat {person.chat}"
+        history.add(Owed(to=to, turn=turn))
+        said = texts.get(turn, "?")
+        for reply in shown:
+            plain = reply.removeprefix(REPEATED.strip()).lstrip()
+            if plain == said:
+                history.add(Delivered(to=to, turn=turn, text=plain, marked=plain != reply))
