@@ -23,11 +23,11 @@ from typing import Final
 from hermes.processes.folder import (
     awaited_state,
     complaint,
-    last_segment,
     read_end,
     read_output,
     read_state,
     segment_stat,
+    segments,
 )
 from hermes.processes.identity import bury, collect, is_shim, shim_fd, shim_lives, signal_group, tell_shim
 from hermes.processes.launch import STARTED, launch
@@ -114,12 +114,15 @@ class ProcessHost:
         """At most `limit` bytes from `offset` on, or from the first that is still kept."""
         total, _ = self._written(handle)
         size = handle.segment_bytes
+        first = max(0, (total - 1) // size - 1)
         while True:
-            at = max(offset, ((total - 1) // size - 1) * size, 0)
+            at = min(max(offset, first * size), total)
             data = read_output(handle, at, min(limit, total - at))
             if data is not None:
                 return Chunk(offset=at, data=data, total=total)
-            total, _ = self._written(handle)  # it has moved on meanwhile
+            # It has moved on meanwhile, or somebody has deleted a part: what is kept begins further on, or nowhere.
+            total, _ = self._written(handle)
+            first = min((number for number in segments(handle) if number > at // size), default=total // size + 1)
 
     def tail(self, handle: Handle, limit: int) -> Chunk:
         total, _ = self._written(handle)
@@ -222,15 +225,15 @@ class ProcessHost:
         number = self._segments.get(handle.id, 0)
         found = segment_stat(handle, number)
         while found is None or found.st_size >= handle.segment_bytes:
-            last = last_segment(handle)
+            last = max(segments(handle), default=None)
             if last is None:
                 return 0, None
-            if found is not None and last == number:
-                break  # full, and nothing came after
+            if last == number:
+                break  # full, and nothing came after; or not to be looked at
             number, found = last, segment_stat(handle, last)
         self._segments[handle.id] = number
-        total = number * handle.segment_bytes + found.st_size
-        return total, found.st_mtime if total else None
+        total = number * handle.segment_bytes + (found.st_size if found else 0)
+        return total, found.st_mtime if found and total else None
 
 
 def _open_input(handle: Handle) -> int:
