@@ -71,6 +71,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         notices=NoticeLimit(),
         settings=lambda: settings,
         new_turn=lambda: TurnId("none"),
+        announce=_fail,
     )
     ids = iter(range(PROCESSES))
     desk = ProcessDesk.start(

@@ -203,7 +203,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             deliver=deliver,
         )
         processes = await stack.enter_async_context(
-            open_processes(config, home, children=children, sessions=desk, journal=journal, new_turn=_new_turn_id)
+            open_processes(
+                config, home, children=children, sessions=desk, journal=journal, hub=hub, new_turn=_new_turn_id
+            )
         )
         views.of = processes.front
         stack.push_async_callback(search.stop)
@@ -263,6 +265,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 ),
             ],
         )
+        await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
         reach("start: actors there")
 
         servers = await importing
@@ -333,8 +336,10 @@ def _start_actors(
     resets: bool,
     chat: Sequence[ChildSpec],
 ) -> None:
-    after_reset = AfterReset(end_process=processes.front.end_soon)
+    after_reset = AfterReset(journal=journal, end_process=processes.front.end)
     stack.push_async_callback(after_reset.close)
+    if resets:
+        after_reset.take_up()
     directory = partial(
         SessionDirectory.start,
         settings=_directory_settings(config),

@@ -18,8 +18,10 @@ from hermes.actors.process_desk import ProcessDesk
 from hermes.actors.process_front import ProcessFront
 from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices
 from hermes.assembly import process_settings
+from hermes.events import Notice
 from hermes.home import Home
 from hermes.log import redacted
+from hermes.ports import Hub
 from hermes.processes.host import ProcessHost
 from hermes.settings import Config
 from hermes.supervision.policy import RestartIntensity
@@ -44,6 +46,7 @@ async def open_processes(
     children: Children,
     sessions: FrontDesk,
     journal: ActorJournal,
+    hub: Hub,
     new_turn: Callable[[], TurnId],
 ) -> AsyncIterator[ProcessParts]:
     host, threads, board = ProcessHost(home.data_dir / "processes"), HostThreads(), ProcessBoard()
@@ -67,6 +70,7 @@ async def open_processes(
         notices=NoticeLimit(),
         settings=lambda: front.settings,
         new_turn=new_turn,
+        announce=lambda session, text: hub.publish(Notice(session=session, text=redacted(text))),
         redact=redacted,
     )
     start = partial(ProcessDesk.start, services, new_id=new_process_id, restart_policy=RestartIntensity(), name=NAME)

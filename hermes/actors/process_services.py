@@ -16,7 +16,7 @@ from hermes.actors.process_board import ProcessBoard
 from hermes.errors import HermesError
 from hermes.ports import Clock, Journal, ProcessHost, Receipt, Submission
 from hermes.processes.watch import Breaker, admit
-from hermes.types import TurnId
+from hermes.types import SessionId, TurnId
 from hermes.values import dataclass
 
 T = TypeVar("T")
@@ -108,4 +108,5 @@ class ProcessServices:
     notices: NoticeLimit
     settings: Callable[[], ProcessSettings]
     new_turn: Callable[[], TurnId]
+    announce: Callable[[SessionId, str], None]  # to whoever watches a session, and nobody answers
     redact: Callable[[str], str] = str

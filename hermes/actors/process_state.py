@@ -40,18 +40,18 @@ def summary(command: str) -> str:
     return line if len(line) <= _COMMAND_CHARS else f"{line[: _COMMAND_CHARS - 3]}..."
 
 
-def row_of(record: ProcessRecord, handle: Handle | None = None) -> ProcessRow:
-    """As far as the store knows it. What was not seen alive by this daemon has no fresh heartbeat."""
+def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
+    """As far as the store knows it. One that ran counts as heard of, lest a reset be quicker than the first look."""
     view = ProcessView(
         id=record.id,
         session=record.session,
         command=record.command,
         pid=record.pid,
         started_at=record.started_at,
-        heartbeat_at=record.started_at,
+        heartbeat_at=heard_at,
         active_at=max(record.active_at, record.started_at),
     )
-    row = ProcessRow(record=record, view=view, handle=handle)
+    row = ProcessRow(record=record, view=view)
     return row if record.ended_at is None else with_record(row, record)
 
 
@@ -69,6 +69,7 @@ def with_record(row: ProcessRow, record: ProcessRecord) -> ProcessRow:
             output_bytes=record.output_bytes,
             memory_bytes=0,
             ports=(),
+            untold=record.notify and not record.told,
         )
     return replace(row, record=record, view=view)
 

@@ -134,13 +134,12 @@ def evaluate(
         return Keep(next_look=due.at, reason=due.reason)
     if session.busy:
         return Later(next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, after the turn that runs")
-    alive = [process for process in processes if process.ended_at is None]
-    working = {process.id: why for process in alive if (why := blocking(process, settings, now))}
+    working = {process.id: why for process in processes if (why := blocking(process, settings, now))}
     if working:
-        by = tuple(process for process in alive if process.id in working)
+        by = tuple(process for process in processes if process.id in working)
         names = "; ".join(f"{process.command} (pid {process.pid}): {working[process.id]}" for process in by)
         return Blocked(by=by, next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, but work goes on in {names}")
-    return Reset(reason=due.reason, stale=tuple(alive))
+    return Reset(reason=due.reason, stale=tuple(process for process in processes if process.ended_at is None))
 
 
 def clock_was_set(wall_s: float, elapsed_s: float) -> bool:

@@ -146,6 +146,7 @@ class World:
         self.host = FakeHost()
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
+        self.announced: list[tuple[SessionId, str]] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
@@ -169,6 +170,7 @@ class World:
             notices=NoticeLimit(),
             settings=lambda: self.front.settings,
             new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
+            announce=lambda session, text: self.announced.append((session, text)),
         )
         self.front = ProcessFront(
             desk=lambda: self.desk,

@@ -192,7 +192,7 @@ class World:
         )
         self.ended: list[str] = []  # processes
         self.hooks: list[Hook] = []
-        self.after_reset = AfterReset(self.hooks, end_process=self.ended.append)
+        self.after_reset = AfterReset(self.hooks, journal=journal, end_process=self._end_process)
         self.memory = 0
         self.journal = journal
         self.agent = FakeAgent()
@@ -218,6 +218,9 @@ class World:
             max_waiting=100,
             resets=self.rules.explain,
         )
+
+    async def _end_process(self, process: str) -> None:
+        self.ended.append(process)
 
     def _next_id(self, now: float) -> SessionId:
         self.ids += 1

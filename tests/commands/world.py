@@ -99,7 +99,7 @@ class World:
             identity=Identity(session=lambda _: SessionId(f"fresh-{next(self._ids)}"), turn=self.new_turn_id),
             restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
             resets=self.rules,
-            was_reset=lambda _, __: None,
+            was_reset=cast("Any", None),  # nothing is reset here
             memory_bytes=lambda: 0,
             name="directory",
         )

@@ -1,6 +1,6 @@
 """The command's processes: starting, counting, signalling and reaping them."""
 
-# ruff: noqa: PLC0415, PTH119, SIM105 - what few shims need is loaded by those, and contextlib by none
+# ruff: noqa: PLC0415, PTH109, PTH119, SIM105 - what few shims need is loaded by those, and contextlib by none
 
 from __future__ import annotations
 
