@@ -91,6 +91,9 @@ class ProcessFront:
         except BrokenPipeError as error:
             raise BadInputError(f"the input of process {process} is closed", code="input_closed") from error
 
+    def typed(self, process: str) -> str:
+        return self._host.typed(process).decode("utf-8", "replace")
+
     async def close_input(self, process: str) -> None:
         self._require_running(process)
         await self._with_handle(process, self._host.close_input)

@@ -34,6 +34,7 @@ from hermes.processes.launch import STARTED, launch
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.processes.shim.member import boot_id
 from hermes.processes.table import TICKS_PER_S, Table, listening_ports, lives, machine_uptime_s, scan
+from hermes.processes.typed import note_typed, read_typed, unfinished
 
 _POLL_S: Final = 0.02
 
@@ -131,16 +132,25 @@ class ProcessHost:
     def write(self, handle: Handle, data: bytes, timeout_s: float = 2.0) -> int:
         """How many bytes it has taken in time. Raises BrokenPipeError when its input is closed."""
         deadline = time.monotonic() + timeout_s
+        folder = Path(handle.folder)
+        before = read_typed(folder)
         with ExitStack() as held:
             fifo = _open_input(handle)
             held.callback(os.close, fifo)
+            note_typed(folder, unfinished(before, data))
             poller = select.poll()
             poller.register(fifo, select.POLLOUT)
             sent = 0
             while sent < len(data) and poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 with suppress(BlockingIOError):
                     sent += os.write(fifo, data[sent : sent + select.PIPE_BUF])
+            if sent < len(data):
+                note_typed(folder, unfinished(before, data[:sent]))
             return sent
+
+    def typed(self, name: str) -> bytes:
+        """What was sent to it since the last newline."""
+        return read_typed(self._root / name) if name == Path(name).name else b""
 
     def close_input(self, handle: Handle) -> None:
         """What was written before is still read; a terminal gets an end of input."""

@@ -104,6 +104,9 @@ class FakeHost:
         self.running[handle.id].out += b"echo:" + data
         return len(data)
 
+    def typed(self, name: str) -> bytes:
+        return b""
+
     def close_input(self, handle: Handle) -> None:
         self.running[handle.id].out += b"closed"
 
