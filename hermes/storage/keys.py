@@ -39,6 +39,7 @@ TABLES: Final = (
     META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD, TALLY, FACTS, DUE, PROCESSES,
     OUTBOX, SENT,
 )  # fmt: skip
+LATER: Final = (TALLY, FACTS, DUE, PROCESSES)  # than the first stores: one that no daemon has opened since lacks them
 
 LONGEST: Final = 200  # bytes of a text inside a key; two of them fit
 _LSN = struct.Struct(">Q")

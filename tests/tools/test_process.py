@@ -37,7 +37,7 @@ RUNNING = ProcessView(
 
 class FakeProcesses:
     def __init__(self) -> None:
-        self.views: dict[str, ProcessView] = {RUNNING.id: RUNNING}
+        self.all: dict[str, ProcessView] = {RUNNING.id: RUNNING}
         self.out = b""
         self.sent = b""
         self.line = b""
@@ -48,8 +48,11 @@ class FakeProcesses:
         self.ended = asyncio.Event()
         self.waited: list[float] = []
 
+    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
+        return tuple(self.all.values())
+
     async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
-        return tuple(view for view in self.views.values() if view.session == session)
+        return tuple(view for view in self.all.values() if view.session == session)
 
     def blocks(self, view: ProcessView) -> str:
         return ""
@@ -86,14 +89,14 @@ class FakeProcesses:
             async with asyncio.timeout(timeout_s):
                 await self.ended.wait()
         except TimeoutError:
-            return self.views[process]
+            return self.all[process]
         finally:
             self.did.append("waited")
-        return replace(self.views[process], ended_at=1.0, exit_code=0)
+        return replace(self.all[process], ended_at=1.0, exit_code=0)
 
     async def kill(self, process: str) -> ProcessView:
         self.did.append(f"kill {process}")
-        return replace(self.views[process], ended_at=1.0, signal=15)
+        return replace(self.all[process], ended_at=1.0, signal=15)
 
 
 class Bench:
@@ -142,7 +145,7 @@ async def test_each_action_does_what_it_says(bench: Bench) -> None:
 
 
 async def test_another_conversations_process_is_not_there(bench: Bench) -> None:
-    bench.processes.views[RUNNING.id] = replace(RUNNING, session=SessionId("other"))
+    bench.processes.all[RUNNING.id] = replace(RUNNING, session=SessionId("other"))
     for action in ("poll", "log", "wait", "kill", "close"):
         result = await bench.call(action)
         assert not result.ok
