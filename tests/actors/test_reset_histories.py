@@ -295,6 +295,12 @@ ZONES_AND_DAYS = [
     ("America/New_York", date(2026, 11, 1)),
     ("Australia/Lord_Howe", date(2026, 4, 5)),
     ("Australia/Lord_Howe", date(2026, 10, 4)),
+    ("America/Sao_Paulo", date(2018, 11, 4)),
+    ("America/Sao_Paulo", date(2018, 2, 18)),
+    ("Africa/Cairo", date(2026, 4, 24)),
+    ("America/Havana", date(2026, 11, 1)),
+    ("Asia/Kathmandu", date(2026, 5, 18)),
+    ("Antarctica/Troll", date(2026, 3, 29)),
     ("Pacific/Apia", date(2011, 12, 30)),
 ]
 
