@@ -107,7 +107,12 @@ class ResetRules:
         return Reset(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
 
     def _decide(self, session: Session, processes: tuple[ProcessView, ...], now: float) -> Decision:
-        facts = SessionFacts(active_at=session.active_at, busy=is_pending(session), has_messages=session.messages > 0)
+        facts = SessionFacts(
+            active_at=session.active_at,
+            busy=is_pending(session),
+            asks=session.phase == Phase.WAITING,
+            has_messages=session.messages > 0,
+        )
         decision = evaluate(
             self.policy(session), facts, processes, settings=self.settings.staleness, zone=self.settings.zone, now=now
         )

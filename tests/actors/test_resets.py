@@ -181,6 +181,21 @@ async def test_a_turn_that_waits_for_a_person_is_not_cut_off() -> None:
         await here.call_next(replace(does("c"), question="which?"))
         await day.passes(DAY)
         assert day.stored(first.session).phase == Phase.WAITING
+        due = "One is due: idle for 1 d, after the turn that waits for your answer."
+        assert due in (await here.desk.view(first.session)).why
+
+
+async def test_whoever_answers_is_there_and_is_not_reset_a_moment_later() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say(answer=False)
+        await here.call_next(replace(does("c"), question="which?"))
+        await day.passes(3 * HOUR)
+        await here.desk.answer(first.session, "this one", CHAT)
+        await here.answer_next()
+        await day.passes(2 * HOUR - MINUTE)
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(2 * MINUTE)
+        assert day.stored(first.session).reason == "idle for 2 h"
 
 
 # ---------------------------------------------------------------- processes
