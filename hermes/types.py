@@ -347,4 +347,5 @@ class ProcessView:
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     memory_bytes: int = 0
+    known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
     untold: bool = False  # it has ended, and its conversation is still to be told

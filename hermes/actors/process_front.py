@@ -90,6 +90,9 @@ class ProcessFront:
             return await self._with_handle(process, lambda handle: self._host.write(handle, data))
         except BrokenPipeError as error:
             raise BadInputError(f"the input of process {process} is closed", code="input_closed") from error
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise BadInputError(f"nothing was sent to process {process}: {problem}", code="not_sent") from error
 
     def typed(self, process: str) -> str:
         return self._host.typed(process).decode("utf-8", "replace")

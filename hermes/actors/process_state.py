@@ -12,6 +12,7 @@ from hermes.processes.process import End, EndReason, Handle, Look, Lost
 from hermes.types import ProcessRecord, ProcessView
 from hermes.values import dataclass
 
+KNOWN_AFTER = 2  # looks: one alone does not tell whether it works
 CPU_FLOOR = 0.02  # of one core, over a heartbeat: a server that nobody calls stays below
 _STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at once
 _COMMAND_CHARS = 120
@@ -50,6 +51,7 @@ def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
         started_at=record.started_at,
         heartbeat_at=heard_at,
         active_at=max(record.active_at, record.started_at),
+        known=False,
     )
     row = ProcessRow(record=record, view=view)
     return row if record.ended_at is None else with_record(row, record)
@@ -100,6 +102,7 @@ def looked_at(
         output_bytes=look.output_bytes,
         memory_bytes=look.rss_bytes or 0,
         ports=view.ports if ports is None else ports,
+        known=row.looks + 1 >= KNOWN_AFTER,
     )
     return replace(row, view=view, looks=row.looks + 1)
 

@@ -2,7 +2,8 @@
 
 A process blocks a reset only while its heartbeat is fresh, it did something within `stale_after_s`, and it is younger
 than `max_age_s`; being alive is not enough, and listening on a port is no work. One that has just ended blocks while
-its conversation is being told, and no longer than a heartbeat is fresh. Each answer says why.
+its conversation is being told, and one that a new daemon has just found until it is known whether it works; neither
+longer than a heartbeat is fresh. Each answer says why.
 
 Times are wall-clock times, and that clock can be set back. A time that lies ahead a little counts as now; one that
 lies further ahead was written by a clock that was wrong, and counts as long ago: nothing stays fresh for ever.
@@ -33,6 +34,8 @@ def blocking(process: ProcessView, settings: StalenessSettings, now: float) -> s
         return ""
     if process.ended_at is not None:
         return f"it ended {_ago(process.ended_at, now)}, and the conversation is still to be told"
+    if not process.known and _age(process.active_at, now) >= settings.stale_after_s:
+        return "it was found again just now, and whether it works is not known yet"
     return f"it did something {_ago(process.active_at, now)}"
 
 
@@ -72,7 +75,8 @@ def _excuse(process: ProcessView, settings: StalenessSettings, now: float) -> st
         return "" if telling else "it has ended"
     if _age(process.heartbeat_at, now) >= settings.heartbeat_fresh_s:
         return _since("nothing was heard of it", process.heartbeat_at, now, settings.heartbeat_fresh_s)
-    if _age(process.active_at, now) >= settings.stale_after_s:
+    judged = process.known or not settings.stale_after_s
+    if judged and _age(process.active_at, now) >= settings.stale_after_s:
         return _since("it did nothing", process.active_at, now, settings.stale_after_s)
     if _age(process.started_at, now) >= settings.max_age_s:
         return _since("it has been running", process.started_at, now, settings.max_age_s)

@@ -169,7 +169,7 @@ class ProcessHost:
 
         A second call does not wait for the first one's grace.
         """
-        with suppress(FileNotFoundError):  # forgotten
+        with suppress(OSError):  # forgotten, or a full disk: then it is the usual grace
             Path(handle.folder, "grace").write_text(str(grace_s))
         return tell_shim(handle, signal.SIGTERM, signal.SIGCONT)
 

@@ -47,6 +47,7 @@ class FakeHost:
         self.running: dict[str, FakeProcess] = {}
         self.on_start: Callable[[ProcessSpec], None] = lambda spec: None
         self.refuse = ""
+        self.refuse_input: OSError | None = None
         self.descriptors = True
         self.forgotten: list[str] = []
         self.looks = 0
@@ -101,6 +102,8 @@ class FakeHost:
         return self.output(handle, max(0, len(self.running[handle.id].out) - limit), limit)
 
     def write(self, handle: Handle, data: bytes) -> int:
+        if self.refuse_input is not None:
+            raise self.refuse_input
         self.running[handle.id].out += b"echo:" + data
         return len(data)
 

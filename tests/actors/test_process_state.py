@@ -75,3 +75,9 @@ def test_an_end_says_how_and_what_was_left() -> None:
 def test_a_command_is_one_line_in_lists() -> None:
     assert summary("make \\\n  all") == "make \\ all"
     assert len(summary("x" * 1000)) == 120
+
+
+def test_one_look_does_not_tell_whether_it_works_and_two_do() -> None:
+    first = looked_at(row_of(process("proc_a"), NOW), look(), None, NOW, BEAT_S)
+    second = looked_at(first, look(), None, NOW + 5, BEAT_S)
+    assert (first.view.known, second.view.known) == (False, True)

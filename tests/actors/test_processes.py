@@ -411,12 +411,33 @@ async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_f
         assert not blocking(replace(view, untold=False), StalenessSettings(), START + 6)
 
 
-async def test_one_that_worked_before_the_restart_blocks_a_reset_before_it_is_looked_at_again() -> None:
+async def test_a_silent_build_that_outlived_a_long_pause_is_not_cut_off_before_it_is_looked_at() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.host.running[name].cpu_s = 1.0
+        await here.close()
+        here.now += 5 * 3600
+        here.host.looks = 0
+        here._settings = SLOW
+        here._live()
+        await here.front.until_filled()
+        assert "not known yet" in here.front.blocks(here.view(name))
+        here.now += 4 * 3600  # nobody looks: it does not stay so
+        assert not here.front.blocks(here.view(name))
+
+
+async def test_a_forgotten_server_is_known_to_do_nothing_after_two_looks() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.now += 5 * 3600
+        await here.restart()
+        await until(lambda: here.board.get(name) is not None and here.view(name).known)
+        assert "it did nothing for 5 h" in here.front.explain(here.view(name))
+
+
+async def test_input_that_cannot_be_noted_is_not_sent() -> None:
     async with world(SLOW) as here:
         name = (await here.start()).id
-        here.now += 600
-        await here.restart()
-        await here.front.until_filled()
-        assert here.front.blocks(here.view(name))
-        here.now += StalenessSettings().heartbeat_fresh_s + 3 * 3600
-        assert not here.front.blocks(here.view(name))
+        here.host.refuse_input = OSError(28, "No space left on device")
+        with pytest.raises(BadInputError, match="No space left"):
+            await here.front.write(name, b"x")

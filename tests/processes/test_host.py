@@ -425,3 +425,10 @@ def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_
     assert stage.kill(handle, 0)
     assert stage.ended(handle).reason is EndReason.LOST
     assert not alive(handle.pid)
+
+
+def test_a_process_can_be_killed_when_nothing_can_be_written(stage: Stage) -> None:
+    handle = stage.run("sleep", "1000")
+    Path(handle.folder, "grace").mkdir()  # as good as a full disk
+    assert stage.kill(handle, 0)
+    assert stage.ended(handle).reason is EndReason.KILLED
