@@ -22,7 +22,6 @@ from hermes.records import Ended, MessageReceived
 from hermes.types import Phase, Session, SessionId, SessionKey
 from tests.actors import local_days
 from tests.actors.reset_world import DAY, HOUR, KEY, MINUTE, TICK_S, Days, days, settings
-from tests.actors.test_reset_histories import ZONES_AND_DAYS
 from tests.actors.world import World
 from tests.journals import LoopJournal
 
@@ -206,7 +205,7 @@ happenings = st.one_of(
         idle_minutes=st.sampled_from([5, 120]),
         at_hour=st.sampled_from([0, 2, 6, 13, 23]),
     ),
-    place=st.sampled_from(ZONES_AND_DAYS),
+    place=st.sampled_from(local_days.ZONES_AND_DAYS),
     lead_h=st.integers(0, 48),
     history=st.lists(st.tuples(gaps, happenings), min_size=1, max_size=8),
 )

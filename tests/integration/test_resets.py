@@ -122,12 +122,27 @@ def test_a_daemon_killed_right_after_a_reset_leaves_ending_what_it_left_to_the_n
         assert daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended"
 
 
+def test_a_process_that_outlives_its_conversation_begins_none_when_it_ends(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0", encoding="ascii")
+    config = CONFIG + "processes: {heartbeat_s: 0.5}\n"
+    with DaemonProcess(config=config, environ={"HERMES_TEST_CLOCK": str(clock)}) as daemon:
+        session = daemon.ask(background("sleep 1000", notify=True)).session
+        clock.write_text(str(2.1 * HOUR), encoding="ascii")
+        eventually(lambda: daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended")
+        [process] = daemon.admin.get("/processes")["processes"]
+        assert process["running"]
+        assert daemon.hermes("kill", process["id"]).returncode == 0
+        eventually(lambda: "nobody is there to be told of its end" in daemon.stderr())
+        assert [each["id"] for each in daemon.admin.get("/sessions")["sessions"]] == [session]
+
+
 def idles(process: dict[str, Any]) -> bool:
     return bool(process["heartbeat_at"] - process["active_at"] > 1)
 
 
-def background(command: str) -> str:
-    return "!tool terminal " + json.dumps({"command": command, "background": True})
+def background(command: str, **wishes: Any) -> str:
+    return "!tool terminal " + json.dumps({"command": command, "background": True, **wishes})
 
 
 def serving() -> str:
