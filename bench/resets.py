@@ -57,7 +57,11 @@ async def _measure(store: Path) -> dict[str, float]:
 
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=int(IDLE_S / 60))
     rules = ResetRules(
-        ResetSettings(book=PolicyBook(default=policy)), processes=LateViews(), clock=clock, steady=clock
+        ResetSettings(book=PolicyBook(default=policy)),
+        processes=LateViews(),
+        clock=clock,
+        steady=clock,
+        pulse=time.monotonic,
     )
     directory = SessionDirectory.start(
         settings=DirectorySettings(

@@ -188,6 +188,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             processes=views,
             clock=wall_clock.wall,
             steady=time.monotonic,
+            pulse=time.monotonic,
         )
         adapters = make_adapters(config, environ) if api else []
         for adapter in adapters:

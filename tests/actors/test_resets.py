@@ -577,6 +577,30 @@ async def test_after_the_clock_was_set_processes_are_heard_of_before_anything_is
         assert day.stored(first.session).phase == Phase.ENDED
 
 
+async def test_a_daemon_that_was_frozen_hears_of_processes_before_it_judges_them(logged: list[str]) -> None:
+    async with days(settings(replace(IDLE, on_stale=OnStale.END))) as (here, day):
+        first = await day.say()
+        day.work(first.session, "make all")
+        await day.passes(3 * HOUR)
+        here.processes.heard_at = here.now
+        here.now += 10 * MINUTE
+        here.frozen_s += 10 * MINUTE
+        assert (await day.say()).session == first.session
+        here.processes.heard_at = None
+        await day.passes(3 * HOUR)
+        here.processes.heard_at = here.now
+        here.now += 10 * MINUTE
+        here.frozen_s += 10 * MINUTE
+        await day.tick()
+        assert any("the daemon was held up: resets wait" in line for line in logged)
+        here.processes.heard_at = None
+        await day.tick()
+        assert day.stored(first.session).blocked_by == ("make all",)
+        day.ends("make all")
+        await day.tick()
+        assert day.stored(first.session).phase == Phase.ENDED
+
+
 async def test_a_last_message_in_the_far_future_is_not_believed() -> None:
     async with days(settings(IDLE)) as (here, day):
         here.now += 30 * DAY

@@ -86,7 +86,11 @@ class World:
         self.agent = ScriptedAgent()
         self.hub = EventHub()
         self.rules = ResetRules(
-            ResetSettings(), processes=LateViews(), clock=lambda: self.now, steady=lambda: self.now
+            ResetSettings(),
+            processes=LateViews(),
+            clock=lambda: self.now,
+            steady=lambda: self.now,
+            pulse=lambda: self.now,
         )
         self.processes = FakeProcesses()
         self._ids, self._turns = itertools.count(1), itertools.count(1)
