@@ -64,14 +64,13 @@ async def _measure(folder: Path) -> dict[str, float]:
     services = ProcessServices(
         host=host,
         threads=threads,
-        courier=Courier(_fail),
+        courier=Courier(_fail, _fail),
         board=board,
         journal=journal,
         clock=time.time,
         notices=NoticeLimit(),
         settings=lambda: settings,
         new_turn=lambda: TurnId("none"),
-        announce=_fail,
     )
     ids = iter(range(PROCESSES))
     desk = ProcessDesk.start(

@@ -205,7 +205,14 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         processes = await stack.enter_async_context(
             open_processes(
-                config, home, children=children, sessions=desk, journal=journal, hub=hub, new_turn=_new_turn_id
+                config,
+                home,
+                children=children,
+                sessions=desk,
+                journal=journal,
+                hub=hub,
+                deliver=deliver,
+                new_turn=_new_turn_id,
             )
         )
         views.of = processes.front

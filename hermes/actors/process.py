@@ -21,7 +21,7 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.loop import LoopActor
-from hermes.actors.process_services import ProcessServices
+from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
 from hermes.actors.process_wording import end_notice, late_notice, watch_notice
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
@@ -330,8 +330,12 @@ class ProcessActor(LoopActor):
                 self._save(replace(row.record, told=True))
             case _Told(error=SessionClosedError() | UnknownSessionError() as error):
                 logger.info("process {}: nobody is there to be told of its end: {}", self._id, error)
-                self._services.announce(row.record.session, late_notice(row.record, row.view))
-                self._save(replace(row.record, told=True))
+                announcement = Announcement(
+                    id=f"process:{self._id}:end",
+                    session=row.record.session,
+                    text=self._services.redact(late_notice(row.record, row.view)),
+                )
+                self._services.courier.announce(announcement, lambda error: self._tell_self(_Told(error=error)))
             case _Told():
                 logger.info("process {}: its end is told in {:.0f} s: {}", self._id, self._again_s, message.error)
                 self.tell_later(self._again_s, _Tell())

@@ -16,7 +16,14 @@ from hermes.actors.loop import live_actors
 from hermes.actors.process_board import ProcessBoard
 from hermes.actors.process_desk import ProcessDesk
 from hermes.actors.process_front import ProcessFront
-from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices, ProcessSettings
+from hermes.actors.process_services import (
+    Announcement,
+    Courier,
+    HostThreads,
+    NoticeLimit,
+    ProcessServices,
+    ProcessSettings,
+)
 from hermes.errors import HermesError
 from hermes.ports import ProcessOrder, Receipt, Submission
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
@@ -152,7 +159,7 @@ class World:
         self.host = FakeHost()
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
-        self.announced: list[tuple[SessionId, str]] = []
+        self.announced: list[Announcement] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
@@ -165,7 +172,7 @@ class World:
     def _live(self) -> None:
         self.board = ProcessBoard()
         self.threads = HostThreads()
-        self.courier = Courier(self._submit)
+        self.courier = Courier(self._submit, self._announce)
         self.services = ProcessServices(
             host=self.host,
             threads=self.threads,
@@ -176,7 +183,6 @@ class World:
             notices=NoticeLimit(),
             settings=lambda: self.front.settings,
             new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
-            announce=lambda session, text: self.announced.append((session, text)),
         )
         self.front = ProcessFront(
             desk=lambda: self.desk,
@@ -204,6 +210,9 @@ class World:
             self.on_sent()
         assert submission.session is not None
         return Receipt(session=submission.session, turn=submission.turn, duplicate=duplicate)
+
+    async def _announce(self, announcement: Announcement) -> None:
+        self.announced.append(announcement)
 
     async def start(self, session: str = "s", **wishes: Any) -> ProcessView:
         order = ProcessOrder(

@@ -381,10 +381,10 @@ async def test_an_end_that_no_conversation_can_hear_is_announced_and_begins_none
         name = (await here.start(notify=True)).id
         here.host.finish(name, 3)
         await until(lambda: here.stored(name).told)
-        [(session, text)] = here.announced
-        assert session == "s"
-        assert "exit code 3" in text
-        assert "make all" in text
+        [told] = here.announced
+        assert (told.id, told.session) == (f"process:{name}:end", "s")
+        assert "exit code 3" in told.text
+        assert "make all" in told.text
         assert (here.attempts, here.sent) == (1, [])
 
 
