@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import actors, daemon, processes, sessions, storage, turns
+from bench import actors, daemon, processes, resets, sessions, storage, turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,7 @@ BUDGETS = (
     Budget(what="idle RSS, MB", figure="daemon.idle_rss_mb", limit=70),
     Budget(what="CPU of a turn at message 2,000, to one at 20", figure="turns.late_to_early", limit=1.5),
     Budget(what="1,000 live process actors, % of a core", figure="processes.core_percent", limit=10),
+    Budget(what="a look for due resets, 100,000 sessions, ms", figure="resets.look_none_due_ms", limit=5),
     Budget(what="durable appends, times one commit each", figure="storage.ratio", limit=20, at_most=False),
 )
 PARTS = {
@@ -46,6 +47,7 @@ PARTS = {
     "daemon": daemon.run,
     "turns": turns.run,
     "processes": processes.run,
+    "resets": resets.run,
 }
 
 

@@ -64,7 +64,7 @@ async def _measure(folder: Path) -> dict[str, float]:
     services = ProcessServices(
         host=host,
         threads=threads,
-        courier=Courier(_fail),
+        courier=Courier(_fail, _fail),
         board=board,
         journal=journal,
         clock=time.time,

@@ -188,6 +188,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             processes=views,
             clock=wall_clock.wall,
             steady=time.monotonic,
+            pulse=time.monotonic,
         )
         adapters = make_adapters(config, environ) if api else []
         for adapter in adapters:
@@ -203,7 +204,16 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             deliver=deliver,
         )
         processes = await stack.enter_async_context(
-            open_processes(config, home, children=children, sessions=desk, journal=journal, new_turn=_new_turn_id)
+            open_processes(
+                config,
+                home,
+                children=children,
+                sessions=desk,
+                journal=journal,
+                hub=hub,
+                deliver=deliver,
+                new_turn=_new_turn_id,
+            )
         )
         views.of = processes.front
         stack.push_async_callback(search.stop)
@@ -263,6 +273,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 ),
             ],
         )
+        await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
         reach("start: actors there")
 
         servers = await importing
@@ -333,8 +344,10 @@ def _start_actors(
     resets: bool,
     chat: Sequence[ChildSpec],
 ) -> None:
-    after_reset = AfterReset(end_process=processes.front.end_soon)
+    after_reset = AfterReset(journal=journal, end_process=processes.front.end)
     stack.push_async_callback(after_reset.close)
+    if resets:
+        after_reset.take_up()
     directory = partial(
         SessionDirectory.start,
         settings=_directory_settings(config),

@@ -17,6 +17,7 @@ HermesError
  │    ├── BusyError            try again later
  │    ├── StoppingError        the daemon is on its way down
  │    ├── SessionParkedError   the session cannot be kept alive
+ │    ├── SessionClosedError   the conversation is over, and no person has begun another
  │    └── SetAsideError        the message crashed its session twice: a dead letter now
  ├── UnknownSessionError       no session under that id
  ├── OutcomeUnknownError       the session crashed before it could say whether it stored the message
@@ -121,6 +122,10 @@ class StoppingError(RefusedError):
 
 class SessionParkedError(RefusedError):
     """Supervision gave up on this session; an operator can resume it."""
+
+
+class SessionClosedError(RefusedError):
+    """What no person wrote does not begin a session in place of one that has ended."""
 
 
 class SetAsideError(RefusedError):

@@ -24,6 +24,8 @@ def zone_complaint(name: str) -> str:
 def find_zone(name: str, environ: Mapping[str, str]) -> tzinfo:
     """The one of that name; an empty name is the system's: TZ, then /etc/localtime, then UTC."""
     wanted = name or environ.get("TZ", "").removeprefix(":")
+    if wanted.startswith("/") and (zone := _from_file(Path(wanted))) is not None:
+        return zone
     if wanted:
         if (zone := _named(wanted)) is not None:
             return zone
@@ -31,7 +33,7 @@ def find_zone(name: str, environ: Mapping[str, str]) -> tzinfo:
 
         logger.warning("the time zone {!r} is not known here; UTC is used for resets", wanted)
         return UTC
-    return _from_file() or UTC
+    return _from_file(_LOCAL) or UTC
 
 
 def _named(name: str) -> tzinfo | None:
@@ -43,13 +45,13 @@ def _named(name: str) -> tzinfo | None:
         return None
 
 
-def _from_file() -> tzinfo | None:
+def _from_file(path: Path) -> tzinfo | None:
     from zoneinfo import ZoneInfo  # noqa: PLC0415
 
     with suppress(OSError, ValueError):
-        _, found, name = str(_LOCAL.resolve()).rpartition("zoneinfo/")
+        _, found, name = str(path.resolve()).rpartition("zoneinfo/")
         if found and (zone := _named(name)) is not None:
             return zone
-        with _LOCAL.open("rb") as file:
+        with path.open("rb") as file:
             return ZoneInfo.from_file(file, key="the system's")
     return None

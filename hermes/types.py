@@ -89,7 +89,7 @@ class Source:
 
     platform: str
     user: str = ""
-    automatic: bool = False  # no person wrote it: it puts off no reset
+    automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
     place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
 
 
@@ -347,3 +347,5 @@ class ProcessView:
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     memory_bytes: int = 0
+    known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
+    untold: bool = False  # it has ended, and its conversation is still to be told

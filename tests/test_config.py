@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import FrozenInstanceError
+from datetime import UTC
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -374,6 +376,9 @@ def test_the_systems_time_zone_is_found() -> None:
     assert str(find_zone("", {"TZ": ":Europe/Berlin"})) == "Europe/Berlin"
     assert str(find_zone("Asia/Tokyo", {"TZ": "Europe/Berlin"})) == "Asia/Tokyo"
     assert find_zone("", {}) is not None
+    rome = files("tzdata") / "zoneinfo" / "Europe" / "Rome"
+    assert str(find_zone("", {"TZ": f":{rome}"})) == "Europe/Rome"
+    assert find_zone("", {"TZ": ":/nowhere"}) is UTC
 
 
 # ---------------------------------------------------------------- reloading

@@ -1,57 +1,140 @@
-"""What follows a reset that is on disk: processes that it left behind are told of or ended, and hooks are called.
+"""What follows a reset: processes that it left behind are told of or ended, and hooks are called.
 
 A hook is for whoever keeps something of a conversation, memory say; it gets the session that ended, as a task of its
-own. One that takes too long is cut off, one that fails is logged; neither keeps anything from going on. All this is
-done once, by the daemon that made the reset: what it had not done when it was killed, nobody does.
+own. One that takes too long is cut off, one that fails is logged; neither keeps anything from going on.
+
+What is to follow is stored in the reset's own transaction (`owed`), and forgotten when it is done. So a daemon that
+is killed or stopped in between leaves it to the next one (`take_up`): a hook may be called twice, but is never left
+out.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from loguru import logger
 
 from hermes.actors.session_protocol import Reset
-from hermes.types import Session
+from hermes.errors import BadRowError, HermesError
+from hermes.ports import Journal, PutFact, Reader
+from hermes.types import Session, SessionId
+from hermes.values import dataclass
 
 TIMEOUT_S = 30.0
 AT_ONCE = 4
+PREFIX = "after_reset:"
 
 Hook: TypeAlias = Callable[[Session], Awaitable[None]]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aftermath:
+    session: SessionId
+    ended: Session | None  # None: it was deleted since
+    left: str = ""
+    end: tuple[str, ...] = ()  # processes
+
+
 class AfterReset:
     def __init__(
-        self, hooks: Sequence[Hook] = (), *, end_process: Callable[[str], None], timeout_s: float = TIMEOUT_S
+        self,
+        hooks: Sequence[Hook] = (),
+        *,
+        journal: Journal,
+        end_process: Callable[[str], Awaitable[None]],
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._hooks = hooks
+        self._journal = journal
         self._end_process = end_process
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(AT_ONCE)
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[SessionId, asyncio.Task[None]] = {}
+
+    def owed(self, session: SessionId, reset: Reset) -> tuple[PutFact, ...]:
+        """To be stored together with the reset."""
+        if not (self._hooks or reset.left or reset.end):
+            return ()
+        value = json.dumps({"left": reset.left, "end": reset.end}).encode()
+        return (PutFact(name=PREFIX + session, value=value),)
 
     def __call__(self, ended: Session, reset: Reset) -> None:
-        if reset.left:
-            logger.info("session {} was reset: {}", ended.id, reset.left)
-        for process in reset.end:
-            self._end_process(process)
-        for hook in self._hooks:
-            task = asyncio.create_task(self._run(hook, ended), name=f"after the reset of {ended.id}")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        """The reset is on disk."""
+        if self.owed(ended.id, reset):
+            self._begin(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
 
-    async def _run(self, hook: Hook, ended: Session) -> None:
+    def take_up(self) -> None:
+        """What an earlier daemon left undone."""
+        self._journal.read(_undone, self._on_undone)
+
+    def _on_undone(self, undone: list[Aftermath] | None, error: HermesError | None) -> None:
+        if error is not None:
+            logger.warning("what is to follow earlier resets could not be read: {}", error)
+        for aftermath in undone or ():
+            self._begin(aftermath)
+
+    def _begin(self, aftermath: Aftermath) -> None:
+        session = aftermath.session
+        if session not in self._tasks:
+            task = asyncio.create_task(self._follow(aftermath), name=f"after the reset of {session}")
+            self._tasks[session] = task
+            task.add_done_callback(lambda _: self._tasks.pop(session, None))
+
+    async def _follow(self, aftermath: Aftermath) -> None:
+        if aftermath.left:
+            logger.info("session {} was reset: {}", aftermath.session, aftermath.left)
+        steps = [partial(self._end_process, process) for process in aftermath.end]
+        if aftermath.ended is not None:
+            steps += [partial(hook, aftermath.ended) for hook in self._hooks]
+        await asyncio.gather(*(self._run(step, aftermath.session) for step in steps))
+        done = PutFact(name=PREFIX + aftermath.session, value=None)
+        self._journal.commit((done,), partial(_log_refusal, aftermath.session))
+
+    async def _run(self, step: Callable[[], Awaitable[None]], session: SessionId) -> None:
         async with self._slots:
             try:
                 async with asyncio.timeout(self._timeout_s):
-                    await hook(ended)
+                    await step()
             # The outermost edge of somebody else's code, which a reset must not depend on.
             except Exception as error:  # noqa: BLE001
-                logger.error("session {}: what follows its reset failed: {!r}", ended.id, error)
+                logger.error("session {}: what follows its reset failed: {!r}", session, error)
 
     async def close(self) -> None:
-        for task in self._tasks:
+        """What is not done by now is for the next daemon."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _undone(reader: Reader) -> list[Aftermath]:
+    found = []
+    for name in reader.facts(PREFIX):
+        session = SessionId(name.removeprefix(PREFIX))
+        value = json.loads(reader.fact(name) or b"{}")
+        found.append(
+            Aftermath(
+                session=session,
+                ended=_head(reader, session),
+                left=value.get("left", ""),
+                end=tuple(value.get("end", ())),
+            )
+        )
+    return found
+
+
+def _head(reader: Reader, session: SessionId) -> Session | None:
+    try:
+        return reader.head(session)
+    except BadRowError as error:
+        logger.error("session {}: nothing can follow its reset: {}", session, error)
+        return None
+
+
+def _log_refusal(session: SessionId, error: HermesError | None) -> None:
+    if error is not None:
+        logger.warning("session {}: that its reset was followed up could not be stored: {}", session, error)

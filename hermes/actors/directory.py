@@ -16,6 +16,7 @@ from typing import cast
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
+from hermes.actors.after_reset import AfterReset
 from hermes.actors.casualties import Casualties, dead_letter, parking
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
@@ -50,10 +51,10 @@ from hermes.actors.session_mail import (
     Succeeded,
     fail,
 )
-from hermes.actors.session_protocol import AnnounceStop, Begin, Deliver, Limits, Reset, Resume
+from hermes.actors.session_protocol import AnnounceStop, Begin, Deliver, Limits, Resume
 from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import given_up, open_turns
-from hermes.actors.succession import open_session
+from hermes.actors.succession import nobody_there, open_session
 from hermes.actors.sweeping import SteadyClock, may_leave
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.events import ActorFailed
@@ -105,7 +106,7 @@ class SessionDirectory(LoopActor):
         restart_policy: RestartPolicy,
         memory_bytes: Callable[[], int],
         resets: ResetRules,
-        was_reset: Callable[[Session, Reset], None],
+        was_reset: AfterReset,
         deliver: Callable[[Sequence[Obligation]], None] = _to_nobody,
     ) -> None:
         super().__init__()
@@ -285,7 +286,10 @@ class SessionDirectory(LoopActor):
         elif head is not None and head.id in self._casualties.parked:
             self._to_parked(head, post)
         elif isinstance(post.event, Deliver | Begin) and (head is None or head.phase in CLOSED_PHASES):
-            self._start_fresh(post, head)
+            if post.event.source.automatic:
+                fail(post, nobody_there(post.address, head))
+            else:
+                self._start_fresh(post, head)
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:

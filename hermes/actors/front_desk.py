@@ -47,6 +47,7 @@ from hermes.errors import (
     BadInputError,
     BusyError,
     RefusedError,
+    SessionClosedError,
     StoppingError,
     UnknownSessionError,
 )
@@ -126,8 +127,8 @@ class FrontDesk:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
             return _receipt_of_duplicate(error.seen, submission)
-        except BusyError:
-            seen = await self._seen(submission)  # a retry of what waits already is not turned away
+        except (BusyError, SessionClosedError):
+            seen = await self._seen(submission)  # a retry of what waits already, or was heard, is not turned away
             if seen is None:
                 raise
             return _receipt_of_duplicate(seen, submission)

@@ -21,10 +21,10 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.loop import LoopActor
-from hermes.actors.process_services import ProcessServices
+from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
-from hermes.actors.process_wording import end_notice, watch_notice
-from hermes.errors import HermesError
+from hermes.actors.process_wording import end_notice, late_notice, watch_notice
+from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.ports import ProcessHost, PutProcess, Submission
 from hermes.processes.process import Chunk, End, Handle, Look, Lost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
@@ -32,7 +32,8 @@ from hermes.types import Busy, EncodedMessage, InboundKey, ProcessRecord, Source
 from hermes.values import dataclass
 
 T = TypeVar("T")
-AGAIN_S = 5.0  # after a store or a session that was too busy
+AGAIN_S = 5.0  # after a store or a session that was too busy; longer each time
+AGAIN_MOST_S = 60.0
 SAVE_EVERY_S = 60.0  # when it last did something is stored no more often
 TAIL_BYTES = 2000
 _WATCHED_AT_ONCE = 1 << 20  # of output, in one look
@@ -46,7 +47,7 @@ class Looked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hush:
-    """Tell its conversation nothing more: that is being deleted."""
+    """End it, and tell its conversation nothing more: that is being deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +111,7 @@ class ProcessActor(LoopActor):
         self._reading = False  # output that is being looked through
         self._ending: End | Lost | None = None
         self._hushed = False
+        self._again_s = AGAIN_S
         self._descriptor: int | None = None
         self._saved_active_at = row.record.active_at
 
@@ -135,6 +137,7 @@ class ProcessActor(LoopActor):
             case _Found(found=Handle() as handle):
                 self._services.board.put(with_handle(self._row, handle))
                 self._await_end(handle)
+                self._end_if_hushed()
             case _Found(found=Lost() as found):
                 self._end(found)
             case _EndDescriptor():
@@ -291,9 +294,16 @@ class ProcessActor(LoopActor):
             )  # fmt: skip
         self._after_end()
 
+    def _end_if_hushed(self) -> None:
+        row, host = self._row, self._services.host
+        handle = row.handle
+        if self._hushed and row.runs and handle is not None:
+            self._in_thread(lambda: host.kill(handle), lambda _: _EndSeen())
+
     def _hush(self) -> None:
         self._hushed = True
         self._watch = WatchPatterns(patterns=())
+        self._end_if_hushed()
         if self._ending is None or not self._row.runs:  # else its end is on the way to disk, and this follows it
             self._save(replace(self._row.record, notify=False, watch=()))
 
@@ -318,9 +328,18 @@ class ProcessActor(LoopActor):
                 self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
             case _Told(error=None):
                 self._save(replace(row.record, told=True))
+            case _Told(error=SessionClosedError() | UnknownSessionError() as error):
+                logger.info("process {}: nobody is there to be told of its end: {}", self._id, error)
+                announcement = Announcement(
+                    id=f"process:{self._id}:end",
+                    session=row.record.session,
+                    text=self._services.redact(late_notice(row.record, row.view)),
+                )
+                self._services.courier.announce(announcement, lambda error: self._tell_self(_Told(error=error)))
             case _Told():
-                logger.info("process {}: its end is told later: {}", self._id, message.error)
-                self.tell_later(AGAIN_S, _Tell())
+                logger.info("process {}: its end is told in {:.0f} s: {}", self._id, self._again_s, message.error)
+                self.tell_later(self._again_s, _Tell())
+                self._again_s = min(2 * self._again_s, AGAIN_MOST_S)
 
     def _send(self, what: str, text: str, then: Callable[[HermesError | None], None]) -> None:
         record = self._row.record

@@ -5,6 +5,7 @@ Each process's actor writes its own row and nobody else's; the desk adds and rem
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 
 from hermes.actors.future import LoopFuture
@@ -16,6 +17,7 @@ class ProcessBoard:
     def __init__(self) -> None:
         self._rows: dict[str, ProcessRow] = {}
         self._waiting: dict[str, list[LoopFuture]] = {}
+        self.filled = asyncio.Event()  # what ran before this daemon is on it
 
     def get(self, process: str) -> ProcessRow | None:
         return self._rows.get(process)
@@ -44,6 +46,14 @@ class ProcessBoard:
         else:
             self._waiting.setdefault(process, []).append(future)
         return future
+
+    def give_up(self, process: str, future: LoopFuture) -> None:
+        """Whoever waited for its end does so no longer."""
+        waiting = self._waiting.get(process, [])
+        if future in waiting:
+            waiting.remove(future)
+        if not waiting:
+            self._waiting.pop(process, None)
 
     def views(self, chosen: Callable[[ProcessRow], bool]) -> tuple[ProcessView, ...]:
         """The oldest first."""

@@ -21,8 +21,8 @@ from hermes.actors.loop import ActorDied, LoopActor
 from hermes.actors.process import Hush, Looked, ProcessActor
 from hermes.actors.process_services import ProcessServices
 from hermes.actors.process_state import ProcessRow, row_of, summary, with_record
-from hermes.errors import BadInputError, HermesError
-from hermes.ports import DropProcess, Park, ProcessHost, ProcessOrder, PutProcess, RestartPolicy
+from hermes.errors import BadInputError, BadRowError, HermesError
+from hermes.ports import DropProcess, Park, ProcessHost, ProcessOrder, PutProcess, Reader, RestartPolicy
 from hermes.processes.process import FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.types import ProcessRecord, Session, SessionId
 from hermes.values import dataclass
@@ -55,7 +55,8 @@ class ForgetProcesses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Restored:
-    records: tuple[ProcessRecord, ...]
+    records: tuple[ProcessRecord, ...] = ()
+    unwanted: frozenset[str] = frozenset()  # whose session is gone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,8 +116,8 @@ class ProcessDesk(LoopActor):
 
     def on_start(self) -> None:
         self._services.journal.read(
-            lambda reader: tuple(reader.processes()),
-            lambda records, error: self._tell_self(error or _Restored(records=records or ())),
+            _stored,
+            lambda restored, error: self._tell_self(error or restored),
         )
         self.tell_later(self._services.settings().heartbeat_s, _Beat())
 
@@ -129,6 +130,7 @@ class ProcessDesk(LoopActor):
             case ActorDied():
                 self._on_died(message)
             case _Restored():
+                self._unwanted |= message.unwanted  # it was deleted, and the daemon died before these were ended
                 self._restore(message.records)
             case _Noted():
                 self._launch(message)
@@ -157,13 +159,14 @@ class ProcessDesk(LoopActor):
                 board.drop(row.record.id)
         for record in records:
             before = board.get(record.id)
-            board.put(row_of(record) if before is None else with_record(before, record))
+            board.put(row_of(record, self._services.clock()) if before is None else with_record(before, record))
             if board[record.id].runs or board[record.id].owes_a_word:
                 self._start_actor(record.id)
         running = sum(record.ended_at is None for record in records)
         if running:
             logger.info("{} background processes were running when the daemon stopped; looking for them", running)
         self._restored = True
+        board.filled.set()
         early, self._early = self._early, []
         for request, reply in early:
             self._start(request, reply)
@@ -193,7 +196,7 @@ class ProcessDesk(LoopActor):
             pty=order.pty,
             active_at=now,
         )
-        self._services.board.put(row_of(record))
+        self._services.board.put(row_of(record, now))
         self._replies[record.id] = reply
         self._services.journal.commit(
             (PutProcess(record=record),),
@@ -253,6 +256,8 @@ class ProcessDesk(LoopActor):
     def _start_actor(self, process: str) -> None:
         if process not in self._actors and self._services.board.get(process) is not None:
             self._actors[process] = ProcessActor.start(self._services, process, name=process, owner=self.actor_ref)
+            if process in self._unwanted:
+                self._actors[process].tell(Hush())
 
     def _on_died(self, died: ActorDied) -> None:
         self._actors.pop(died.name, None)
@@ -320,20 +325,12 @@ class ProcessDesk(LoopActor):
         self._services.journal.commit((DropProcess(id=process),), _log_error)
 
     def _end_those_of(self, session: SessionId) -> None:
-        for row in self._services.board:
-            record = row.record
-            if session not in (record.session, record.root):
-                continue
-            self._unwanted.add(record.id)
-            if record.id in self._actors:
+        for process in [row.record.id for row in self._services.board if row.record.session == session]:
+            self._unwanted.add(process)
+            if process in self._actors:  # else it has ended, or its actor hears of it when it begins
                 with suppress(ActorDeadError):
-                    self._actors[record.id].tell(Hush())
-            if row.runs and row.handle is not None:
-                self._kill(row.handle)
+                    self._actors[process].tell(Hush())
         self._forget_old()
-
-    def _kill(self, handle: Handle) -> None:
-        self._in_thread(lambda: self._services.host.kill(handle), lambda _, error: error)
 
     # ------------------------------------------------------------ threads
 
@@ -362,6 +359,19 @@ class ProcessDesk(LoopActor):
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
         self.on_stop()
+
+
+def _stored(reader: Reader) -> _Restored:
+    records = tuple(reader.processes())
+    gone = frozenset(record.id for record in records if not _is_there(reader, record.session))
+    return _Restored(records=records, unwanted=gone)
+
+
+def _is_there(reader: Reader, session: SessionId) -> bool:
+    try:
+        return reader.head(session) is not None
+    except BadRowError:  # it can be mended
+        return True
 
 
 def _look(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _LookedAll:

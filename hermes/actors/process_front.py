@@ -27,6 +27,7 @@ T = TypeVar("T")
 KILL_GRACE_S = 2.0
 _ENDED_WITHIN_S = 5.0  # after a kill: the grace, and what the shim needs
 _FRESH_S = 30.0  # a heartbeat, at least
+_FILLED_WITHIN_S = 10.0
 
 
 class ProcessFront:
@@ -48,7 +49,6 @@ class ProcessFront:
         self._journal = journal
         self._clock = clock
         self.settings = settings
-        self._endings: set[asyncio.Task[ProcessView]] = set()
 
     # ------------------------------------------------------------ the list
 
@@ -90,6 +90,12 @@ class ProcessFront:
             return await self._with_handle(process, lambda handle: self._host.write(handle, data))
         except BrokenPipeError as error:
             raise BadInputError(f"the input of process {process} is closed", code="input_closed") from error
+        except OSError as error:
+            problem = error.strerror or str(error)
+            raise BadInputError(f"nothing was sent to process {process}: {problem}", code="not_sent") from error
+
+    def typed(self, process: str) -> str:
+        return self._host.typed(process).decode("utf-8", "replace")
 
     async def close_input(self, process: str) -> None:
         self._require_running(process)
@@ -97,9 +103,13 @@ class ProcessFront:
 
     async def wait(self, process: str, timeout_s: float) -> ProcessView:
         self._row(process)
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._board.ended(process)
+        ended = self._board.ended(process)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    await ended
+        finally:
+            self._board.give_up(process, ended)
         return self._row(process).view
 
     async def kill(self, process: str) -> ProcessView:
@@ -107,23 +117,26 @@ class ProcessFront:
             await self._with_handle(process, lambda handle: self._host.kill(handle, KILL_GRACE_S))
         return await self.wait(process, _ENDED_WITHIN_S)
 
-    def end_soon(self, process: str) -> None:
-        """For whoever cannot wait: its end is seen and recorded like any other."""
-        ending = asyncio.get_running_loop().create_task(self.kill(process), name=f"end {process}")
-        self._endings.add(ending)
-        ending.add_done_callback(self._ended)
-
-    def _ended(self, ending: asyncio.Task[ProcessView]) -> None:
-        self._endings.discard(ending)
-        if not ending.cancelled() and (error := ending.exception()):
-            logger.error("{}: {!r}", ending.get_name(), error)
+    async def end(self, process: str) -> None:
+        """The same for whoever does not care whether it is still there."""
+        await self.until_filled()
+        try:
+            await self.kill(process)
+        except BadInputError as error:  # gone, or lost: that is found out and told elsewhere
+            logger.info("process {} needed no ending: {}", process, error)
 
     # ------------------------------------------------------------ several
 
+    async def until_filled(self) -> None:
+        """Until it is known what ran before this daemon; not for ever: the store may be in trouble."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_FILLED_WITHIN_S):
+                await self._board.filled.wait()
+
     async def end_all(self) -> int:
         """How many there were."""
-        running = [row.record.id for row in self._board if row.runs and row.handle is not None]
-        await asyncio.gather(*map(self.kill, running))
+        running = [row.record.id for row in self._board if row.runs]
+        await asyncio.gather(*map(self.end, running))
         return len(running)
 
     # ------------------------------------------------------------ parts

@@ -16,7 +16,7 @@ from hermes.actors.process_board import ProcessBoard
 from hermes.errors import HermesError
 from hermes.ports import Clock, Journal, ProcessHost, Receipt, Submission
 from hermes.processes.watch import Breaker, admit
-from hermes.types import TurnId
+from hermes.types import SessionId, TurnId
 from hermes.values import dataclass
 
 T = TypeVar("T")
@@ -30,6 +30,15 @@ class ProcessSettings:
     heartbeat_s: float = 5.0
     stale_after_s: float = 1800.0
     max_age_s: float = 86400.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """For the person of a conversation that is over. What was announced under an id is not announced again."""
+
+    id: str
+    session: SessionId
+    text: str
 
 
 class HostThreads:
@@ -57,24 +66,33 @@ class HostThreads:
 
 
 class Courier:
-    """Hands messages to sessions, as tasks that it holds."""
+    """Hands messages to sessions, and to people where there is no session any more, as tasks that it holds."""
 
-    def __init__(self, submit: Callable[[Submission], Awaitable[Receipt]]) -> None:
+    def __init__(
+        self, submit: Callable[[Submission], Awaitable[Receipt]], announce: Callable[[Announcement], Awaitable[None]]
+    ) -> None:
         self._submit = submit
+        self._announce = announce
         self._tasks: set[asyncio.Task[None]] = set()
 
     def send(self, submission: Submission, then: Callable[[HermesError | None], None]) -> None:
-        task = asyncio.create_task(self._send(submission, then), name=f"courier {submission.inbound}")
+        self._begin(self._submit(submission), str(submission.inbound), then)
+
+    def announce(self, announcement: Announcement, then: Callable[[HermesError | None], None]) -> None:
+        self._begin(self._announce(announcement), announcement.id, then)
+
+    def _begin(self, errand: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
+        task = asyncio.create_task(self._run(errand, name, then), name=f"courier {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _send(self, submission: Submission, then: Callable[[HermesError | None], None]) -> None:
+    async def _run(self, errand: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
         try:
-            await self._submit(submission)
+            await errand
         except HermesError as error:
             then(error)
         except Exception as error:  # noqa: BLE001 - the outermost edge of a task: whoever waits must hear of it
-            logger.opt(exception=error).error("{} could not be handed over", submission.inbound)
+            logger.opt(exception=error).error("{} could not be handed over", name)
             then(HermesError(f"it failed unexpectedly ({type(error).__name__})"))
         else:
             then(None)

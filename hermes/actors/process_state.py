@@ -12,6 +12,7 @@ from hermes.processes.process import End, EndReason, Handle, Look, Lost
 from hermes.types import ProcessRecord, ProcessView
 from hermes.values import dataclass
 
+KNOWN_AFTER = 2  # looks: one alone does not tell whether it works
 CPU_FLOOR = 0.02  # of one core, over a heartbeat: a server that nobody calls stays below
 _STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at once
 _COMMAND_CHARS = 120
@@ -40,18 +41,19 @@ def summary(command: str) -> str:
     return line if len(line) <= _COMMAND_CHARS else f"{line[: _COMMAND_CHARS - 3]}..."
 
 
-def row_of(record: ProcessRecord, handle: Handle | None = None) -> ProcessRow:
-    """As far as the store knows it. What was not seen alive by this daemon has no fresh heartbeat."""
+def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
+    """As far as the store knows it. One that ran counts as heard of, lest a reset be quicker than the first look."""
     view = ProcessView(
         id=record.id,
         session=record.session,
         command=record.command,
         pid=record.pid,
         started_at=record.started_at,
-        heartbeat_at=record.started_at,
+        heartbeat_at=heard_at,
         active_at=max(record.active_at, record.started_at),
+        known=False,
     )
-    row = ProcessRow(record=record, view=view, handle=handle)
+    row = ProcessRow(record=record, view=view)
     return row if record.ended_at is None else with_record(row, record)
 
 
@@ -69,6 +71,7 @@ def with_record(row: ProcessRow, record: ProcessRecord) -> ProcessRow:
             output_bytes=record.output_bytes,
             memory_bytes=0,
             ports=(),
+            untold=record.notify and not record.told,
         )
     return replace(row, record=record, view=view)
 
@@ -99,6 +102,7 @@ def looked_at(
         output_bytes=look.output_bytes,
         memory_bytes=look.rss_bytes or 0,
         ports=view.ports if ports is None else ports,
+        known=row.looks + 1 >= KNOWN_AFTER,
     )
     return replace(row, view=view, looks=row.looks + 1)
 

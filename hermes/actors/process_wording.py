@@ -29,6 +29,15 @@ def end_notice(record: ProcessRecord, view: ProcessView, tail: bytes, *, termina
     return "\n".join([*lines, said]).rstrip()
 
 
+def late_notice(record: ProcessRecord, view: ProcessView) -> str:
+    """For the person: the conversation that started it is over."""
+    took_s = (record.ended_at or view.started_at) - view.started_at
+    return (
+        f"A background process of a conversation that is over has ended with {how_ended(view)} after "
+        f"{lasting(took_s)}: {record.command}"
+    )
+
+
 def watch_notice(view: ProcessView, notice: WatchNotice) -> str:
     lines = [
         f"[Background process {view.id} wrote something that you watch for. {_NOBODY}]",

@@ -137,10 +137,11 @@ class ResetClock(LoopActor):
     def _tick(self) -> None:
         self.tell_later(self._every_s, Tick())
         by_s = self._rules.look_at_the_clock()
-        if not by_s:
+        if not self._rules.unsettled:
             self._look(None)
             return
-        logger.info("the clock was set by {:+.0f} s, or the machine slept: resets wait for the next heartbeats", by_s)
+        what = f"the clock was set by {by_s:+.0f} s, or the machine slept" if by_s else "the daemon was held up"
+        logger.info("{}: resets wait for the next heartbeats", what)
         if by_s < 0:
             self._begin_review(ahead_of=self._clock())
 

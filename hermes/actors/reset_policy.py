@@ -2,7 +2,8 @@
 
 A reset is due when nobody has written for a while (idle), or when the daily hour has passed since somebody last wrote
 (daily). It comes at its time and not with the next message; it never cuts a running turn, waits only for processes
-that work (`staleness`), and does not follow a session in which nobody wrote. Only a person's message puts it off.
+that work (`staleness`), and does not follow a session in which nobody wrote. Only a person's message, or
+answer, puts it off.
 
 Each decision but a reset says when to look again: `inf` is not before somebody writes. These are wall-clock times,
 and that clock can be set or the machine suspended. So whoever keeps them compares them with the clock a few times a
@@ -73,6 +74,7 @@ class PolicyBook:
 class SessionFacts:
     active_at: float  # when a person last wrote, in whichever ancestor that was
     busy: bool  # a turn runs or is to be continued
+    asks: bool = False  # and waits for a person's answer
     has_messages: bool  # of a person, its own or carried over by a compression
 
 
@@ -133,14 +135,14 @@ def evaluate(
     if due.at > now:
         return Keep(next_look=due.at, reason=due.reason)
     if session.busy:
-        return Later(next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, after the turn that runs")
-    alive = [process for process in processes if process.ended_at is None]
-    working = {process.id: why for process in alive if (why := blocking(process, settings, now))}
+        turn = "waits for your answer" if session.asks else "runs"
+        return Later(next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, after the turn that {turn}")
+    working = {process.id: why for process in processes if (why := blocking(process, settings, now))}
     if working:
-        by = tuple(process for process in alive if process.id in working)
+        by = tuple(process for process in processes if process.id in working)
         names = "; ".join(f"{process.command} (pid {process.pid}): {working[process.id]}" for process in by)
         return Blocked(by=by, next_look=now + LOOK_AGAIN_S, reason=f"{due.reason}, but work goes on in {names}")
-    return Reset(reason=due.reason, stale=tuple(alive))
+    return Reset(reason=due.reason, stale=tuple(process for process in processes if process.ended_at is None))
 
 
 def clock_was_set(wall_s: float, elapsed_s: float) -> bool:

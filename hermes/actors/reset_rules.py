@@ -33,6 +33,7 @@ from hermes.types import Phase, ProcessView, Session, SessionKey
 from hermes.values import dataclass
 
 GRACE_S = 1800.0  # after somebody came back to a session
+LATE_S = 25.0  # between two looks at the clock, which come every 20 s: less than makes a heartbeat stale
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,24 +44,31 @@ class ResetSettings:
 
 
 class ResetRules:
-    def __init__(self, settings: ResetSettings, *, processes: Processes, clock: Clock, steady: Clock) -> None:
+    def __init__(
+        self, settings: ResetSettings, *, processes: Processes, clock: Clock, steady: Clock, pulse: Clock
+    ) -> None:
         self.settings = settings  # can change at any time
         self._processes = processes
         self._clock = clock
         self._steady = steady  # one that cannot be set
-        self._last = clock(), steady()
-        self._unsettled = False
+        self._pulse = pulse  # the same, of this process: whether it was held up itself
+        self._last = clock(), steady(), pulse()
+        self.unsettled = False  # what is known of processes is of before the clock was set, or of before a pause
 
     def look_at_the_clock(self) -> float:
         """Now and then: by how much it was set since the last look, or 0. Then the next look can trust it again."""
         by_s = self._set_by()
-        self._last = self._clock(), self._steady()
-        self._unsettled = by_s != 0
+        self.unsettled = by_s != 0 or self._held_up()
+        self._last = self._clock(), self._steady(), self._pulse()
         return by_s
 
     def _set_by(self) -> float:
         wall_s, elapsed_s = self._clock() - self._last[0], self._steady() - self._last[1]
         return wall_s - elapsed_s if clock_was_set(wall_s, elapsed_s) else 0.0
+
+    def _held_up(self) -> bool:
+        """Whoever freezes the daemon keeps it from hearing of processes, too: that is not their silence."""
+        return self._pulse() - self._last[2] > LATE_S
 
     @property
     def fingerprint(self) -> str:
@@ -95,8 +103,9 @@ class ResetRules:
         if session.phase != Phase.IDLE or is_pending(session):
             return None
         decision = self.judge(session)
-        if not isinstance(decision, Due) or (decision.stale and (self._unsettled or self._set_by())):
-            return None  # the clock was set: what is known of the processes bears times of another one
+        unsettled = self.unsettled or self._set_by() or self._held_up()
+        if not isinstance(decision, Due) or (decision.stale and unsettled):
+            return None
         return self.reset_of(session, decision)
 
     def reset_of(self, session: Session, due: Due) -> Reset:
@@ -107,7 +116,12 @@ class ResetRules:
         return Reset(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
 
     def _decide(self, session: Session, processes: tuple[ProcessView, ...], now: float) -> Decision:
-        facts = SessionFacts(active_at=session.active_at, busy=is_pending(session), has_messages=session.messages > 0)
+        facts = SessionFacts(
+            active_at=session.active_at,
+            busy=is_pending(session),
+            asks=session.phase == Phase.WAITING,
+            has_messages=session.messages > 0,
+        )
         decision = evaluate(
             self.policy(session), facts, processes, settings=self.settings.staleness, zone=self.settings.zone, now=now
         )

@@ -175,7 +175,7 @@ class SessionActor(LoopActor):
 
     def _take(self, post: Post) -> None:
         services = self._services
-        if isinstance(post.event, Deliver) and not post.judged:
+        if isinstance(post.event, Deliver) and not post.judged and not post.event.source.automatic:
             post = self._judged(post)
         now = services.clock()
         event = self._event_of(post, now)
@@ -187,7 +187,8 @@ class SessionActor(LoopActor):
             self._perform(post, result)
             return
         records = (*self._unwritten, *result.records)
-        services.journal.commit((*self._operations(result, records), *self._alongside), self._wrote)
+        owed = services.was_reset.owed(self._session.id, event) if isinstance(event, Reset) else ()
+        services.journal.commit((*self._operations(result, records), *self._alongside, *owed), self._wrote)
         self._writing = _Writing(post=post, step=result, records=records)
 
     def _judged(self, post: Post) -> Post:

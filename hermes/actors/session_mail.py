@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from hermes.actors.after_reset import AfterReset
 from hermes.actors.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.routing import NOWHERE, Address
-from hermes.actors.session_protocol import Event, Limits, Request, Reset
+from hermes.actors.session_protocol import Event, Limits, Request
 from hermes.errors import HermesError
 from hermes.ports import Agent, Clock, Hub, Journal, ModelReport, SummaryReport, ToolReport
 from hermes.types import Obligation, Session, SessionId
@@ -110,5 +111,5 @@ class SessionServices:
     tell_directory: Callable[[object], None]
     limits: Callable[[], Limits]
     resets: ResetRules
-    was_reset: Callable[[Session, Reset], None]
+    was_reset: AfterReset
     deliver: Callable[[Sequence[Obligation]], None]  # what is on disk and now to be said

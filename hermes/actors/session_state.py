@@ -192,7 +192,7 @@ def _asked(session: Session, record: Asked) -> Session:
 
 
 def _answered(session: Session, record: Answered) -> Session:
-    """The call may go on; a grant for longer is kept."""
+    """The call may go on; a grant for longer is kept. Whoever answers is there, as whoever writes is."""
     calls = session.turn.calls if session.turn else ()
     rules = tuple(rule for call in calls if call.id == record.call and not call.gate.once for rule in call.gate.rules)
     granted = rules if record.answer == "session" else ()  # for good is a fact, not this session's business
@@ -201,7 +201,8 @@ def _answered(session: Session, record: Answered) -> Session:
         record.call,
         lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
     )
-    return replace(answered, grants=tuple(dict.fromkeys((*session.grants, *granted))))
+    grants = tuple(dict.fromkeys((*session.grants, *granted)))
+    return replace(answered, grants=grants, active_at=record.at)
 
 
 def _opened(gate: Gate) -> Gate:

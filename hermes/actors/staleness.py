@@ -1,7 +1,9 @@
 """Whether a background process still works, so that a reset waits for it. Pure: what is known and the time come in.
 
 A process blocks a reset only while its heartbeat is fresh, it did something within `stale_after_s`, and it is younger
-than `max_age_s`; being alive is not enough, and listening on a port is no work. Each answer says why.
+than `max_age_s`; being alive is not enough, and listening on a port is no work. One that has just ended blocks while
+its conversation is being told, and one that a new daemon has just found until it is known whether it works; neither
+longer than a heartbeat is fresh. Each answer says why.
 
 Times are wall-clock times, and that clock can be set back. A time that lies ahead a little counts as now; one that
 lies further ahead was written by a clock that was wrong, and counts as long ago: nothing stays fresh for ever.
@@ -30,6 +32,10 @@ def blocking(process: ProcessView, settings: StalenessSettings, now: float) -> s
     """Why a reset waits for it, in plain words; empty: it does not."""
     if _excuse(process, settings, now):
         return ""
+    if process.ended_at is not None:
+        return f"it ended {_ago(process.ended_at, now)}, and the conversation is still to be told"
+    if not process.known and _age(process.active_at, now) >= settings.stale_after_s:
+        return "it was found again just now, and whether it works is not known yet"
     return f"it did something {_ago(process.active_at, now)}"
 
 
@@ -38,7 +44,8 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
     name = f"{process.command} (pid {process.pid})"
     if process.ended_at is not None:
         ended = f"{name} ended {_ago(process.ended_at, now)} with {how_ended(process)}, after {_done(process)}."
-        return f"{ended} It does not block a reset."
+        why = blocking(process, settings, now)
+        return f"{ended} It blocks a reset: {why}." if why else f"{ended} It does not block a reset."
     return f"{name} {_life(process, now)}. {_judgement(process, settings, now)}"
 
 
@@ -64,10 +71,12 @@ def lasting(seconds: float) -> str:
 def _excuse(process: ProcessView, settings: StalenessSettings, now: float) -> str:
     """Why it does not block; empty: it does."""
     if process.ended_at is not None:
-        return "it has ended"
+        telling = process.untold and _age(process.ended_at, now) < settings.heartbeat_fresh_s
+        return "" if telling else "it has ended"
     if _age(process.heartbeat_at, now) >= settings.heartbeat_fresh_s:
         return _since("nothing was heard of it", process.heartbeat_at, now, settings.heartbeat_fresh_s)
-    if _age(process.active_at, now) >= settings.stale_after_s:
+    judged = process.known or not settings.stale_after_s
+    if judged and _age(process.active_at, now) >= settings.stale_after_s:
         return _since("it did nothing", process.active_at, now, settings.stale_after_s)
     if _age(process.started_at, now) >= settings.max_age_s:
         return _since("it has been running", process.started_at, now, settings.max_age_s)

@@ -1,9 +1,13 @@
-"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure."""
+"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure.
+
+Only a person begins one: what comes by itself, the end of a process say, is refused where nobody is there to hear it.
+"""
 
 from __future__ import annotations
 
 from hermes.actors.routing import Address
 from hermes.actors.session_state import begin, evolve, is_pending
+from hermes.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
 from hermes.ports import Append
 from hermes.records import Continued, SessionStarted
 from hermes.types import Epoch, Phase, Session, SessionId, SessionKey, Source
@@ -31,6 +35,15 @@ def open_session(
     started = SessionStarted(at=now, key=key, source=source, reason=reason, parent=parent.id)
     link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
     return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
+
+
+def nobody_there(address: Address, head: Session | None) -> HermesError:
+    """Why a message that no person wrote goes nowhere. One that is suspended may hear of it later."""
+    if head is None:
+        return UnknownSessionError(f"there is no session {address.session or address.key}")
+    if head.phase == Phase.SUSPENDED:
+        return SessionParkedError(f"session {head.id} is suspended: {head.reason}")
+    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and nobody has written since")
 
 
 def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:

@@ -30,7 +30,7 @@ CUT_OFF = (
 )
 _SAFE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_TELLING = ("command", "path", "url", "query", "pattern", "question", "action")  # what says most about a call
+_TELLING = ("command", "path", "url", "query", "pattern", "question")  # what says most about a call
 
 
 def with_safe_ids(tool_calls: Sequence[Mapping[str, Any]], turn: str, replies: int) -> list[dict[str, Any]]:
@@ -125,6 +125,8 @@ def _summary(name: str, proposal: Proposal) -> str:
     """One line for people."""
     arguments = proposal.arguments
     telling = next((str(arguments[key]) for key in _TELLING if key in arguments), "")
+    if "action" in arguments:  # of one tool with many: what it is done to, and with, says as much
+        telling = " ".join(map(str, arguments.values()))
     text = telling or (json.dumps(arguments, ensure_ascii=False) if arguments else "")
     line = " ".join(f"{name}: {text}".split()) if text else name
     return line if len(line) <= SUMMARY_MOST else line[: SUMMARY_MOST - 1] + "…"

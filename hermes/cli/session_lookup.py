@@ -159,15 +159,14 @@ def _stored(home: Home, absent: NotRunningError) -> Iterator[Reader]:
 
     if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
         raise NotRunningError(f"{absent}; nothing is stored there yet") from None
-    from hermes.storage.env import DATA_FILE, open_env, require_ours
-    from hermes.storage.keys import TABLES
+    from hermes.storage.env import DATA_FILE, open_env, open_tables, require_ours
     from hermes.storage.lmdb_reader import LmdbReader
     from hermes.storage.pages import Pages
 
     with lock(home), open_env(home.store_dir, map_size_bytes=0, readonly=True) as env:
         if require_ours(env, home.store_dir) is None:
             raise NotRunningError(f"{absent}; nothing is stored there yet")
-        tables = {table: env.open_db(table.encode(), create=False) for table in TABLES}
+        tables = open_tables(env)
         with closing(Pages(home.store_dir / DATA_FILE, env.stat()["psize"])) as pages:
             yield cast("Reader", LmdbReader(env, tables, pages))  # all of it but `stats`, which only a writer has
 

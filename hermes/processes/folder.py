@@ -72,16 +72,17 @@ def complaint(folder: Path) -> str:
 def segment_stat(handle: Handle, number: int) -> os.stat_result | None:
     try:
         return os.stat(f"{handle.folder}/output.{number}")
-    except FileNotFoundError:
+    except OSError:  # whatever somebody did to it, one look serves all processes
         return None
 
 
-def last_segment(handle: Handle) -> int | None:
+def segments(handle: Handle) -> list[int]:
+    """The numbers of those that are there."""
     try:
-        names = [entry.name for entry in os.scandir(handle.folder) if entry.name.startswith("output.")]
-    except FileNotFoundError:
-        return None
-    return max((int(name.partition(".")[2]) for name in names), default=None)
+        names = [entry.name.partition("output.") for entry in os.scandir(handle.folder)]
+    except OSError:
+        return []
+    return sorted(int(number) for before, _, number in names if not before and number.isdecimal())
 
 
 def read_output(handle: Handle, offset: int, length: int) -> bytes | None:
@@ -93,7 +94,7 @@ def read_output(handle: Handle, offset: int, length: int) -> bytes | None:
             with open(f"{handle.folder}/output.{number}", "rb") as segment:
                 segment.seek(start)
                 part = segment.read(min(length, handle.segment_bytes - start))
-        except FileNotFoundError:
+        except OSError:
             return None
         if not part:
             break

@@ -23,17 +23,18 @@ from typing import Final
 from hermes.processes.folder import (
     awaited_state,
     complaint,
-    last_segment,
     read_end,
     read_output,
     read_state,
     segment_stat,
+    segments,
 )
 from hermes.processes.identity import bury, collect, is_shim, shim_fd, shim_lives, signal_group, tell_shim
 from hermes.processes.launch import STARTED, launch
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.processes.shim.member import boot_id
 from hermes.processes.table import TICKS_PER_S, Table, listening_ports, lives, machine_uptime_s, scan
+from hermes.processes.typed import note_typed, read_typed, unfinished
 
 _POLL_S: Final = 0.02
 
@@ -84,6 +85,8 @@ class ProcessHost:
         return self.adopt(self._root / name)
 
     def look(self, handle: Handle) -> Look:
+        if not shim_lives(handle):  # many may end at once: nobody scans the machine for each
+            return self._look(handle, None, "", None)
         return self.look_all((handle,))[handle.id]
 
     def look_all(self, handles: Sequence[Handle]) -> dict[str, Look]:
@@ -114,12 +117,15 @@ class ProcessHost:
         """At most `limit` bytes from `offset` on, or from the first that is still kept."""
         total, _ = self._written(handle)
         size = handle.segment_bytes
+        first = max(0, (total - 1) // size - 1)
         while True:
-            at = max(offset, ((total - 1) // size - 1) * size, 0)
+            at = min(max(offset, first * size), total)
             data = read_output(handle, at, min(limit, total - at))
             if data is not None:
                 return Chunk(offset=at, data=data, total=total)
-            total, _ = self._written(handle)  # it has moved on meanwhile
+            # It has moved on meanwhile, or somebody has deleted a part: what is kept begins further on, or nowhere.
+            total, _ = self._written(handle)
+            first = min((number for number in segments(handle) if number > at // size), default=total // size + 1)
 
     def tail(self, handle: Handle, limit: int) -> Chunk:
         total, _ = self._written(handle)
@@ -128,16 +134,25 @@ class ProcessHost:
     def write(self, handle: Handle, data: bytes, timeout_s: float = 2.0) -> int:
         """How many bytes it has taken in time. Raises BrokenPipeError when its input is closed."""
         deadline = time.monotonic() + timeout_s
+        folder = Path(handle.folder)
+        before = read_typed(folder)
         with ExitStack() as held:
             fifo = _open_input(handle)
             held.callback(os.close, fifo)
+            note_typed(folder, unfinished(before, data))
             poller = select.poll()
             poller.register(fifo, select.POLLOUT)
             sent = 0
             while sent < len(data) and poller.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 with suppress(BlockingIOError):
                     sent += os.write(fifo, data[sent : sent + select.PIPE_BUF])
+            if sent < len(data):
+                note_typed(folder, unfinished(before, data[:sent]))
             return sent
+
+    def typed(self, name: str) -> bytes:
+        """What was sent to it since the last newline."""
+        return read_typed(self._root / name) if name == Path(name).name else b""
 
     def close_input(self, handle: Handle) -> None:
         """What was written before is still read; a terminal gets an end of input."""
@@ -154,7 +169,7 @@ class ProcessHost:
 
         A second call does not wait for the first one's grace.
         """
-        with suppress(FileNotFoundError):  # forgotten
+        with suppress(OSError):  # forgotten, or a full disk: then it is the usual grace
             Path(handle.folder, "grace").write_text(str(grace_s))
         return tell_shim(handle, signal.SIGTERM, signal.SIGCONT)
 
@@ -222,15 +237,15 @@ class ProcessHost:
         number = self._segments.get(handle.id, 0)
         found = segment_stat(handle, number)
         while found is None or found.st_size >= handle.segment_bytes:
-            last = last_segment(handle)
+            last = max(segments(handle), default=None)
             if last is None:
                 return 0, None
-            if found is not None and last == number:
-                break  # full, and nothing came after
+            if last == number:
+                break  # full, and nothing came after; or not to be looked at
             number, found = last, segment_stat(handle, last)
         self._segments[handle.id] = number
-        total = number * handle.segment_bytes + found.st_size
-        return total, found.st_mtime if total else None
+        total = number * handle.segment_bytes + (found.st_size if found else 0)
+        return total, found.st_mtime if found and total else None
 
 
 def _open_input(handle: Handle) -> int:

@@ -9,13 +9,19 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from hermes.processes.folder import complaint
 from hermes.processes.process import Handle
-from hermes.processes.shim.member import boot_id, look_at
-from hermes.processes.table import Table, lives
+from hermes.processes.shim.command import MARK
+from hermes.processes.shim.member import boot_id, look_at, whole
+from hermes.processes.table import Table, lives, pids
+
+_ROUNDS: Final = 20
+_ROUND_S: Final = 0.01
 
 
 def is_shim(table: Table, handle: Handle, boot: str) -> bool:
@@ -92,8 +98,46 @@ def bury(handle: Handle) -> str:
     if not handle.started_ticks:
         return "this system does not tell whether it still runs"
     ran = signal_group(handle, signal.SIGKILL)
+    ran = _kill_marked(handle.id) or ran
     said = complaint(Path(handle.folder)) or "its shim was killed"
     return f"{said}; the command still ran and was ended" if ran else said
+
+
+def _kill_marked(name: str) -> bool:
+    """What left the group is nobody's child any more; it bears the process's id in its environment."""
+    mark = MARK + b"=" + os.fsencode(name)
+    ran = False
+    for _ in range(_ROUNDS):  # they may have started others meanwhile
+        if not [pid for pid in pids() if _kill_if_marked(pid, mark)]:
+            break
+        ran = True
+        time.sleep(_ROUND_S)
+    return ran
+
+
+def _kill_if_marked(pid: int, mark: bytes) -> bool:
+    if not _bears(pid, mark):
+        return False
+    try:
+        descriptor = os.pidfd_open(pid)
+    except (OSError, AttributeError):
+        return False
+    try:
+        if not _bears(pid, mark):  # with the descriptor in the hand the number is sure
+            return False
+        signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+    except OSError:  # gone, or somebody else's
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
+def _bears(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in whole(f"/proc/{pid}/environ").split(b"\0")
+    except OSError:  # ended, or somebody else's
+        return False
 
 
 def collect(handle: Handle) -> None:

@@ -47,8 +47,15 @@ class Table:
 def scan() -> Table | None:
     if not Path("/proc/self/stat").exists():
         return None
-    members = (look_at(int(name)) for name in os.listdir("/proc") if name.isdecimal())
+    members = map(look_at, pids())
     return Table(member for member in members if member is not None)
+
+
+def pids() -> list[int]:
+    try:
+        return [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    except OSError:  # no such system
+        return []
 
 
 def machine_uptime_s() -> float | None:

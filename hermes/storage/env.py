@@ -10,6 +10,7 @@ import errno
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -21,7 +22,7 @@ from hermes.errors import StorageError, StorageFailedError, StorageFormatError, 
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.filesystem import sync_directory
-from hermes.storage.keys import META, TABLES
+from hermes.storage.keys import LATER, META, TABLES
 from hermes.storage.pages import Pages
 from hermes.types import Epoch
 from hermes.values import dataclass
@@ -47,7 +48,7 @@ class Meta:
 
 
 class View:
-    """One look at the store."""
+    """One look at the store. A table that it has not got yet is empty."""
 
     __slots__ = ("_env", "_pages", "_scanned", "_spent", "_tables", "_txn")
 
@@ -68,6 +69,8 @@ class View:
 
     def get(self, table: str, key: bytes) -> bytes | None:
         """Raises LostPageError, after which the look goes on."""
+        if table not in self._tables:
+            return None
         try:
             return self._txn.get(key, db=self._tables[table])
         except _PAGE_LOST as error:
@@ -77,7 +80,8 @@ class View:
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """In key order, from `start` or the first that has the prefix. What is on a lost page is left out."""
         description = self._txn.get(table.encode())
-        assert description is not None
+        if description is None:
+            return
         self._scanned = True
         for key, value in self._pages.walk(description, start or prefix):
             if not key.startswith(prefix):
@@ -102,7 +106,7 @@ class View:
         return cursor.key() if cursor.last() else None
 
     def count(self, table: str) -> int:
-        return self._txn.stat(self._tables[table])["entries"]
+        return self._txn.stat(self._tables[table])["entries"] if table in self._tables else 0
 
     def pages(self, table: str) -> int:
         stat = self._txn.stat(self._tables[table])
@@ -178,6 +182,15 @@ def claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch
             txn.put(key, codec.seal(key, payload), db=tables[META])
     sync_directory(directory)
     return tables, Epoch(meta.epoch + 1)
+
+
+def open_tables(env: lmdb.Environment) -> dict[str, Any]:
+    """For whoever only reads. Those that an older Hermes did not know may be missing."""
+    tables = {}
+    for table in TABLES:
+        with suppress(lmdb.NotFoundError) if table in LATER else nullcontext():
+            tables[table] = env.open_db(table.encode(), create=False)
+    return tables
 
 
 def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:

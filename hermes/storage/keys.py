@@ -35,10 +35,9 @@ FACTS: Final = "facts"  # name -> something small
 PROCESSES: Final = "processes"  # background process
 OUTBOX: Final = "outbox"  # obligation
 SENT: Final = "sent"  # obligation -> how it was met
-TABLES: Final = (
-    META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD, TALLY, FACTS, DUE, PROCESSES,
-    OUTBOX, SENT,
-)  # fmt: skip
+FIRST: Final = (META, LOG, SESSIONS, INDEX, KEYS, BOUND, INBOX, PENDING, RECENT, DEAD, BAD)  # every store has these
+LATER: Final = (TALLY, FACTS, DUE, PROCESSES, OUTBOX, SENT)  # one that an older Hermes wrote may lack them
+TABLES: Final = (*FIRST, *LATER)
 
 LONGEST: Final = 200  # bytes of a text inside a key; two of them fit
 _LSN = struct.Struct(">Q")

@@ -20,7 +20,7 @@ from hermes.errors import BadRowError, HermesError, StorageFormatError
 from hermes.records import BadRecord
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.env import DATA_FILE, View, open_env, page_problems, require_ours
+from hermes.storage.env import DATA_FILE, View, open_env, open_tables, page_problems, require_ours
 from hermes.storage.keys import (
     BAD,
     BOUND,
@@ -35,7 +35,6 @@ from hermes.storage.keys import (
     PROCESSES,
     RECENT,
     SESSIONS,
-    TABLES,
     bound_key,
     lsn_of,
     recent_key,
@@ -65,7 +64,7 @@ def check(directory: Path) -> list[str]:
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
             if require_ours(env, directory) is None:
                 raise StorageFormatError(f"the store in {directory} is empty: no Hermes has opened it yet")
-            tables = {table: env.open_db(table.encode(), create=False) for table in TABLES}
+            tables = open_tables(env)
             pages = Pages(directory / DATA_FILE, env.stat()["psize"])
             with closing(pages), env.begin():  # held throughout: no page of this moment is used again while it is
                 problems += page_problems(directory)

@@ -2,6 +2,9 @@
 
 It sees its own processes, those of all that it grew from among them, and nobody else's. `wait` is bounded, and ends
 with the turn when that is stopped. What a process wrote is shown in parts: `log` says where the next one begins.
+
+What is written is judged together with what was written before it on the same line: a command does not become
+harmless by coming in pieces. Hence calls run one after the other.
 """
 
 from __future__ import annotations
@@ -13,11 +16,12 @@ from typing import Annotated, Any, Final, Literal
 from hermes.errors import BadInputError
 from hermes.ports import BackgroundProcesses, ProcessOrder
 from hermes.processes.process import Chunk
+from hermes.processes.typed import as_read
 from hermes.tools.child import is_bash, limit_commands
 from hermes.tools.command_output import plain_text
 from hermes.tools.terminal import BackgroundCommand
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.types import Gate, ProcessView
+from hermes.types import Gate, ProcessView, Verdict
 from hermes.values import dataclass
 
 _TAIL_BYTES: Final = 4000
@@ -25,6 +29,7 @@ _LOG_BYTES: Final = 20_000
 _LOG_MAX_BYTES: Final = 40_000
 _PATTERNS_MAX: Final = 16
 _PATTERN_CHARS: Final = 200
+_SEVERITY: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
 Action = Literal["list", "poll", "log", "wait", "kill", "write", "submit", "close"]
 
@@ -77,10 +82,14 @@ def process_tool(
     desk = _Desk(processes, settings)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:  # noqa: ARG001 - as every gate's
-        writes = arguments["action"] in ("write", "submit") and arguments.get("data", "").strip()
-        return decide(arguments["data"], "") if writes else Gate()
+        data = arguments.get("data", "")
+        if arguments["action"] not in ("write", "submit") or not data.strip():
+            return Gate()
+        typed = processes.typed(arguments.get("id", "")) + data
+        readings = dict.fromkeys((typed, as_read(typed)))  # of a pipe, and of a terminal
+        return max((decide(text, "") for text in readings), key=lambda gate: _SEVERITY.index(gate.verdict))
 
-    @tool("process", parallel=True, decide=gate)
+    @tool("process", decide=gate)
     async def process(
         context: ToolContext,
         *,

@@ -10,6 +10,25 @@ from zoneinfo import ZoneInfo
 
 EITHER_SIDE = timedelta(days=30)
 MINUTE = timedelta(minutes=1)
+ZONES_AND_DAYS = [  # days on which the clocks change, and some on which they do not
+    ("UTC", date(2026, 5, 18)),
+    ("Asia/Kathmandu", date(2026, 5, 18)),
+    ("Europe/Berlin", date(2026, 3, 29)),
+    ("Europe/Berlin", date(2026, 10, 25)),
+    ("America/New_York", date(2026, 3, 8)),
+    ("America/New_York", date(2026, 11, 1)),
+    ("America/Sao_Paulo", date(2018, 11, 4)),  # at midnight
+    ("America/Sao_Paulo", date(2018, 2, 18)),
+    ("America/Havana", date(2026, 11, 1)),
+    ("Africa/Cairo", date(2026, 4, 24)),
+    ("Australia/Lord_Howe", date(2026, 4, 5)),  # by half an hour
+    ("Australia/Lord_Howe", date(2026, 10, 4)),
+    ("America/Nuuk", date(2026, 3, 28)),
+    ("America/Nuuk", date(2026, 10, 24)),
+    ("Antarctica/Troll", date(2026, 3, 29)),  # by two hours
+    ("America/St_Johns", date(2010, 11, 7)),
+    ("Pacific/Apia", date(2011, 12, 30)),  # a day that did not exist
+]
 
 
 @cache

@@ -16,7 +16,14 @@ from hermes.actors.loop import live_actors
 from hermes.actors.process_board import ProcessBoard
 from hermes.actors.process_desk import ProcessDesk
 from hermes.actors.process_front import ProcessFront
-from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices, ProcessSettings
+from hermes.actors.process_services import (
+    Announcement,
+    Courier,
+    HostThreads,
+    NoticeLimit,
+    ProcessServices,
+    ProcessSettings,
+)
 from hermes.errors import HermesError
 from hermes.ports import ProcessOrder, Receipt, Submission
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
@@ -47,6 +54,7 @@ class FakeHost:
         self.running: dict[str, FakeProcess] = {}
         self.on_start: Callable[[ProcessSpec], None] = lambda spec: None
         self.refuse = ""
+        self.refuse_input: OSError | None = None
         self.descriptors = True
         self.forgotten: list[str] = []
         self.looks = 0
@@ -101,8 +109,13 @@ class FakeHost:
         return self.output(handle, max(0, len(self.running[handle.id].out) - limit), limit)
 
     def write(self, handle: Handle, data: bytes) -> int:
+        if self.refuse_input is not None:
+            raise self.refuse_input
         self.running[handle.id].out += b"echo:" + data
         return len(data)
+
+    def typed(self, name: str) -> bytes:
+        return b""
 
     def close_input(self, handle: Handle) -> None:
         self.running[handle.id].out += b"closed"
@@ -146,6 +159,7 @@ class World:
         self.host = FakeHost()
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
+        self.announced: list[Announcement] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
@@ -158,7 +172,7 @@ class World:
     def _live(self) -> None:
         self.board = ProcessBoard()
         self.threads = HostThreads()
-        self.courier = Courier(self._submit)
+        self.courier = Courier(self._submit, self._announce)
         self.services = ProcessServices(
             host=self.host,
             threads=self.threads,
@@ -196,6 +210,9 @@ class World:
             self.on_sent()
         assert submission.session is not None
         return Receipt(session=submission.session, turn=submission.turn, duplicate=duplicate)
+
+    async def _announce(self, announcement: Announcement) -> None:
+        self.announced.append(announcement)
 
     async def start(self, session: str = "s", **wishes: Any) -> ProcessView:
         order = ProcessOrder(

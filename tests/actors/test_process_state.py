@@ -19,7 +19,7 @@ def look(**values: object) -> Look:
 
 def row() -> ProcessRow:
     """One that this daemon has looked at before."""
-    return looked_at(row_of(process("proc_a")), look(), None, NOW, BEAT_S)
+    return looked_at(row_of(process("proc_a"), NOW), look(), None, NOW, BEAT_S)
 
 
 def test_a_heartbeat_alone_is_no_activity() -> None:
@@ -42,14 +42,14 @@ def test_cpu_above_the_floor_or_output_is_activity(found: dict[str, object], act
 
 
 def test_what_was_used_before_this_daemons_first_look_is_no_news() -> None:
-    after = looked_at(row_of(process("proc_a")), look(cpu_s=500.0), None, NOW + 5000, BEAT_S)
+    after = looked_at(row_of(process("proc_a"), NOW), look(cpu_s=500.0), None, NOW + 5000, BEAT_S)
     assert after.view.active_at == NOW
     assert after.view.cpu_s == 500.0
 
 
 def test_output_from_before_the_first_look_counts_from_when_it_was_written() -> None:
     found = look(output_bytes=9, last_output_at=NOW + 300)
-    assert looked_at(row_of(process("proc_a")), found, None, NOW + 5000, BEAT_S).view.active_at == NOW + 300
+    assert looked_at(row_of(process("proc_a"), NOW), found, None, NOW + 5000, BEAT_S).view.active_at == NOW + 300
 
 
 def test_the_start_moves_along_when_the_clock_is_set_and_stays_otherwise() -> None:
@@ -75,3 +75,9 @@ def test_an_end_says_how_and_what_was_left() -> None:
 def test_a_command_is_one_line_in_lists() -> None:
     assert summary("make \\\n  all") == "make \\ all"
     assert len(summary("x" * 1000)) == 120
+
+
+def test_one_look_does_not_tell_whether_it_works_and_two_do() -> None:
+    first = looked_at(row_of(process("proc_a"), NOW), look(), None, NOW, BEAT_S)
+    second = looked_at(first, look(), None, NOW + 5, BEAT_S)
+    assert (first.view.known, second.view.known) == (False, True)

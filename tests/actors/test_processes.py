@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +13,9 @@ from hermes.actors.loop import live_actors
 from hermes.actors.process import ProcessActor
 from hermes.actors.process_desk import KEEP_ENDED_S, ForgetProcesses
 from hermes.actors.process_services import ProcessSettings
-from hermes.errors import BadInputError, BusyError
+from hermes.actors.staleness import StalenessSettings, blocking
+from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
+from hermes.ports import Erase, PutProcess
 from hermes.processes.process import EndReason, ProcessSpec
 from hermes.types import SessionId
 from tests.actors.kernel import until
@@ -304,3 +309,135 @@ async def test_all_are_ended_when_the_daemon_takes_them_along() -> None:
         names = [(await here.start()).id for _ in range(3)]
         assert await here.front.end_all() == 3
         assert all(here.view(name).ended_at is not None for name in names)
+
+
+async def test_a_process_that_is_being_started_while_its_conversation_is_deleted_is_ended() -> None:
+    async with world() as here:
+        may_start = threading.Event()
+        here.host.on_start = lambda _: may_start.wait(10)  # type: ignore[assignment]
+        starting = asyncio.create_task(here.start(notify=True))
+        await until(lambda: here.front.views() != ())
+        here.desk.tell(ForgetProcesses(session=SessionId("s")))
+        may_start.set()
+        view = await starting
+        await until(lambda: here.front.views() == ())
+        assert here.host.running[view.id].killed
+        assert not here.sent
+
+
+async def test_a_process_whose_conversation_was_deleted_when_the_daemon_died_is_ended_by_the_next() -> None:
+    async with world() as here:
+        name = (await here.start(notify=True)).id
+        other = (await here.start("t")).id
+        assert here.journal.engine.commit([(Erase(session=SessionId("s")),)]) == [None]
+        await here.restart()
+        await until(lambda: [view.id for view in here.front.views()] == [other])
+        assert here.host.running[name].killed
+        assert not here.host.running[other].killed
+        assert not here.sent
+
+
+async def test_a_branch_keeps_its_processes_when_what_it_grew_from_is_deleted() -> None:
+    async with world() as here:
+        own, of_branch = await here.start(), await here.start("t")
+        record = replace(here.stored(of_branch.id), root=SessionId("s"))
+        assert here.journal.engine.commit([(PutProcess(record=record),)]) == [None]
+        await here.restart()
+        await until(lambda: len(here.front.views()) == 2)
+        here.desk.tell(ForgetProcesses(session=SessionId("s")))
+        await until(lambda: [view.id for view in here.front.views()] == [of_branch.id])
+        assert here.host.running[own.id].killed
+        assert not here.host.running[of_branch.id].killed
+
+
+async def test_ending_all_is_not_held_up_by_one_of_which_nothing_is_left() -> None:
+    async with world(SLOW) as here:
+        first, second = await here.start(), await here.start()
+        here.board.put(replace(here.board[first.id], handle=None))
+        here.host.running.pop(first.id)
+        assert await here.front.end_all() == 2
+        assert here.host.running[second.id].killed
+
+
+async def test_whoever_gives_up_waiting_leaves_nothing_behind() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        await here.front.wait(name, 0.01)
+        waiting = asyncio.create_task(here.front.wait(name, 10))
+        await until(lambda: bool(here.board._waiting))
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert here.board._waiting == {}
+        assert here.view(name).ended_at is None
+
+
+# ---------------------------------------------------------------- nobody there
+
+
+@pytest.mark.parametrize("error", [SessionClosedError("it has ended"), UnknownSessionError("it is gone")])
+async def test_an_end_that_no_conversation_can_hear_is_announced_and_begins_none(error: Exception) -> None:
+    async with world(SLOW) as here:
+        here.refuse_with = error  # type: ignore[assignment]
+        name = (await here.start(notify=True)).id
+        here.host.finish(name, 3)
+        await until(lambda: here.stored(name).told)
+        [told] = here.announced
+        assert (told.id, told.session) == (f"process:{name}:end", "s")
+        assert "exit code 3" in told.text
+        assert "make all" in told.text
+        assert (here.attempts, here.sent) == (1, [])
+
+
+async def test_many_that_end_at_once_are_each_told_once() -> None:
+    async with world(ProcessSettings(heartbeat_s=3600, max_per_session=200, max_total=200)) as here:
+        names = [(await here.start(notify=True)).id for _ in range(200)]
+        for number, name in enumerate(names):
+            here.host.finish(name, number)
+        await until(lambda: all(here.stored(name).told for name in names))
+        assert sorted(str(each.inbound) for each in here.sent) == sorted(f"process:{name}:end" for name in names)
+        assert [here.view(name).exit_code for name in names] == list(range(200))
+
+
+async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_for_ever() -> None:
+    async with world(SLOW) as here:
+        here.refuse_with = BusyError("not now")
+        name = (await here.start(notify=True)).id
+        here.host.finish(name)
+        view = await here.ended(name)
+        assert "still to be told" in here.front.blocks(view)
+        assert "It blocks a reset" in here.front.explain(view)
+        here.now += 3600 * 4
+        assert here.front.blocks(view) == ""
+        assert not blocking(replace(view, untold=False), StalenessSettings(), START + 6)
+
+
+async def test_a_silent_build_that_outlived_a_long_pause_is_not_cut_off_before_it_is_looked_at() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.host.running[name].cpu_s = 1.0
+        await here.close()
+        here.now += 5 * 3600
+        here.host.looks = 0
+        here._settings = SLOW
+        here._live()
+        await here.front.until_filled()
+        assert "not known yet" in here.front.blocks(here.view(name))
+        here.now += 4 * 3600  # nobody looks: it does not stay so
+        assert not here.front.blocks(here.view(name))
+
+
+async def test_a_forgotten_server_is_known_to_do_nothing_after_two_looks() -> None:
+    async with world() as here:
+        name = (await here.start()).id
+        here.now += 5 * 3600
+        await here.restart()
+        await until(lambda: here.board.get(name) is not None and here.view(name).known)
+        assert "it did nothing for 5 h" in here.front.explain(here.view(name))
+
+
+async def test_input_that_cannot_be_noted_is_not_sent() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        here.host.refuse_input = OSError(28, "No space left on device")
+        with pytest.raises(BadInputError, match="No space left"):
+            await here.front.write(name, b"x")

@@ -287,17 +287,6 @@ class World:
             self.used.add(boundary)
 
 
-ZONES_AND_DAYS = [
-    ("UTC", date(2026, 5, 18)),
-    ("Europe/Berlin", date(2026, 3, 29)),
-    ("Europe/Berlin", date(2026, 10, 25)),
-    ("America/New_York", date(2026, 3, 8)),
-    ("America/New_York", date(2026, 11, 1)),
-    ("Australia/Lord_Howe", date(2026, 4, 5)),
-    ("Australia/Lord_Howe", date(2026, 10, 4)),
-    ("Pacific/Apia", date(2011, 12, 30)),
-]
-
 lengths = st.integers(0, 5 * MINUTE) | st.integers(0, 4 * HOUR)
 gaps = st.integers(1, 10 * MINUTE) | st.integers(1, 10 * HOUR)
 spells = st.lists(st.tuples(lengths, lengths), max_size=3).map(tuple)
@@ -327,7 +316,7 @@ happenings = st.one_of(
         at_hour=st.sampled_from([2, 0, 1, 3, 4, 6, 23]),
     ),
     staleness=st.sampled_from([StalenessSettings(), StalenessSettings(stale_after_s=300, max_age_s=2 * HOUR)]),
-    place=st.sampled_from(ZONES_AND_DAYS),
+    place=st.sampled_from(local_days.ZONES_AND_DAYS),
     lead_h=st.integers(0, 48),
     history=st.lists(st.tuples(gaps, happenings), min_size=1, max_size=12),
 )

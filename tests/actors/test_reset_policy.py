@@ -231,6 +231,8 @@ def test_notices_go_where_they_are_wanted() -> None:
         pytest.param("Antarctica/Troll", 2, (2026, 3, 29), (2026, 3, 29, 3), id="the second of two skipped hours"),
         pytest.param("Australia/Lord_Howe", 2, (2026, 10, 4), (2026, 10, 4, 2, 30), id="a skipped half hour"),
         pytest.param("America/Nuuk", 23, (2026, 3, 28), (2026, 3, 29, 0), id="the skipped last hour of a day"),
+        pytest.param("America/Sao_Paulo", 0, (2018, 11, 4), (2018, 11, 4, 1), id="a skipped midnight"),
+        pytest.param("America/Sao_Paulo", 23, (2018, 2, 17), (2018, 2, 17, 23), id="a last hour that comes twice"),
         pytest.param("Asia/Beirut", 0, (2026, 3, 29), (2026, 3, 29, 1), id="the skipped first hour of a day"),
         pytest.param("Europe/Berlin", 2, (2026, 10, 25), (2026, 10, 25, 2), id="an hour that comes twice"),
         pytest.param("America/St_Johns", 0, (2010, 11, 7), (2010, 11, 7, 0), id="a midnight that comes twice"),
@@ -266,25 +268,9 @@ def test_a_day_that_did_not_exist_had_no_boundary() -> None:
     assert last_boundary(4, ZoneInfo("Pacific/Apia"), saturday - 1) == thursday
 
 
-ZONES_AND_DAYS = [
-    ("UTC", date(2026, 5, 18)),
-    ("Europe/Berlin", date(2026, 3, 29)),
-    ("Europe/Berlin", date(2026, 10, 25)),
-    ("America/New_York", date(2026, 3, 8)),
-    ("America/New_York", date(2026, 11, 1)),
-    ("Australia/Lord_Howe", date(2026, 4, 5)),
-    ("Australia/Lord_Howe", date(2026, 10, 4)),
-    ("Pacific/Apia", date(2011, 12, 30)),
-    ("America/Nuuk", date(2026, 3, 28)),
-    ("America/Nuuk", date(2026, 10, 24)),
-    ("Antarctica/Troll", date(2026, 3, 29)),
-    ("America/St_Johns", date(2010, 11, 7)),
-]
-
-
 @settings(deadline=None)  # the first to look at a zone walks through its days
 @given(
-    place=st.sampled_from(ZONES_AND_DAYS),
+    place=st.sampled_from(local_days.ZONES_AND_DAYS),
     at_hour=st.integers(0, 23),
     around_s=st.floats(min_value=-4 * DAY, max_value=4 * DAY),
 )
@@ -297,7 +283,7 @@ def test_boundaries_are_those_of_somebody_who_watches_the_clock(
     assert next_boundary(at_hour, ZoneInfo(zone), now) == local_days.following(zone, day, at_hour, now)
 
 
-@pytest.mark.parametrize(("zone", "day"), ZONES_AND_DAYS)
+@pytest.mark.parametrize(("zone", "day"), local_days.ZONES_AND_DAYS)
 @pytest.mark.parametrize("at_hour", [0, 2, 4, 23])
 def test_boundaries_follow_each_other_about_a_day_apart(zone: str, day: date, at_hour: int) -> None:
     now = datetime.combine(day - timedelta(days=5), time(), UTC).timestamp()

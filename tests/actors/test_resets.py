@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
 from loguru import logger
 
+from hermes.actors.after_reset import PREFIX
 from hermes.actors.directory_protocol import Release
 from hermes.actors.reset_clock import REVIEWED, PolicyChanged
 from hermes.actors.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import GRACE_S, ResetSettings
 from hermes.actors.session_state import replay
-from hermes.errors import StorageFullError
+from hermes.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
 from hermes.events import Notice, PhaseChanged
+from hermes.ports import PutFact
 from hermes.records import Ended, LogEntry, ResetBlocked
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Phase, Session, SessionId, SessionKey
@@ -23,6 +26,7 @@ from tests.actors.talk import does
 from tests.actors.world import until
 from tests.journals import LoopJournal
 
+AUTOMATIC = replace(CHAT, user="", automatic=True)
 IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=120)
 
 
@@ -177,6 +181,21 @@ async def test_a_turn_that_waits_for_a_person_is_not_cut_off() -> None:
         await here.call_next(replace(does("c"), question="which?"))
         await day.passes(DAY)
         assert day.stored(first.session).phase == Phase.WAITING
+        due = "One is due: idle for 1 d, after the turn that waits for your answer."
+        assert due in (await here.desk.view(first.session)).why
+
+
+async def test_whoever_answers_is_there_and_is_not_reset_a_moment_later() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say(answer=False)
+        await here.call_next(replace(does("c"), question="which?"))
+        await day.passes(3 * HOUR)
+        await here.desk.answer(first.session, "this one", CHAT)
+        await here.answer_next()
+        await day.passes(2 * HOUR - MINUTE)
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(2 * MINUTE)
+        assert day.stored(first.session).reason == "idle for 2 h"
 
 
 # ---------------------------------------------------------------- processes
@@ -321,6 +340,108 @@ async def test_hooks_get_the_session_that_ended_and_a_bad_one_does_no_harm(logge
         assert (told[0].id, told[0].reason) == (first.session, "idle for 2 h")
 
 
+async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_killed_in_between() -> None:
+    journal = LoopJournal()
+    policy = replace(IDLE, on_stale=OnStale.END)
+    async with days(settings(policy), journal) as (here, day):
+        begun: list[str] = []
+
+        async def never_done(ended: Session) -> None:
+            begun.append(ended.id)
+            await asyncio.Event().wait()
+
+        here.hooks.append(never_done)
+        first = await day.say()
+        day.forget(first.session, "http.server")
+        await day.passes(2 * HOUR + MINUTE)
+        await until(lambda: begun == [first.session])
+    async with days(settings(policy), journal) as (here, _):
+        told: list[str] = []
+
+        async def remember(ended: Session) -> None:
+            told.append(ended.id)
+
+        here.hooks.append(remember)
+        here.after_reset.take_up()
+        await until(lambda: not journal.engine.facts(PREFIX))
+        assert (told, here.ended) == ([first.session], ["http.server"])
+    async with days(settings(policy), journal) as (here, _):
+        here.after_reset.take_up()
+        await here.settle()
+        assert here.ended == []
+
+
+async def test_what_follows_the_reset_of_a_session_that_was_deleted_since_is_forgotten() -> None:
+    journal = LoopJournal()
+    fact = PutFact(name=f"{PREFIX}gone", value=b'{"left": "", "end": []}')
+    assert journal.engine.commit([(fact,)]) == [None]
+    async with days(settings(IDLE), journal) as (here, _):
+        called: list[Session] = []
+
+        async def remember(ended: Session) -> None:
+            called.append(ended)
+
+        here.hooks.append(remember)
+        here.after_reset.take_up()
+        await until(lambda: not journal.engine.facts(PREFIX))
+        assert called == []
+
+
+# ---------------------------------------------------------------- what no person wrote
+
+
+async def test_the_end_of_the_build_that_held_up_a_reset_is_heard_before_the_reset_comes() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        day.work(first.session, "make all")
+        await day.passes(3 * HOUR)
+        assert day.stored(first.session).blocked_by == ("make all",)
+        day.ends("make all")
+        heard = await here.say("the build has ended", first.session, source=AUTOMATIC)
+        assert heard.session == first.session
+        await here.answer_next()
+        assert day.stored(first.session).phase == Phase.IDLE
+        await day.passes(MINUTE)
+        assert day.stored(first.session).reason == "idle for 3 h"
+
+
+async def test_what_no_person_wrote_begins_no_conversation() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await day.passes(2 * HOUR + MINUTE)
+        before = here.journal.engine.stats().sessions
+        with pytest.raises(SessionClosedError, match="idle for 2 h"):
+            await here.say("a process has ended", first.session, source=AUTOMATIC)
+        with pytest.raises(UnknownSessionError):
+            await here.say("another has", "nobody", source=AUTOMATIC)
+        assert here.journal.engine.stats().sessions == before
+        second = await day.say()
+        heard = await here.say("a third has", first.session, source=AUTOMATIC)
+        assert heard.session == second.session
+        await here.answer_next()
+
+
+async def test_what_was_heard_before_the_reset_is_not_refused_after_it() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await here.say("it has ended", first.session, inbound="process:1:end", source=AUTOMATIC)
+        await here.answer_next()
+        await day.passes(2 * HOUR + MINUTE)
+        again = await here.say("it has ended", first.session, inbound="process:1:end", source=AUTOMATIC)
+        assert (again.duplicate, again.session) == (True, first.session)
+
+
+async def test_a_suspended_conversation_may_hear_of_it_later() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        first = await day.say()
+        await here.desk.suspend(first.session, "for now")
+        with pytest.raises(SessionParkedError):
+            await here.say("a process has ended", first.session, source=AUTOMATIC)
+        await here.desk.resume(first.session, "again")
+        assert (await here.say("a process has ended", first.session, source=AUTOMATIC)).session == first.session
+        await here.answer_next()
+
+
 # ---------------------------------------------------------------- done for good
 
 
@@ -453,6 +574,30 @@ async def test_after_the_clock_was_set_processes_are_heard_of_before_anything_is
         assert day.stored(first.session).phase == Phase.IDLE
         assert any("the clock was set by +28800 s" in line for line in logged)
         await day.passes(MINUTE)
+        assert day.stored(first.session).phase == Phase.ENDED
+
+
+async def test_a_daemon_that_was_frozen_hears_of_processes_before_it_judges_them(logged: list[str]) -> None:
+    async with days(settings(replace(IDLE, on_stale=OnStale.END))) as (here, day):
+        first = await day.say()
+        day.work(first.session, "make all")
+        await day.passes(3 * HOUR)
+        here.processes.heard_at = here.now
+        here.now += 10 * MINUTE
+        here.frozen_s += 10 * MINUTE
+        assert (await day.say()).session == first.session
+        here.processes.heard_at = None
+        await day.passes(3 * HOUR)
+        here.processes.heard_at = here.now
+        here.now += 10 * MINUTE
+        here.frozen_s += 10 * MINUTE
+        await day.tick()
+        assert any("the daemon was held up: resets wait" in line for line in logged)
+        here.processes.heard_at = None
+        await day.tick()
+        assert day.stored(first.session).blocked_by == ("make all",)
+        day.ends("make all")
+        await day.tick()
         assert day.stored(first.session).phase == Phase.ENDED
 
 

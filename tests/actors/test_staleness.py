@@ -47,6 +47,22 @@ def test_a_process_blocks_until_it_has_done_nothing_for_as_long_as_configured() 
     assert blocking(replace(BUILD, active_at=NOW - 1800), SETTINGS, NOW) == ""
 
 
+def test_a_process_that_was_just_found_again_blocks_until_it_is_known_whether_it_works() -> None:
+    found = replace(SERVER, known=False)
+    assert blocking(found, SETTINGS, NOW) == "it was found again just now, and whether it works is not known yet"
+    assert blocking(replace(found, heartbeat_at=NOW - 30), SETTINGS, NOW) == ""
+    assert blocking(replace(found, started_at=NOW - DAY), SETTINGS, NOW) == ""
+    assert blocking(replace(found, active_at=NOW - MINUTE), SETTINGS, NOW) == "it did something 1 min ago"
+
+
+def test_an_end_blocks_while_it_is_still_to_be_told_and_no_longer_than_a_heartbeat_is_fresh() -> None:
+    ended = replace(BUILD, ended_at=NOW - 5, exit_code=0, untold=True)
+    assert blocking(ended, SETTINGS, NOW) == "it ended 5 s ago, and the conversation is still to be told"
+    assert blocking(replace(ended, untold=False), SETTINGS, NOW) == ""
+    assert blocking(replace(ended, ended_at=NOW - 30), SETTINGS, NOW) == ""
+    assert blocking(replace(ended, ended_at=NOW + HOUR), SETTINGS, NOW) == ""
+
+
 def test_a_process_that_works_for_ever_stops_blocking_at_its_maximum_age() -> None:
     assert blocking(replace(BUILD, started_at=NOW - DAY + 1), SETTINGS, NOW)
     assert blocking(replace(BUILD, started_at=NOW - DAY), SETTINGS, NOW) == ""
@@ -149,6 +165,8 @@ limits = st.floats(min_value=0, max_value=2 * DAY)
         active_at=times,
         ended_at=st.none() | times,
         exit_code=st.none() | st.integers(0, 255),
+        known=st.booleans(),
+        untold=st.booleans(),
     ),
     settings=st.builds(StalenessSettings, heartbeat_fresh_s=limits, stale_after_s=limits, max_age_s=limits),
 )

@@ -172,13 +172,14 @@ class FakeProcesses:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.all: list[ProcessView] = []
         self.working: set[str] = set()
+        self.heard_at: float | None = None  # a time: nothing was heard of any since
         self._clock = clock
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return tuple(self._seen(process) for process in self.all if root in (None, process.session))
 
     def _seen(self, process: ProcessView) -> ProcessView:
-        now = self._clock()
+        now = self._clock() if self.heard_at is None else self.heard_at
         return replace(process, heartbeat_at=now, active_at=now if process.id in self.working else process.active_at)
 
 
@@ -186,13 +187,18 @@ class World:
     def __init__(self, journal: LoopJournal, settings: ResetSettings) -> None:
         self.now = 1000.0
         self.set_by = 0.0  # how far the clock was set since the beginning
+        self.frozen_s = 0.0  # how long the daemon was
         self.processes = FakeProcesses(lambda: self.now)
         self.rules = ResetRules(
-            settings, processes=self.processes, clock=lambda: self.now, steady=lambda: self.now - self.set_by
+            settings,
+            processes=self.processes,
+            clock=lambda: self.now,
+            steady=lambda: self.now - self.set_by,
+            pulse=lambda: self.frozen_s,
         )
         self.ended: list[str] = []  # processes
         self.hooks: list[Hook] = []
-        self.after_reset = AfterReset(self.hooks, end_process=self.ended.append)
+        self.after_reset = AfterReset(self.hooks, journal=journal, end_process=self._end_process)
         self.memory = 0
         self.journal = journal
         self.agent = FakeAgent()
@@ -218,6 +224,9 @@ class World:
             max_waiting=100,
             resets=self.rules.explain,
         )
+
+    async def _end_process(self, process: str) -> None:
+        self.ended.append(process)
 
     def _next_id(self, now: float) -> SessionId:
         self.ids += 1

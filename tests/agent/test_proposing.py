@@ -80,3 +80,16 @@ def test_only_calls_without_gates_and_of_few_words_are_quick() -> None:
     assert not is_quick([a_call(), a_call(name="shout")], TOOLBOX, "api")
     assert not is_quick([a_call(name="whisper")], TOOLBOX, "api")
     assert not is_quick([a_call("x" * (QUICK_MOST + 1))], TOOLBOX, "api")
+
+
+@tool("talk")
+async def desk(context: ToolContext, *, action: str, id: str = "", data: str = "") -> str:  # noqa: A002
+    """Many things."""
+    return action
+
+
+def test_whoever_is_asked_about_an_action_sees_what_it_is_done_with() -> None:
+    toolbox = Toolbox((desk,), toolsets={"default": ["talk"]})
+    written = a_call('{"action": "write", "id": "proc_1", "data": "rm -r x"}', "desk")
+    [call] = propose_all((written,), toolbox, a_context(Path("unused")), cut=False).calls
+    assert call.summary == "desk: write proc_1 rm -r x"

@@ -9,8 +9,12 @@ from hermes.cli.main import main
 from hermes.cli.session_lookup import meant_by
 from hermes.errors import HermesError
 from hermes.home import Home, lock, prepare
+from hermes.storage.keys import LATER
+from hermes.storage.lmdb_engine import LmdbEngine
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import VIEW, session
+from tests.storage.samples import append, message
+from tests.storage.test_verify import drop
 
 IDS = ["20260102_030405_1a2b3c4d", "20260102_030406_1a99ffff", "20260101_000000_abcdef01", "build"]
 
@@ -78,3 +82,15 @@ def test_the_store_is_not_looked_at_while_somebody_else_has_it(
     with lock(home):  # a daemon that starts or stops, and has no socket
         assert main(["sessions"]) == 75
     assert "another Hermes runs on" in capsys.readouterr().err
+
+
+def test_a_store_that_an_older_hermes_wrote_can_be_looked_at(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
+    prepare(home)
+    engine = LmdbEngine.open(home.store_dir)
+    assert engine.commit([(append("build", 0, message("hello")),)]) == [None]
+    engine.close()
+    drop(home.store_dir, *LATER)
+    assert main(["sessions"]) == 0
+    assert main(["show", "build"]) == 0
+    assert main(["why", "build"]) == 0
+    assert "build" in capsys.readouterr().out

@@ -86,7 +86,11 @@ class World:
         self.agent = ScriptedAgent()
         self.hub = EventHub()
         self.rules = ResetRules(
-            ResetSettings(), processes=LateViews(), clock=lambda: self.now, steady=lambda: self.now
+            ResetSettings(),
+            processes=LateViews(),
+            clock=lambda: self.now,
+            steady=lambda: self.now,
+            pulse=lambda: self.now,
         )
         self.processes = FakeProcesses()
         self._ids, self._turns = itertools.count(1), itertools.count(1)
@@ -99,7 +103,7 @@ class World:
             identity=Identity(session=lambda _: SessionId(f"fresh-{next(self._ids)}"), turn=self.new_turn_id),
             restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
             resets=self.rules,
-            was_reset=lambda _, __: None,
+            was_reset=cast("Any", None),  # nothing is reset here
             memory_bytes=lambda: 0,
             name="directory",
         )

@@ -8,6 +8,7 @@ import random
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,29 @@ def test_another_conversation_does_not_see_it(daemon: DaemonProcess) -> None:
 def test_a_wait_ends_when_its_time_is_up(daemon: DaemonProcess) -> None:
     name = start(daemon, "s", "sleep 300")
     assert "has not ended" in tool(daemon, "s", "process", action="wait", id=name, timeout=0.2)
+
+
+def test_a_stop_during_a_wait_ends_the_turn_and_not_the_process(daemon: DaemonProcess) -> None:
+    name = start(daemon, "s", "sleep 300")
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(daemon.ask, call("process", action="wait", id=name, timeout=100), "s")
+        eventually(lambda: daemon.admin.get("/sessions/s")["session"]["phase"] == "running")
+        eventually(lambda: "process" in str(daemon.admin.get("/sessions/s", tail=1)["transcript"]))
+        began = time.monotonic()
+        daemon.request("POST", "/api/sessions/s/commands", {"text": "/stop"})
+        assert "stopped" in waiting.result(20).body.decode()
+        assert time.monotonic() - began < 10
+    assert process(daemon, name)["running"]
+    assert f"running  {name}" in tool(daemon, "s", "process", action="list")
+
+
+def test_a_dangerous_line_is_stopped_also_when_it_comes_in_pieces_and_after_a_restart(daemon: DaemonProcess) -> None:
+    name = start(daemon, "s", "cat")
+    assert "was sent" in tool(daemon, "s", "process", action="write", id=name, data="r")
+    daemon.kill()
+    daemon.start()
+    assert "was sent" not in tool(daemon, "s", "process", action="submit", id=name, data="m -rf /")
+    assert tool(daemon, "s", "process", action="log", id=name).startswith("r\n[")
 
 
 def test_what_is_written_to_a_process_is_judged_as_a_command_would_be(daemon: DaemonProcess) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import socket
 import time
 from pathlib import Path
@@ -102,12 +103,46 @@ def test_forgotten_servers_block_nothing_and_a_build_that_works_is_waited_for(tm
                 daemon.hermes("kill", process["id"])
 
 
+def test_a_daemon_killed_right_after_a_reset_leaves_ending_what_it_left_to_the_next_one(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0", encoding="ascii")
+    config = CONFIG + "  on_stale: end\nprocesses: {heartbeat_s: 0.5}\n"
+    environ = {"HERMES_TEST_CLOCK": str(clock), "HERMES_TEST_CRASH": "after Ended"}
+    with DaemonProcess(config=config, environ=environ) as daemon:
+        session = daemon.ask(background("sleep 1000")).session
+        [process] = daemon.admin.get("/processes")["processes"]
+        clock.write_text(str(2.1 * HOUR), encoding="ascii")
+        assert daemon.process is not None
+        assert daemon.process.wait(60) == -signal.SIGKILL
+        daemon.kill()  # only reaps it
+        assert Path(f"/proc/{process['pid']}").exists()
+        daemon.start({"HERMES_TEST_CRASH": ""})
+        eventually(lambda: not Path(f"/proc/{process['pid']}").exists())
+        eventually(lambda: f"session {session} was reset: Background processes that do nothing" in daemon.stderr())
+        assert daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended"
+
+
+def test_a_process_that_outlives_its_conversation_begins_none_when_it_ends(tmp_path: Path) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("0", encoding="ascii")
+    config = CONFIG + "processes: {heartbeat_s: 0.5}\n"
+    with DaemonProcess(config=config, environ={"HERMES_TEST_CLOCK": str(clock)}) as daemon:
+        session = daemon.ask(background("sleep 1000", notify=True)).session
+        clock.write_text(str(2.1 * HOUR), encoding="ascii")
+        eventually(lambda: daemon.admin.get(f"/sessions/{session}")["session"]["phase"] == "ended")
+        [process] = daemon.admin.get("/processes")["processes"]
+        assert process["running"]
+        assert daemon.hermes("kill", process["id"]).returncode == 0
+        eventually(lambda: "nobody is there to be told of its end" in daemon.stderr())
+        assert [each["id"] for each in daemon.admin.get("/sessions")["sessions"]] == [session]
+
+
 def idles(process: dict[str, Any]) -> bool:
     return bool(process["heartbeat_at"] - process["active_at"] > 1)
 
 
-def background(command: str) -> str:
-    return "!tool terminal " + json.dumps({"command": command, "background": True})
+def background(command: str, **wishes: Any) -> str:
+    return "!tool terminal " + json.dumps({"command": command, "background": True, **wishes})
 
 
 def serving() -> str:

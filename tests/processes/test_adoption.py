@@ -195,3 +195,26 @@ def test_a_command_whose_shim_was_killed_is_lost_and_does_not_run_on_unseen(stag
     eventually(lambda: with_argument(mark) == [])
     assert stage.said(handle) == b"said\n"
     assert isinstance(stage.adopt(Path(handle.folder)), Lost)
+
+
+def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    away = f"setsid sh -c '(setsid sleep {mark} &) ; sleep {mark}' & echo said; sleep {mark}"
+    handle = stage.run("sh", "-c", away)
+    stage.until_said(handle, b"said")
+    eventually(lambda: len(with_argument(mark)) >= 4)
+    os.kill(handle.shim_pid, signal.SIGKILL)
+    assert stage.ended(handle).reason is EndReason.LOST
+    eventually(lambda: with_argument(mark) == [])
+
+
+def test_a_daemon_that_finds_neither_shim_nor_command_ends_what_they_left(stage: Stage) -> None:
+    mark = f"1{time.monotonic_ns()}"
+    handle = stage.run("sh", "-c", f"setsid sleep {mark} & echo said; sleep 1000")
+    other = stage.run("sleep", mark)
+    stage.until_said(handle, b"said")
+    os.kill(handle.shim_pid, signal.SIGKILL)
+    os.killpg(handle.pid, signal.SIGKILL)
+    eventually(lambda: not alive(handle.shim_pid))
+    assert isinstance(stage.adopt(Path(handle.folder)), Lost)
+    eventually(lambda: with_argument(mark) == [other.pid])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -393,3 +394,41 @@ def test_all_are_looked_at_in_one_pass(stage: Stage) -> None:
     looks = stage.look_all(handles)
     assert [looks[handle.id].output_bytes for handle in handles] == [2] * 10
     assert all(look.alive and look.processes == 1 for look in looks.values())
+
+
+def test_output_of_which_somebody_deleted_a_part_is_read_from_where_it_goes_on(stage: Stage) -> None:
+    limits = ProcessLimits(spool_bytes=2000)
+    handle = stage.run("sh", "-c", "head -c 2500 /dev/zero | tr '\\0' x", limits=limits)
+    stage.ended(handle)
+    Path(handle.folder, "output.1").unlink()
+    chunk = stage.output(handle, 0, 10_000)
+    assert (chunk.offset, len(chunk.data), chunk.total) == (2000, 500, 2500)
+    Path(handle.folder, "output.2").unlink()
+    chunk = stage.output(handle, 0, 10_000)
+    assert (chunk.data, chunk.total) == (b"", 0)
+
+
+def test_what_else_lies_in_a_folder_disturbs_no_look(stage: Stage) -> None:
+    handles = [stage.run("sleep", "1000"), stage.run("sleep", "1000")]
+    Path(handles[0].folder, "output.txt").touch()
+    Path(handles[0].folder, "output.7").symlink_to("nowhere")
+    Path(handles[1].folder, "output.0").unlink()
+    assert [look.alive for look in stage.look_all(handles).values()] == [True, True]
+
+
+def test_a_folder_that_was_deleted_costs_what_was_in_it_and_the_process_is_told_to_be_lost(stage: Stage) -> None:
+    handle = stage.run("sh", "-c", "echo said; read line")
+    stage.until_said(handle, b"said")
+    shutil.rmtree(handle.folder)
+    assert stage.look(handle).alive
+    assert stage.output(handle, 0, 100).data == b""
+    assert stage.kill(handle, 0)
+    assert stage.ended(handle).reason is EndReason.LOST
+    assert not alive(handle.pid)
+
+
+def test_a_process_can_be_killed_when_nothing_can_be_written(stage: Stage) -> None:
+    handle = stage.run("sleep", "1000")
+    Path(handle.folder, "grace").mkdir()  # as good as a full disk
+    assert stage.kill(handle, 0)
+    assert stage.ended(handle).reason is EndReason.KILLED

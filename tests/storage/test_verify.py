@@ -7,7 +7,19 @@ import lmdb
 import pytest
 
 from hermes.storage import codec
-from hermes.storage.keys import BOUND, INDEX, KEYS, LOG, PENDING, RECENT, SESSIONS, index_key, lsn_key, text_key
+from hermes.storage.keys import (
+    BOUND,
+    INDEX,
+    KEYS,
+    LATER,
+    LOG,
+    PENDING,
+    RECENT,
+    SESSIONS,
+    index_key,
+    lsn_key,
+    text_key,
+)
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import check, verify
 from tests.storage.samples import append, message
@@ -88,3 +100,19 @@ def test_what_is_no_store_is_told(tmp_path: Path) -> None:
     assert "cannot be opened" in verify(tmp_path / "nothing")[0]
     (tmp_path / "data.mdb").write_bytes(b"not a store" * 1000)
     assert "does not hold a Hermes store" in verify(tmp_path)[0]
+
+
+def drop(store: Path, *tables: str) -> None:
+    with lmdb.open(str(store), max_dbs=32, lib_version=0) as env:
+        for table in tables:
+            db = env.open_db(table.encode())
+            with env.begin(write=True) as txn:
+                txn.drop(db)
+
+
+def test_a_store_that_an_older_hermes_wrote_is_sound_before_a_daemon_has_opened_it(store: Path) -> None:
+    drop(store, *LATER)
+    assert check(store) == []
+    drop(store, RECENT)
+    assert check(store) != []
+    LmdbEngine.open(store).close()

@@ -9,6 +9,7 @@ when told or when it takes too much, and says in files how it is and how it ende
     exit.json     how it ended. Written at the end, when nothing of the command is left and all output is stored.
     output.N      byte N * size and following of the output; only the last two are kept, so an offset needs no index
     stdin         a FIFO, as long as the command's input is open
+    typed         what was sent to the input since the last newline; the daemon's own
     grace         seconds between SIGTERM and SIGKILL, if whoever stops it wants others than the usual ones
     shim.err      what Python said when the shim itself failed
 

@@ -1,6 +1,6 @@
 """The command's processes: starting, counting, signalling and reaping them."""
 
-# ruff: noqa: PLC0415, SIM105 - what few shims need is loaded by those, and contextlib by none
+# ruff: noqa: PLC0415, PTH109, PTH119, SIM105 - what few shims need is loaded by those, and contextlib by none
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ else:
     import _signal as signal  # the public module makes enumerations of all its numbers: 0.8 MB
 
 ORDER = b"hermes-process 1"
+MARK = b"HERMES_PROCESS"  # in the environment of all that a command starts: its id. For when the shim is gone
 _RESTORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGUSR1", "SIGCHLD")
 _TERMINAL_SIZE = (40, 120)
 
@@ -34,7 +35,7 @@ class Order:
         self.cwd = fields[8]
         self.argv = fields[9 : 9 + count]
         pairs = (field.partition(b"=") for field in fields[9 + count : -1])
-        self.environ = {name: value for name, _, value in pairs}
+        self.environ = {name: value for name, _, value in pairs} | {MARK: os.path.basename(os.getcwdb())}
 
 
 class Command:

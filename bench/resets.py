@@ -1,0 +1,125 @@
+"""What the reset clock costs with 100,000 sessions stored: real directory, sessions and store, a clock that jumps.
+
+A look when nothing is due, which comes a few times a minute for ever; a look that finds 1,000 sessions due, until the
+last of them is reset; and the one time that all sessions are looked through, because there is another policy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, cast
+
+from loguru import logger
+
+from bench.daemon import STORED, fill
+from hermes.actors.after_reset import AfterReset
+from hermes.actors.directory import SessionDirectory
+from hermes.actors.directory_protocol import DirectorySettings
+from hermes.actors.hub import EventHub
+from hermes.actors.journal import ActorJournal
+from hermes.actors.reset_clock import REVIEWED, ResetClock, Tick
+from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
+from hermes.actors.reset_rules import ResetRules, ResetSettings
+from hermes.actors.session_protocol import Limits
+from hermes.ports import Identity
+from hermes.reset_assembly import LateViews
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.supervision.policy import RestartIntensity
+from hermes.types import SessionId, TurnId
+
+IDLE_S = 86400.0
+DUE = 1000
+LOOKS = 200
+_NONE_DUE = STORED / 2  # sessions are a second apart from 0 on
+_SOME_DUE = IDLE_S + DUE - 1
+
+
+def run() -> dict[str, float]:
+    logger.disable("hermes")  # a line for each reset
+    with tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder:
+        store = Path(folder, "store")
+        fill(store, STORED)
+        return asyncio.run(_measure(store))
+
+
+async def _measure(store: Path) -> dict[str, float]:
+    engine = LmdbEngine.open(store)
+    journal = ActorJournal(engine, on_fatal=_fail)
+    now = _NONE_DUE
+
+    def clock() -> float:
+        return now
+
+    policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=int(IDLE_S / 60))
+    rules = ResetRules(
+        ResetSettings(book=PolicyBook(default=policy)),
+        processes=LateViews(),
+        clock=clock,
+        steady=clock,
+        pulse=time.monotonic,
+    )
+    directory = SessionDirectory.start(
+        settings=DirectorySettings(
+            idle_after_s=600, max_live=10_000, limits=Limits(), memory_limit_bytes=0, seen_for_s=IDLE_S
+        ),
+        journal=journal,
+        agent=cast("Any", None),
+        hub=EventHub(),
+        clock=clock,
+        identity=Identity(session=lambda _: SessionId("unused"), turn=lambda: TurnId("unused")),
+        restart_policy=RestartIntensity(),
+        memory_bytes=lambda: 0,
+        resets=rules,
+        was_reset=AfterReset(journal=journal, end_process=_fail),
+        name="directory",
+    )
+    began = time.perf_counter()
+    resets = ResetClock.start(
+        rules=rules, journal=journal, directory=lambda: directory, clock=clock, every_s=1e6, name="resets"
+    )
+    try:
+        await _until(lambda: engine.fact(REVIEWED) == rules.fingerprint.encode())
+        review_s = time.perf_counter() - began
+        assert not engine.due(now, 1)
+
+        cpu = time.process_time()
+        for _ in range(LOOKS):
+            resets.tell(Tick())
+            await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # the look's read was before it
+        look_s = (time.process_time() - cpu) / LOOKS
+
+        now = _SOME_DUE
+        assert len(engine.due(now, 2 * DUE)) == DUE
+        began, cpu = time.perf_counter(), time.process_time()
+        resets.tell(Tick())
+        await _until(lambda: not engine.due(now, 1))
+        reset_s, reset_cpu = time.perf_counter() - began, time.process_time() - cpu
+    finally:
+        await resets.stop(block=False)
+        await directory.stop(block=False)
+        await journal.close()
+        engine.close()
+    return {
+        "look_none_due_ms": 1000 * look_s,
+        "reset_1k_due_s": reset_s,
+        "cpu_us_per_reset": 1e6 * reset_cpu / DUE,
+        "review_100k_s": review_s,
+    }
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    while not await asyncio.to_thread(holds):  # noqa: ASYNC110
+        await asyncio.sleep(0.005)
+
+
+def _fail(*_: object) -> NoReturn:
+    raise AssertionError("nothing of this happens here")
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(), indent=2))
