@@ -126,6 +126,7 @@ class DeliveryActor(LoopActor):
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
         self._settling: list[LoopFuture] = []
         self._loaded = False
+        self._early: list[Obligation] = []  # what is told before it is known how much of it was said already
 
     def statistics(self) -> ActorView:
         """How much is yet to be said, and what keeps the oldest of it that has failed."""
@@ -148,11 +149,14 @@ class DeliveryActor(LoopActor):
 
     def on_receive(self, message: object) -> None:
         match message:
+            case Say() if not self._loaded:
+                self._early.extend(message.owed)
             case Say():
                 self._take(message.owed)
             case _Loaded():
                 self._loaded = True
-                self._take(message.owed)
+                self._take((*message.owed, *self._early))
+                self._early.clear()
             case _Tried():
                 self._on_tried(message)
             case _Noted():

@@ -232,6 +232,19 @@ async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_mess
     assert desk.platform.texts() == ["Hello"]
 
 
+async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_shown_of_it(desk: Desk) -> None:
+    await desk.stop()
+    half = replace(begun(), text="Hel ▌", sent=("m1",))
+    desk.platform.shown["m1"] = ("c1", "Hel ▌")
+    desk.journal.engine.commit([(Oblige(obligation=half),)])
+    desk.start()
+    final = owed("reply:t1", "Hello", turn=TURN)
+    desk.journal.engine.commit([(Oblige(obligation=final),)])
+    desk.ref.tell(Say(owed=(final,)))
+    await desk.settled()
+    assert desk.platform.texts() == ["Hello"]
+
+
 async def test_a_message_that_somebody_deleted_is_said_anew(desk: Desk) -> None:
     await desk.stop()
     desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sent=("m9",))),)])
