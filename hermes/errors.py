@@ -8,7 +8,7 @@ HermesError
  ├── StorageError
  │    ├── StorageFullError     no space: nothing was written, reads go on
  │    ├── StorageFailedError   the disk cannot be trusted any more (exit 74)
- │    ├── StorageFormatError   written by a newer Hermes, or not by Hermes
+ │    ├── StorageFormatError   written by a newer Hermes, or not by Hermes (exit 78)
  │    ├── BadRowError          a session's row does not match its checksum
  │    ├── SequenceConflictError, StaleOwnerError   somebody else wrote first
  │    └── AlreadySeenError     this inbound id was accepted before
@@ -75,7 +75,9 @@ class StorageFailedError(StorageError):
 
 
 class StorageFormatError(StorageError):
-    """The store was written by a newer Hermes, or is not a Hermes store."""
+    """The store was written by a newer Hermes, or is not a Hermes store. Trying again does not help."""
+
+    exit_code = 78
 
 
 class BadRowError(StorageError):

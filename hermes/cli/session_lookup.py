@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
@@ -159,16 +159,12 @@ def _stored(home: Home, absent: NotRunningError) -> Iterator[Reader]:
 
     if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
         raise NotRunningError(f"{absent}; nothing is stored there yet") from None
-    from hermes.storage.env import DATA_FILE, open_env, open_tables, require_ours
-    from hermes.storage.lmdb_reader import LmdbReader
-    from hermes.storage.pages import Pages
+    from hermes.storage.lmdb_reader import open_reader
 
-    with lock(home), open_env(home.store_dir, map_size_bytes=0, readonly=True) as env:
-        if require_ours(env, home.store_dir) is None:
+    with lock(home), open_reader(home.store_dir) as reader:
+        if reader is None:
             raise NotRunningError(f"{absent}; nothing is stored there yet")
-        tables = open_tables(env)
-        with closing(Pages(home.store_dir / DATA_FILE, env.stat()["psize"])) as pages:
-            yield cast("Reader", LmdbReader(env, tables, pages))  # all of it but `stats`, which only a writer has
+        yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
 
 
 def _as_left(session: Session) -> Session:

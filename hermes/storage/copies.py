@@ -18,7 +18,7 @@ from hermes.storage.env import DATA_FILE, open_env, require_ours
 from hermes.storage.filesystem import sync_directory
 from hermes.storage.verify import verify
 
-_PART: Final = "compact.part"
+PART: Final = "compact.part"  # where a copy grows that will take the place of its original
 
 
 def back_up(env: lmdb.Environment, target: Path) -> None:
@@ -30,7 +30,7 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
         if not target.parent.is_dir():
             raise StorageError(f"no backup was made: there is no directory {target.parent} to put it into")
         part.mkdir(mode=0o700)
-        _copy(env, part / DATA_FILE)
+        copy_into(env, part / DATA_FILE)
         sync_directory(part)
         part.rename(target)
         sync_directory(target.parent)
@@ -43,14 +43,14 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
 def compact(directory: Path) -> tuple[int, int]:
     """Rewrite a store that nobody uses without its free pages. Its size before and after, in bytes."""
     clear_away(directory)
-    part = directory / _PART
+    part = directory / PART
     data = directory / DATA_FILE
     try:
         before = data.stat().st_size
         with open_env(directory, map_size_bytes=0, readonly=True) as env:
             require_ours(env, directory)
             part.mkdir(mode=0o700)
-            _copy(env, part / DATA_FILE)
+            copy_into(env, part / DATA_FILE)
         if problems := verify(part):
             raise StorageError(f"nothing was changed: the copy is not sound ({problems[0]})")
         (part / DATA_FILE).replace(data)
@@ -63,11 +63,12 @@ def compact(directory: Path) -> tuple[int, int]:
 
 
 def clear_away(directory: Path) -> None:
-    """What an interrupted compaction left."""
-    shutil.rmtree(directory / _PART, ignore_errors=True)
+    """What an interrupted compaction or migration left."""
+    shutil.rmtree(directory / PART, ignore_errors=True)
 
 
-def _copy(env: lmdb.Environment, file: Path) -> None:
+def copy_into(env: lmdb.Environment, file: Path) -> None:
+    """All that is stored, without free pages, in a new file."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         env.copyfd(descriptor, compact=True)

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -175,13 +176,25 @@ def claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch
     meta = require_ours(env, directory)
     if meta is None:
         meta = Meta(product=_PRODUCT, format=STORE_FORMAT, epoch=0, lmdb=version, created_at=time.time())
-    payload = codec.pack([meta.product, meta.format, meta.epoch + 1, version, meta.created_at])
     with env.begin(write=True) as txn:
         tables = {table: env.open_db(table.encode(), txn=txn) for table in TABLES}
-        for key in _META_KEYS:
-            txn.put(key, codec.seal(key, payload), db=tables[META])
+        _write_meta(txn, tables[META], replace(meta, epoch=meta.epoch + 1, lmdb=version))
     sync_directory(directory)
     return tables, Epoch(meta.epoch + 1)
+
+
+def write_format(env: lmdb.Environment, number: int) -> None:
+    """The last step of a migration."""
+    metas = [meta for key, value in _meta_values(env).items() for meta in _meta_of(key, value)]
+    table = env.open_db(META.encode(), create=False)
+    with env.begin(write=True) as txn:
+        _write_meta(txn, table, replace(metas[0], format=number))
+
+
+def _write_meta(txn: lmdb.Transaction[bytes], table: Any, meta: Meta) -> None:
+    payload = codec.pack([meta.product, meta.format, meta.epoch, meta.lmdb, meta.created_at])
+    for key in _META_KEYS:
+        txn.put(key, codec.seal(key, payload), db=table)
 
 
 def open_tables(env: lmdb.Environment) -> dict[str, Any]:
@@ -194,7 +207,18 @@ def open_tables(env: lmdb.Environment) -> dict[str, Any]:
 
 
 def require_ours(env: lmdb.Environment, directory: Path) -> Meta | None:
-    """What the store says of itself; None for a new one. Foreign and newer ones are refused and left as they are."""
+    """What the store says of itself, if it can be used as it is; None for a new one."""
+    meta = describe(env, directory)
+    if meta is not None and meta.format < STORE_FORMAT:
+        raise StorageFormatError(
+            f"{directory} has the older format {meta.format} and this Hermes uses {STORE_FORMAT}: "
+            "start the daemon once, which migrates it and keeps a copy"
+        )
+    return meta
+
+
+def describe(env: lmdb.Environment, directory: Path) -> Meta | None:
+    """The same of any format that is known. Foreign and newer stores are refused and left as they are."""
     if not env.stat()["entries"]:
         return None
     found = _meta_values(env)

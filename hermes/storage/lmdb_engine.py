@@ -22,6 +22,7 @@ from hermes.storage.env import DATA_FILE, claim, free_bytes, open_env, translate
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
+from hermes.storage.migrate import is_older, migrate
 from hermes.storage.pages import Pages
 from hermes.storage.plan import Plan
 from hermes.storage.rows import Known
@@ -67,6 +68,10 @@ class LmdbEngine(LmdbReader):
         clear_away(directory)
         env = open_env(directory, map_size_bytes=map_size_bytes)
         try:
+            if is_older(env, directory):
+                env.close()
+                migrate(directory)
+                env = open_env(directory, map_size_bytes=map_size_bytes)
             env.reader_check()
             tables, epoch = _claim(env, directory)
             make_private(directory)

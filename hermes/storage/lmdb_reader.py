@@ -8,8 +8,9 @@ page that cannot be read is damaged, too, and stays where it is.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from itertools import islice, takewhile
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import lmdb
@@ -20,7 +21,7 @@ from hermes.ports import Due, Tally
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
-from hermes.storage.env import View, translated
+from hermes.storage.env import DATA_FILE, View, open_env, open_tables, require_ours, translated
 from hermes.storage.gate import Gate
 from hermes.storage.keys import (
     DEAD,
@@ -62,6 +63,21 @@ from hermes.types import (
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records in one look
+_LOOK_BYTES: Final = 64 << 30  # of address space
+
+
+@contextmanager
+def open_reader(directory: Path) -> Iterator[LmdbReader | None]:
+    """To look into a store, also one in use; None for one that was never used. Looking changes nothing.
+
+    The map is far larger than the store: its owner may enlarge it meanwhile.
+    """
+    with open_env(directory, map_size_bytes=_LOOK_BYTES, readonly=True) as env:
+        if require_ours(env, directory) is None:
+            yield None
+            return
+        with closing(Pages(directory / DATA_FILE, env.stat()["psize"])) as pages:
+            yield LmdbReader(env, open_tables(env), pages)
 
 
 class LmdbReader:
