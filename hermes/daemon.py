@@ -17,7 +17,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -69,6 +68,7 @@ from hermes.process_assembly import ProcessParts, open_processes
 from hermes.reset_assembly import LateViews, reset_settings
 from hermes.search.desk import SearchDesk
 from hermes.secret import api_key_path, ensure_api_key, given_api_key
+from hermes.session_id import new_session_id
 from hermes.settings import Config
 from hermes.signals import STOP_SIGNALS, handle_signals
 from hermes.stop_budget import patience_s, within
@@ -355,7 +355,7 @@ def _start_actors(
         agent=agent.runner,
         hub=hub,
         clock=wall_clock.wall,
-        identity=Identity(session=_new_session_id, turn=_new_turn_id),
+        identity=Identity(session=new_session_id, turn=_new_turn_id),
         restart_policy=RestartIntensity(),
         memory_bytes=lambda: operations.memory_bytes,
         resets=rules,
@@ -566,10 +566,6 @@ def _api_settings(settings: Any, config: Config, key: str) -> Any:
         header_timeout_s=config.api.header_timeout_s,
         body_timeout_s=config.api.body_timeout_s,
     )
-
-
-def _new_session_id(now: float) -> SessionId:
-    return SessionId(f"{datetime.fromtimestamp(now, UTC):%Y%m%d_%H%M%S}_{secrets.token_hex(4)}")
 
 
 def _new_turn_id() -> TurnId:

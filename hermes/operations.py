@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ from loguru import logger
 from hermes import __version__
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
-from hermes.errors import BadInputError, StorageFailedError
+from hermes.adoption import adopt
+from hermes.errors import BadInputError, HermesError, StorageFailedError
 from hermes.notify import Notifier
-from hermes.ports import ActorView, Clock, Engine, StoreStats
+from hermes.portable import read_export
+from hermes.ports import ActorView, Clock, Engine, StoreStats, Transaction
+from hermes.session_id import new_session_id
 from hermes.supervision.root import Children
 from hermes.values import dataclass
 
@@ -125,6 +129,22 @@ class DaemonOperations:
             raise BadInputError(f"a backup cannot be written to {target}; name a new directory", param="path")
         await asyncio.to_thread(self._engine.backup, target)
         logger.info("the store was backed up")
+
+    async def take_in(self, file: Path) -> Mapping[str, Any]:
+        exported = await asyncio.to_thread(read_export, file)
+        now = self._clock()
+        adoption = await self._journal.fetch(
+            partial(adopt, exported=exported, epoch=self._journal.epoch, new_id=partial(new_session_id, now), now=now)
+        )
+        await self._commit(adoption.appends)
+        logger.info("imported {}", ", ".join(adoption.ids.values()))
+        return adoption.report()
+
+    async def _commit(self, transaction: Transaction) -> None:
+        done: asyncio.Future[HermesError | None] = asyncio.get_running_loop().create_future()
+        self._journal.commit(transaction, lambda error: None if done.cancelled() else done.set_result(error))
+        if (error := await done) is not None:
+            raise error
 
     async def verify(self) -> list[str]:
         return await asyncio.to_thread(self._verify)

@@ -399,6 +399,11 @@ class FakeOperations:
             raise self.trouble
         self.backups.append(target)
 
+    async def take_in(self, file: Path) -> dict[str, Any]:
+        if self.trouble:
+            raise self.trouble
+        return {"sessions": [file.name]}
+
     async def verify(self) -> list[str]:
         return self.problems
 

@@ -16,6 +16,12 @@ SESSION_COMPLETION = {
     "zsh": "($(hermes __complete sessions 2>/dev/null))",
     "fish": "(hermes __complete sessions 2>/dev/null)",
 }
+# The same for a file: shtab's own, written down here because importing shtab takes long.
+FILE_COMPLETION = {
+    "bash": "_shtab_compgen_files",
+    "zsh": "_files",
+    "fish": "(__fish_complete_path (commandline -ct))",
+}
 COMPLETION_PREAMBLE = {
     "bash": '_hermes_sessions() { compgen -W "$(hermes __complete sessions 2>/dev/null)" -- "$1"; }',
 }
@@ -72,6 +78,11 @@ def add_session(parser: Parser, *flags: str, help: str = ANY_ID, nargs: str | No
         names["nargs"] = nargs
     argument = parser.add_argument(*(flags or ("session",)), type=session_id, metavar="SESSION", help=help, **names)
     setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
+
+
+def add_file(parser: Parser, *names: str, **options: Any) -> None:
+    """The name of a file, completed from those there are."""
+    setattr(parser.add_argument(*names, **options), "complete", FILE_COMPLETION)  # noqa: B010
 
 
 class Commands:

@@ -74,6 +74,7 @@ class OperatorApi:
             (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
             (web.get("/store", self.store), "The store's figures"),
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
+            (web.post("/store/import", self.take_in), 'Take in an export of sessions; {"path": "/absolute"}'),
             (web.get("/store/verify", self.verify), "Look for damage in the store"),
         ]
 
@@ -172,15 +173,17 @@ class OperatorApi:
         return json_response(presentation.plain(await self._service.operations.store_stats()))
 
     async def backup(self, request: web.Request) -> web.Response:
-        path = (await self._object(request)).get("path")
-        if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
-            raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
+        path = _path_in(await self._object(request))
         try:
             await self._service.operations.backup(Path(path))
         except StorageError as error:  # about the place it was told; the store itself goes on
             logger.warning("no backup was made: {}", error)
             raise refusal(409, "backup_refused", str(error)) from error
         return json_response({"path": path})
+
+    async def take_in(self, request: web.Request) -> web.Response:
+        path = _path_in(await self._object(request))
+        return json_response(dict(await self._service.operations.take_in(Path(path))))
 
     async def verify(self, _request: web.Request) -> web.Response:
         return json_response({"problems": await self._service.operations.verify()})
@@ -229,3 +232,10 @@ def _reason_in(body: dict[str, Any]) -> str:
     if not isinstance(reason, str) or not 0 < len(reason) <= _MAX_REASON or "\0" in reason:
         raise BadInputError(f"reason is a text of 1 to {_MAX_REASON} characters.", param="reason")
     return reason
+
+
+def _path_in(body: dict[str, Any]) -> str:
+    path = body.get("path")
+    if not isinstance(path, str) or not path.startswith("/") or "\0" in path:
+        raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
+    return path
