@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the home's layout, kept in its marker
 _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
-_BROUGHT = frozenset({"config.yaml", "api.key"})  # what a person may put there before the first start
+_BROUGHT = frozenset({"config.yaml", "api.key", "service.env"})  # what a person may put there before the first start
 _SOCKET_PATH_MOST = 107  # bytes; the kernel's 108 with the closing NUL
 
 
@@ -87,14 +87,18 @@ def _check_name(path: Path) -> None:
         raise HomeError(f"HERMES_HOME is {path}, which is not a directory; set it to one")
 
 
-def prepare(home: Home) -> None:
-    """Make the home, or find it fit for use. Raises HomeError before anything is written."""
+def prepare(home: Home, *, restoring: bool = False) -> None:
+    """Make the home, or find it fit for use. Raises HomeError before anything is written.
+
+    A store that has vanished is no reason not to restore one.
+    """
     try:
         _check_socket_path(home)
         if _exists(home.data_dir):
             _check_directory(home.data_dir)
             _check_ours(home)
-            check_store(home)
+            if not restoring:
+                check_store(home)
         _make(home)
     except OSError as error:
         problem = error.strerror or str(error)
@@ -174,8 +178,7 @@ def check_store(home: Home) -> None:
         return
     what = "is empty" if _exists(data) else "is gone"
     raise HomeError(
-        f"the store of this home {what} ({data}): put it back, or a backup of it in place of the whole directory "
-        f"(`cp -r BACKUP {shlex.quote(str(home.store_dir))}`, once that is moved away); "
+        f"the store of this home {what} ({data}): put it back, or run `hermes restore BACKUP`; "
         f"to begin with an empty one on purpose, run `echo {FORMAT} > {shlex.quote(str(home.marker))}`"
     )
 

@@ -103,7 +103,7 @@ def test_a_store_that_has_vanished_is_not_made_anew(home: Home, what: str) -> No
         shutil.rmtree(home.store_dir)
     else:
         data.write_bytes(b"")
-    with pytest.raises(HomeError, match=rf"the store of this home is {what} .*cp -r BACKUP") as caught:
+    with pytest.raises(HomeError, match=rf"the store of this home is {what} .*hermes restore BACKUP") as caught:
         prepare(home)
     home.store_dir.mkdir(exist_ok=True)
     data.write_bytes(b"a backup")

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli import answering, chat, config, control, daemon, exchange, inspect, storage, tail, trace
+from hermes.cli import answering, backup, chat, config, control, daemon, exchange, inspect, storage, tail, trace
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
 from hermes.errors import HermesError
@@ -76,7 +76,7 @@ def _build_parser() -> Parser:
             "  hermes chat                         talk to it\n"
             "  hermes sessions                     see what it holds\n"
             "  hermes why SESSION                  have a session's state explained\n"
-            "  hermes storage backup /backups/now  copy everything while it works\n\n"
+            "  hermes backup /backups/now.tar.gz   copy everything while it works\n\n"
             "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory.\n"
             "A session can be named by its id, the beginning of it or of its last part, or - for the last one.\n"
             "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too\n"
@@ -87,7 +87,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
-    for group in (daemon, chat, inspect, tail, trace, answering, control, exchange, storage, config):
+    for group in (daemon, chat, inspect, tail, trace, answering, control, exchange, backup, storage, config):
         group.add_commands(commands)
     completion = commands.add(
         "completion",

@@ -14,7 +14,7 @@ from typing import Final
 import lmdb
 
 from hermes.errors import StorageError
-from hermes.storage.env import DATA_FILE, open_env, require_ours
+from hermes.storage.env import DATA_FILE, describe, open_env, require_ours
 from hermes.storage.filesystem import sync_directory
 from hermes.storage.verify import verify
 
@@ -60,6 +60,16 @@ def compact(directory: Path) -> tuple[int, int]:
         raise StorageError(f"{directory} was not compacted: {error}") from error
     finally:
         clear_away(directory)
+
+
+def copy_store(source: Path, target: Path) -> None:
+    """A store that nobody changes, such as a backup, to a new directory."""
+    try:
+        with open_env(source, map_size_bytes=0, readonly=True) as env:
+            describe(env, source)
+            back_up(env, target)
+    except lmdb.Error as error:
+        raise StorageError(f"{source} cannot be copied: {error}") from error
 
 
 def clear_away(directory: Path) -> None:

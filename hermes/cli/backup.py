@@ -1,0 +1,202 @@
+"""`hermes backup` and `hermes restore`: the whole home in one archive, and back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import count, moment, one_line, print_json, say, size
+from hermes.cli.parser import add_file
+from hermes.errors import AlreadyRunningError, HomeError, NotRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+    from hermes.archive import Manifest, Progress
+    from hermes.cli.parser import Commands
+    from hermes.home import Home
+    from hermes.restore import Restored
+
+_NAMED = 5  # of several
+
+
+def add_commands(commands: Commands) -> None:
+    backup = commands.add(
+        "backup",
+        _backup,
+        "Back up everything that matters, also while the daemon works. One archive: the store, the configuration,\n"
+        "SOUL.md, the conversations' folders and background processes' records, with checksums. Exit code 1 if the\n"
+        "store is damaged; the archive then has it as it is.",
+        examples="  hermes backup\n  hermes backup /backups/monday.tar.gz\n  hermes backup --with-key to-move.tar",
+        json=True,
+    )
+    add_file(
+        backup,
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="a new file, .tar.gz or .tar (default: hermes-backup-DATE-TIME.tar.gz here)",
+    )
+    backup.add_argument("--with-key", action="store_true", help="the API key as well: keep such an archive secret")
+    restore = commands.add(
+        "restore",
+        _restore,
+        "Put a backup in place of what is here. Only while no daemon runs. It is checked before and after, and what\n"
+        "was here is kept beside it.",
+        examples="  hermes restore /backups/monday.tar.gz\n  HERMES_HOME=/srv/new hermes restore monday.tar.gz",
+        json=True,
+    )
+    add_file(restore, "source", metavar="SOURCE", help="made by `hermes backup`, or by `hermes storage backup`")
+
+
+# ---------------------------------------------------------------- backup
+
+
+def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    from hermes.backup import default_name
+    from hermes.home import Home
+
+    home = Home.from_environ(environ)
+    target = Path(args.target or default_name(time.time())).absolute()
+    with _progress() as progress:
+        manifest = _made(home, target, with_key=args.with_key, progress=progress)
+    if args.json:
+        print_json(_backup_report(manifest, target))
+    else:
+        _tell_backup(manifest, target)
+    return 1 if manifest.problems else 0
+
+
+def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
+    """By the daemon when one runs, which goes on working, else by us while nobody else can."""
+    from functools import partial
+
+    from hermes.backup import make_backup
+    from hermes.cli.client import AdminClient
+    from hermes.home import check_store, lock
+    from hermes.storage.verify import verify
+
+    client = AdminClient(home.socket)
+    make = partial(make_backup, home, target, check_store=verify, with_key=with_key, progress=progress)
+    try:
+        client.get("/info")
+    except NotRunningError:
+        if not (home.store_dir / "data.mdb").exists():
+            check_store(home)
+            raise HomeError(f"nothing is stored in {home.data_dir} yet") from None
+        from hermes.storage.copies import copy_store
+
+        with lock(home):
+            return make(copy_store=lambda place: copy_store(home.store_dir, place), hot=False)
+    return make(copy_store=lambda place: client.post("/store/backup", {"path": str(place)}, timeout_s=None), hot=True)
+
+
+def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
+    return {
+        "path": str(target),
+        "archive_bytes": target.stat().st_size,
+        "files": len(manifest.files),
+        "size_bytes": manifest.size_bytes,
+        "hot": manifest.hot,
+        "left_out": list(manifest.left_out),
+        "problems": list(manifest.problems),
+    }
+
+
+def _tell_backup(manifest: Manifest, target: Path) -> None:
+    files = f"{count(len(manifest.files), 'file')}, {size(manifest.size_bytes)}"
+    say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
+    if manifest.left_out:
+        say(f"Left out: {_some(manifest.left_out)}.", indent="  ")
+    if manifest.problems:
+        problems = count(len(manifest.problems), "problem")
+        say(
+            f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
+            file=sys.stderr,
+        )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(map(one_line, names[:_NAMED])) + more
+
+
+# ---------------------------------------------------------------- restore
+
+
+def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    from hermes.archive import BackupError
+    from hermes.home import Home
+
+    source = Path(args.source).absolute()
+    if not source.exists():
+        raise BackupError(f"there is no {source}; nothing was changed")
+    home = Home.from_environ(environ)
+    with _progress() as progress:
+        restored = _put_back(home, source, progress)
+    if args.json:
+        print_json(_restore_report(restored, home))
+    else:
+        _tell_restore(restored, home)
+    return 0
+
+
+def _put_back(home: Home, source: Path, progress: Progress) -> Restored:
+    from hermes.home import lock, prepare
+    from hermes.restore import restore
+    from hermes.storage.verify import verify
+
+    prepare(home, restoring=True)
+    try:
+        held = lock(home)
+    except AlreadyRunningError as error:
+        raise AlreadyRunningError(f"{error}: `hermes stop` it first, then restore", pid=error.pid) from None
+    with held:
+        return restore(home, source, check=verify, progress=progress)
+
+
+def _restore_report(restored: Restored, home: Home) -> dict[str, Any]:
+    return {
+        "home": str(home.data_dir),
+        "made_at": restored.manifest.made_at if restored.manifest else None,
+        "restored": list(restored.names),
+        "kept_in": str(restored.kept_in) if restored.kept_in else None,
+        "open_sessions": list(restored.open_sessions),
+        "problems": list(restored.problems),
+    }
+
+
+def _tell_restore(restored: Restored, home: Home) -> None:
+    made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
+    say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
+    if restored.kept_in:
+        say(f"What was there before is kept in {restored.kept_in}; remove it when you do not need it any more.")
+    if restored.open_sessions:
+        what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
+        say(f"{what}, which goes on at the next start: {_some(tuple(restored.open_sessions))}.", indent="  ")
+    for problem in restored.problems:
+        say(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A line on a terminal that comes and goes; nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as line:
+
+        def show(what: str, done: int, total: int) -> None:
+            line.update(f"{what}: {size(done)} of {size(total)}" if total else what)
+
+        yield show
