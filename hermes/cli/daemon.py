@@ -24,6 +24,9 @@ def add_commands(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.init_process import leave_process_1
+
+    leave_process_1()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
     from hermes.config import load_config
     from hermes.home import Home

@@ -13,7 +13,21 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli import answering, backup, chat, config, control, daemon, exchange, inspect, storage, tail, trace
+from hermes.cli import (
+    answering,
+    backup,
+    chat,
+    config,
+    control,
+    daemon,
+    exchange,
+    inspect,
+    service,
+    status,
+    storage,
+    tail,
+    trace,
+)
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
 from hermes.errors import HermesError
@@ -87,7 +101,21 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
-    for group in (daemon, chat, inspect, tail, trace, answering, control, exchange, backup, storage, config):
+    for group in (
+        daemon,
+        status,
+        chat,
+        inspect,
+        tail,
+        trace,
+        answering,
+        control,
+        exchange,
+        backup,
+        service,
+        storage,
+        config,
+    ):
         group.add_commands(commands)
     completion = commands.add(
         "completion",

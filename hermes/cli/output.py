@@ -23,6 +23,7 @@ _STYLES = {
     "failed": "red",
     "undelivered": "red",
     "suspended": "red",
+    "failed": "red",
     "ended": "dim",
 }
 _WIDTH = 100  # of other people's text in a line of ours

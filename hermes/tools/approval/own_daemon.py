@@ -16,8 +16,9 @@ from hermes.tools.approval.syntax import UNKNOWN, words
 _SHOWS = words("ps sessions show why tail status completion help")
 _SHOWS_INSIDE = {"config": words("path"), "storage": words("stats verify"), "dead-letters": words("list")}
 _CHANGES = words(
-    "answer approve always chat compress compact config daemon dead-letters delete deny drain end grant kill purge"
-    " reject reset restart restore resume send shutdown start steer stop storage suspend uninstall yes yolo"
+    "answer approve always backup chat compress compact config daemon dead-letters delete deny drain end export grant"
+    " import kill purge reject reset restart restore resume send service shutdown start steer stop storage suspend"
+    " uninstall yes yolo"
 )
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|coverage|ipython\d?")
 _RUNS_MODULE = re.compile(r"-[A-Za-z]*?m(.*)", re.DOTALL)

@@ -211,7 +211,7 @@ def _samples(place: Place) -> dict[int, list[str]]:
     own = [
         f"{root}/{name}"
         for root in hermes_roots(place)
-        for name in ("api.key", "store/data.mdb", "store", "config.yaml", "hermes.sock")
+        for name in ("api.key", "service.env", "store/data.mdb", "store", "config.yaml", "hermes.sock")
     ]
     own += [root for each in hermes_roots(place) for root in (each, *_parents(each))]
     samples: dict[int, list[str]] = {}

@@ -1,0 +1,224 @@
+"""What the commands of `hermes service` do. Their names are the functions' names."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, print_json, print_table, say
+from hermes.cli.systemd import ServiceError, Systemd
+from hermes.errors import AlreadyRunningError
+from hermes.home import Home, is_free
+from hermes.service_unit import MARK, NAME, Installation, make_unit
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+_SYSTEM_HOME = "/var/lib/hermes"
+_NOT_ACTIVE = 3  # as systemctl says it
+_PRIVATE = "service.env"  # keys for the service, beside the configuration
+
+
+# ---------------------------------------------------------------- install
+
+
+def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    systemd = Systemd(system=args.system, environ=environ)
+    home = _home(environ, system=args.system)
+    unit = _unit(home, environ, system=args.system, user=args.run_as)
+    if args.print:
+        print(unit, end="")
+        return 0
+    systemd.require()
+    if args.system:
+        _require_user(args.run_as)
+    existed = _write(systemd.unit_file, unit)
+    systemd.do("daemon-reload")
+    systemd.do("enable", NAME)
+    say(f"{'Renewed' if existed else 'Installed'} {systemd.unit_file}; it starts at boot.")
+    for hint in _hints(systemd, home, environ, running=systemd.properties().get("ActiveState") == "active"):
+        say(f"  {hint}", indent="  ")
+    return 0
+
+
+def _home(environ: Mapping[str, str], *, system: bool) -> Home:
+    if system and not environ.get("HERMES_HOME"):
+        return Home.from_environ({"HERMES_HOME": _SYSTEM_HOME})
+    return Home.from_environ(environ)
+
+
+def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) -> str:
+    from hermes.config import load_config
+
+    private = home.config_file.parent / _PRIVATE
+    config = load_config(home, _variables(private))  # what the service will see, not what this shell has
+    given = environ.get("HERMES_HOME")
+    installation = Installation(
+        command=(sys.executable, "-P", "-m", "hermes.cli.main", "daemon"),
+        environment_file=private,
+        hermes_home=home.data_dir if given or system else None,
+        user=user if system else "",
+        state_directory=Path(_SYSTEM_HOME).name if system and str(home.data_dir) == _SYSTEM_HOME else "",
+    )
+    return make_unit(config, installation)
+
+
+def _variables(file: Path) -> dict[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # there need not be one
+        return {}
+    pairs = (line.strip().partition("=") for line in lines if not line.lstrip().startswith(("#", ";")))
+    return {name.strip(): value.strip().strip("'\"") for name, found, value in pairs if found}
+
+
+def _require_user(user: str) -> None:
+    import pwd
+
+    try:
+        pwd.getpwnam(user)
+    except KeyError:
+        raise ServiceError(
+            f"there is no user {user!r} for the service to run as: name another with --run-as, or make it with "
+            f"`useradd --system --create-home --shell /bin/bash {user}`"
+        ) from None
+
+
+def _write(path: Path, unit: str) -> bool:
+    """Whether there was one of ours before. Somebody else's is never replaced."""
+    try:
+        before = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+        if before and not before.startswith(MARK):
+            raise ServiceError(f"{path} was not made by Hermes; move it away to have it replaced")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft = path.with_name(f".{path.name}.new")
+        draft.write_text(unit, encoding="utf-8")
+        draft.replace(path)
+    except PermissionError as error:
+        raise ServiceError(f"{path} cannot be written: a service of the machine needs root (sudo)") from error
+    except OSError as error:
+        raise ServiceError(f"{path} cannot be written: {error.strerror}") from error
+    return bool(before)
+
+
+def _hints(systemd: Systemd, home: Home, environ: Mapping[str, str], *, running: bool) -> Iterator[str]:
+    verb, system = "restart" if running else "start", " --system" if systemd.system else ""
+    yield f"Now: hermes service {verb}{system}"
+    private = home.config_file.parent / _PRIVATE
+    if not private.exists():
+        yield f"Keys that it needs (OPENAI_API_KEY=...) belong into {private}, closed to others (chmod 600)."
+    ours = ("HERMES_HOME", "HERMES_API_KEY")
+    if lost := sorted(name for name in environ if name.startswith("HERMES_") and name not in ours):
+        yield f"{', '.join(lost)} of this shell mean nothing to it: write them into {private} or the configuration."
+    if not systemd.system and not systemd.lingers():
+        yield "It ends when you log out. To have it run on, also from boot: loginctl enable-linger"
+
+
+# ---------------------------------------------------------------- what is installed
+
+
+def uninstall(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    systemd = _installed(args, environ)
+    systemd.do("disable", "--now", NAME)
+    try:
+        systemd.unit_file.unlink()
+    except OSError as error:
+        raise ServiceError(f"{systemd.unit_file} cannot be removed: {error.strerror}") from error
+    systemd.do("daemon-reload")
+    data = _home(environ, system=args.system).data_dir
+    say(f"The service is gone; everything in {data} stays.")
+    return 0
+
+
+def start(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    systemd = _installed(args, environ)
+    home = _home(environ, system=args.system)
+    if systemd.properties().get("ActiveState") != "active" and not is_free(home):
+        raise AlreadyRunningError(f"a daemon runs on {home.data_dir} that is not the service: `hermes stop` it first")
+    return _act(systemd, "start", "The service runs, and is ready.")
+
+
+def stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    return _act(_installed(args, environ), "stop", "The service has stopped.")
+
+
+def restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    return _act(_installed(args, environ), "restart", "The service was restarted, and is ready.")
+
+
+def _installed(args: argparse.Namespace, environ: Mapping[str, str]) -> Systemd:
+    systemd = Systemd(system=args.system, environ=environ)
+    systemd.require()
+    if not systemd.unit_file.exists():
+        raise ServiceError(f"there is no {systemd.unit_file}: run `hermes service install` first")
+    return systemd
+
+
+def _act(systemd: Systemd, verb: str, done: str) -> int:
+    try:
+        systemd.do(verb, NAME)
+    except ServiceError as error:
+        raise ServiceError(f"{error} (`{systemd.journal}` tells more)") from None
+    say(done)
+    return 0
+
+
+# ---------------------------------------------------------------- status
+
+
+def status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    systemd = Systemd(system=args.system, environ=environ)
+    systemd.require()
+    found = systemd.properties()
+    report = {
+        "unit": str(systemd.unit_file),
+        "level": systemd.level,
+        "installed": systemd.unit_file.exists(),
+        "up_to_date": _is_up_to_date(systemd, environ),
+        "enabled": found.get("UnitFileState") == "enabled",
+        "active": found.get("ActiveState", "unknown"),
+        "state": found.get("SubState", "unknown"),
+        "pid": int(found.get("MainPID") or 0) or None,
+        "since": found.get("ActiveEnterTimestamp") or None,
+        "restarts": int(found.get("NRestarts") or 0),
+        "result": found.get("Result") or None,
+        "exit_code": int(found.get("ExecMainStatus") or 0),
+        "says": found.get("StatusText") or None,
+    }
+    if args.json:
+        print_json(report)
+    else:
+        _tell(report, systemd)
+    return 0 if report["active"] == "active" else _NOT_ACTIVE
+
+
+def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
+    """Whether the unit is what an install would write now: the settings may have changed since."""
+    try:
+        present = systemd.unit_file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    user = next((line.partition("=")[2] for line in present.splitlines() if line.startswith("User=")), "")
+    home = _home(environ, system=systemd.system)
+    return present == _unit(home, environ, system=systemd.system, user=user)
+
+
+def _tell(report: Mapping[str, object], systemd: Systemd) -> None:
+    if not report["installed"]:
+        say("The service is not installed; `hermes service install` does that.")
+        return
+    row = [NAME, systemd.level, report["state"], "yes" if report["enabled"] else "no", report["pid"] or "-",
+           report["restarts"], report["since"] or "-"]  # fmt: skip
+    columns = ["SERVICE", "LEVEL", "STATE", "AT BOOT", "PID", "RESTARTS", "SINCE"]
+    print_table(columns, [[str(each) for each in row]], drop=("RESTARTS", "PID", "LEVEL"))
+    if report["says"]:
+        say(f"It says: {one_line(str(report['says']))}")
+    if report["active"] == "failed":
+        say(f"It ended with {report['result']}, exit code {report['exit_code']}; `{systemd.journal}` tells more.")
+    if not report["up_to_date"]:
+        say("The unit was made for other settings than these; `hermes service install` renews it.")
+    if os.geteuid() and not systemd.system and not systemd.lingers():
+        say("It ends when you log out; `loginctl enable-linger` changes that.")

@@ -1,0 +1,50 @@
+"""`hermes status`: whether a daemon runs here and can take work, for people, scripts and health checks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import duration, one_line, print_json, say, size
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Commands
+
+_PATIENCE_S = 5.0
+
+
+def add_commands(commands: Commands) -> None:
+    commands.add(
+        "status",
+        _status,
+        "Say how the daemon is. Exit code 0 if it is ready to take work, 1 if it is not or none runs.",
+        examples="  hermes status\n  hermes status --json | jq .ready",
+        json=True,
+    )
+
+
+def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    info = connect(environ).get("/info", timeout_s=_PATIENCE_S)
+    if args.json:
+        print_json(info)
+    else:
+        for name, value in _facts(info):
+            say(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
+    return 0 if info["ready"] else 1
+
+
+def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    turns = ", ".join(f"{number} {name}" for name, number in info.get("turns", {}).items() if number)
+    return [
+        ("state", "ready" if info["ready"] else f"not ready: {info['reason']}"),
+        ("version", str(info["version"])),
+        ("process", f"{info['pid']}, up {duration(info['uptime_s'])}, {size(info.get('memory_bytes', 0))} of memory"),
+        ("home", str(info["home"])),
+        ("API", str(info.get("address", "off"))),
+        ("model", str(info["model"])),
+        ("turns", turns or "none in flight"),
+    ]
