@@ -57,6 +57,8 @@ def test_each_module_imports_alone() -> None:
         ["tail"],
         ["why", "x"],
         ["stop"],
+        ["status"],
+        ["service", "install", "--help"],
         ["chat", "--help"],
     ],
 )

@@ -1,0 +1,210 @@
+"""`hermes service` against a systemd that only writes down what it is told."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from hermes.home import Home, lock, prepare
+from tests.cli.conftest import Hermes
+
+SYSTEMCTL = f"""#!{sys.executable}
+import os, sys
+here = os.path.dirname(os.path.abspath(__file__))
+arguments = [each for each in sys.argv[1:] if each != "--no-pager"]
+with open(os.path.join(here, "told"), "a") as file:
+    file.write(" ".join(arguments) + "\\n")
+if os.environ.get("FAKE_FAILS", "nothing") in arguments:
+    sys.exit("Job for hermes.service failed.")
+if "hermes.service" in arguments and "show" in arguments:
+    print(open(os.path.join(here, "properties")).read())
+"""
+LOGINCTL = f"""#!{sys.executable}
+import os
+print(os.environ.get("FAKE_LINGER", "no"))
+"""
+IDLE = "LoadState=loaded\nActiveState=inactive\nSubState=dead\nUnitFileState=enabled\nMainPID=0\nNRestarts=0"
+RUNNING = (
+    "LoadState=loaded\nActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID=4711\nNRestarts=2\n"
+    "Result=success\nExecMainStatus=0\nActiveEnterTimestamp=Mon 2026-11-16 08:00:00 UTC\nStatusText=3 turns"
+)
+FAILED = "LoadState=loaded\nActiveState=failed\nSubState=failed\nResult=exit-code\nExecMainStatus=78"
+
+
+class FakeSystemd:
+    def __init__(self, directory: Path) -> None:
+        self.bin = directory / "bin"
+        self.units = directory / "units"
+        self.bin.mkdir(parents=True)
+        for name, text in (("systemctl", SYSTEMCTL), ("loginctl", LOGINCTL)):
+            (self.bin / name).write_text(text)
+            (self.bin / name).chmod(0o755)
+        self.state = IDLE
+
+    @property
+    def unit(self) -> Path:
+        return self.units / "hermes.service"
+
+    @property
+    def environ(self) -> dict[str, str]:
+        return {"PATH": f"{self.bin}:{os.environ['PATH']}", "SYSTEMD_UNIT_PATH": f"{self.units}:"}
+
+    @property
+    def state(self) -> str:
+        return (self.bin / "properties").read_text()
+
+    @state.setter
+    def state(self, text: str) -> None:
+        (self.bin / "properties").write_text(text)
+
+    def told(self) -> list[str]:
+        file = self.bin / "told"
+        lines = file.read_text().splitlines() if file.exists() else []
+        file.unlink(missing_ok=True)
+        return [line for line in lines if " show " not in f" {line} "]
+
+
+@pytest.fixture
+def systemd(tmp_path_factory: pytest.TempPathFactory) -> FakeSystemd:
+    return FakeSystemd(tmp_path_factory.mktemp("systemd"))
+
+
+def test_a_service_from_its_installation_to_its_end(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    environ = systemd.environ
+    printed = hermes("service", "install", "--print", **environ).stdout
+    assert not systemd.unit.exists()
+    assert systemd.told() == []
+
+    done = hermes("service", "install", **environ)
+    assert done.stderr == ""
+    assert done.stdout.startswith(f"Installed {systemd.unit}; it starts at boot.\n  Now: hermes service start\n")
+    assert f"belong into {home.data_dir}/service.env" in done.stdout
+    assert "loginctl enable-linger" in done.stdout
+    assert systemd.unit.read_text() == printed
+    assert f"Environment=HERMES_HOME={home.data_dir}\n" in printed
+    assert systemd.told() == ["--user daemon-reload", "--user enable hermes.service"]
+    assert hermes("service", "install", **environ).stdout.startswith("Renewed")
+    systemd.told()
+
+    assert hermes("service", "start", **environ).stdout == "The service runs, and is ready.\n"
+    assert hermes("service", "restart", **environ).returncode == 0
+    assert hermes("service", "stop", **environ).stdout == "The service has stopped.\n"
+    assert hermes("service", "uninstall", **environ).stdout.startswith("The service is gone; everything in ")
+    assert systemd.told() == [
+        "--user start hermes.service",
+        "--user restart hermes.service",
+        "--user stop hermes.service",
+        "--user disable --now hermes.service",
+        "--user daemon-reload",
+    ]
+    assert not systemd.unit.exists()
+    assert "run `hermes service install` first" in hermes("service", "start", **environ).stderr
+
+
+def test_the_machines_service_has_its_own_home_and_user(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    unknown = hermes("service", "install", "--system", "--run-as", "nobody-at-all", **systemd.environ)
+    assert "useradd --system --create-home --shell /bin/bash nobody-at-all" in unknown.stderr
+    assert not systemd.unit.exists()
+    done = hermes("service", "install", "--system", "--run-as", "root", HERMES_HOME="", **systemd.environ)
+    assert done.stderr == ""
+    assert "Now: hermes service start --system" in done.stdout
+    assert "linger" not in done.stdout
+    unit = systemd.unit.read_text()
+    assert "User=root\nStateDirectory=hermes\n" in unit
+    assert "Environment=HERMES_HOME=/var/lib/hermes\n" in unit
+    assert systemd.told() == ["daemon-reload", "enable hermes.service"]
+
+
+def test_the_unit_follows_the_settings_that_the_service_will_see(
+    systemd: FakeSystemd, home: Home, hermes: Hermes
+) -> None:
+    environ = {**systemd.environ, "HERMES_SHUTDOWN_TIMEOUT_S": "99"}
+    done = hermes("service", "install", **environ)
+    assert "HERMES_SHUTDOWN_TIMEOUT_S of this shell mean nothing to it" in done.stdout
+    assert "TimeoutStopSec=15\n" in systemd.unit.read_text()
+    assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is True
+
+    home.config_file.write_text("processes: {keep_on_stop: false}\n")
+    (home.data_dir / "service.env").write_text("# mine\nHERMES_SHUTDOWN_TIMEOUT_S='40'\n")
+    assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
+    assert "hermes service install` renews it" in hermes("service", "status", **systemd.environ).stdout
+    hermes("service", "install", **systemd.environ)
+    unit = systemd.unit.read_text()
+    assert "TimeoutStopSec=45\n" in unit
+    assert "KillMode=mixed\n" in unit
+
+    home.config_file.write_text("shutdwon: {}\n")
+    assert hermes("service", "install", **systemd.environ).returncode == 78
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (RUNNING, (0, "running  yes      4711  2")),
+        (IDLE, (3, "dead")),
+        (FAILED, (3, "It ended with exit-code, exit code 78; `journalctl --user -e -u hermes.service` tells more.")),
+    ],
+)
+def test_status_tells_people_and_scripts_how_it_is(
+    systemd: FakeSystemd, home: Home, hermes: Hermes, state: str, expected: tuple[int, str]
+) -> None:
+    code, said = expected
+    hermes("service", "install", **systemd.environ)
+    systemd.state = state
+    done = hermes("service", "status", **systemd.environ)
+    assert (done.returncode, done.stderr) == (code, "")
+    assert said in done.stdout
+    told = json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)
+    assert told["installed"] is True
+    assert told["active"] == dict(line.split("=") for line in state.splitlines()[:2])["ActiveState"]
+
+
+def test_a_service_that_is_not_installed_is_told_as_such(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    systemd.state = "LoadState=not-found\nActiveState=inactive\nSubState=dead"
+    done = hermes("service", "status", **systemd.environ)
+    assert done.returncode == 3
+    assert done.stdout == "The service is not installed; `hermes service install` does that.\n"
+
+
+def test_a_start_that_fails_says_where_to_look(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    hermes("service", "install", **systemd.environ)
+    done = hermes("service", "start", FAKE_FAILS="start", **systemd.environ)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Job for hermes.service failed. (`journalctl --user -e -u hermes.service` tells more)" in done.stderr
+
+
+def test_a_service_does_not_start_beside_another_daemon(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    hermes("service", "install", **systemd.environ)
+    systemd.told()
+    prepare(home)
+    with lock(home):
+        done = hermes("service", "start", **systemd.environ)
+    assert done.returncode == 75
+    assert "`hermes stop` it first" in done.stderr
+    assert systemd.told() == []
+
+
+def test_somebody_elses_unit_is_never_replaced(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    systemd.units.mkdir()
+    systemd.unit.write_text("[Unit]\nDescription=another Hermes\n")
+    done = hermes("service", "install", **systemd.environ)
+    assert "was not made by Hermes" in done.stderr
+    assert "another Hermes" in systemd.unit.read_text()
+
+
+@pytest.mark.parametrize("action", ["install", "start", "status", "uninstall"])
+@pytest.mark.parametrize("level", [[], ["--system"]])
+def test_without_systemd_it_is_said_what_to_do(
+    tmp_path: Path, home: Home, hermes: Hermes, action: str, level: list[str]
+) -> None:
+    done = hermes("service", action, *level, PATH=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "this machine does not run systemd" in done.stderr or "your own systemd cannot be reached" in done.stderr
+
+
+def test_with_linger_nobody_is_told_about_it(systemd: FakeSystemd, home: Home, hermes: Hermes) -> None:
+    assert "enable-linger" not in hermes("service", "install", FAKE_LINGER="yes", **systemd.environ).stdout

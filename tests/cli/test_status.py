@@ -1,0 +1,45 @@
+"""`hermes status`, for people, scripts and health checks."""
+
+from __future__ import annotations
+
+import json
+
+from hermes.home import Home
+from tests.cli.conftest import Hermes
+from tests.cli.fake_admin import Answer, FakeAdmin
+
+INFO = {
+    "version": "0.1.0",
+    "pid": 42,
+    "uptime_s": 61.0,
+    "ready": True,
+    "reason": "",
+    "turns": {"running": 2, "waiting": 0},
+    "memory_bytes": 50 << 20,
+    "home": "/srv/hermes",
+    "model": "offline",
+    "address": "http://127.0.0.1:8642",
+}
+
+
+def test_a_daemon_that_is_ready_is_a_success(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /info"] = Answer(body=INFO)
+    done = hermes("status")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "state:    ready\n" in done.stdout
+    assert "process:  42, up 1m01s, 50.0 MiB of memory\n" in done.stdout
+    assert "turns:    2 running\n" in done.stdout
+    assert json.loads(hermes("status", "--json").stdout) == INFO
+
+
+def test_one_that_is_not_ready_is_none_and_says_why(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /info"] = Answer(body={**INFO, "ready": False, "reason": "no space left"})
+    done = hermes("status")
+    assert done.returncode == 1
+    assert "state:    not ready: no space left\n" in done.stdout
+
+
+def test_without_a_daemon_there_is_nothing_to_tell(home: Home, hermes: Hermes) -> None:
+    done = hermes("status")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no daemon runs on" in done.stderr

@@ -1,0 +1,47 @@
+"""What the unit promises to systemd, kept by the real daemon: ready, alive, stopping, gone in time."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+from tests.cli.conftest import command
+from tests.daemon_process import DaemonProcess
+
+
+def setting(unit: str, name: str) -> str:
+    return next(line.partition("=")[2] for line in unit.splitlines() if line.startswith(f"{name}="))
+
+
+def test_the_daemon_keeps_what_its_unit_promises(tmp_path: Path) -> None:
+    home = DaemonProcess(config="shutdown: {drain_s: 1, timeout_s: 3}\n")
+    unit = home.hermes("service", "install", "--print").stdout
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        manager.settimeout(20)
+        environ = {
+            **home._environ,
+            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "WATCHDOG_USEC": str(1_000_000),  # shorter than the unit's, so that a test can wait for it
+        }
+        assert shlex.split(setting(unit, "ExecStart"))[-4:] == ["-P", "-m", "hermes.cli.main", "daemon"]
+        with subprocess.Popen(command("daemon"), env=environ, stdout=subprocess.DEVNULL) as daemon:
+            try:
+                said: list[str] = []
+                while "READY=1" not in said or said.count("WATCHDOG=1") < 2:
+                    said.append(manager.recv(4096).decode())
+                began = time.monotonic()
+                daemon.send_signal(signal.SIGTERM)
+                while "STOPPING=1" not in said:
+                    said.append(manager.recv(4096).decode())
+                assert daemon.wait(float(setting(unit, "TimeoutStopSec"))) == 0
+                assert time.monotonic() - began < float(setting(unit, "TimeoutStopSec"))
+            finally:
+                daemon.kill()
+    (home.home / "config.yaml").write_text("shutdwon: {}\n")
+    assert str(home.hermes("daemon").returncode) in setting(unit, "RestartPreventExitStatus").split()
+    home.__exit__(None, None, None)
