@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import IO, Any, Final, TypeAlias
 
 from hermes.errors import HermesError
 from hermes.storage.filesystem import sync_directory
@@ -83,24 +83,24 @@ class Manifest:
 
 def list_items(directory: Path, progress: Progress) -> Iterator[Item]:
     files = sorted(path for path in directory.rglob("*") if path.is_file())
-    total, done = sum(path.stat().st_size for path in files), 0
+    meter = _Meter("computing checksums", sum(path.stat().st_size for path in files), progress)
     for path in files:
-        progress("computing checksums", done, total)
         status = path.stat()
+        digest = hashlib.sha256()
         with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            for chunk in meter.chunks(file):
+                digest.update(chunk)
         yield Item(
             path=path.relative_to(directory).as_posix(),
             size_bytes=status.st_size,
-            sha256=digest,
+            sha256=digest.hexdigest(),
             mode=stat.S_IMODE(status.st_mode),
         )
-        done += status.st_size
 
 
 def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress) -> None:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
-    done = 0
+    meter = _Meter("packing", manifest.size_bytes, progress)
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
@@ -108,16 +108,44 @@ def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress) 
                 raw = manifest.encode()
                 archive.addfile(_entry(_MANIFEST, len(raw), 0o600, manifest.made_at), io.BytesIO(raw))
                 for item in manifest.files:
-                    progress("packing", done, manifest.size_bytes)
+                    entry = _entry(item.path, item.size_bytes, item.mode, manifest.made_at)
                     with (directory / item.path).open("rb") as source:
-                        archive.addfile(_entry(item.path, item.size_bytes, item.mode, manifest.made_at), source)
-                    done += item.size_bytes
+                        archive.addfile(entry, _Measured(source, meter))  # type: ignore[arg-type]  # it only reads
             file.flush()
             os.fsync(file.fileno())
         part.rename(target)
         sync_directory(target.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+class _Meter:
+    """How far something is, told with each piece of it."""
+
+    def __init__(self, what: str, total: int, progress: Progress) -> None:
+        self._what = what
+        self._total = total
+        self._progress = progress
+        self._done = 0
+
+    def chunks(self, file: IO[bytes]) -> Iterator[bytes]:
+        while chunk := file.read(_CHUNK):
+            yield chunk
+            self.add(len(chunk))
+
+    def add(self, size_bytes: int) -> None:
+        self._done += size_bytes
+        self._progress(self._what, self._done, self._total)
+
+
+class _Measured:
+    def __init__(self, file: IO[bytes], meter: _Meter) -> None:
+        self._file = file
+        self._meter = meter
+
+    def read(self, size_bytes: int) -> bytes:
+        self._meter.add(size_bytes)
+        return self._file.read(size_bytes)
 
 
 def _open_tar(file: Any, *, plain: bool) -> tarfile.TarFile:
@@ -150,14 +178,12 @@ def unpack(source: Path, into: Path, progress: Progress) -> Manifest:
 
 def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progress: Progress) -> None:
     expected = {item.path: item for item in manifest.files}
-    done = 0
+    meter = _Meter("unpacking", manifest.size_bytes, progress)
     for entry in islice(archive, 1, None):
-        progress("unpacking", done, manifest.size_bytes)
         item = expected.pop(entry.name, None)
         if item is None or not entry.isreg():
             raise BackupError(f"it holds {entry.name!r}, which its manifest does not name")
-        _write(archive, entry, item, into)
-        done += item.size_bytes
+        _write(archive, entry, item, into, meter)
     if expected:
         raise BackupError(f"{len(expected)} of its files are missing, {min(expected)!r} among them")
 
@@ -170,7 +196,7 @@ def _manifest(archive: tarfile.TarFile) -> Manifest:
     return Manifest.decode(file.read())
 
 
-def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: Path) -> None:
+def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: Path, meter: _Meter) -> None:
     target = into / item.path
     if not target.is_relative_to(into) or ".." in Path(item.path).parts:
         raise BackupError(f"{item.path!r} leads out of the home")
@@ -180,7 +206,7 @@ def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: P
     digest = hashlib.sha256()
     descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, item.mode & 0o700 | 0o600)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
-        while chunk := source.read(_CHUNK):
+        for chunk in meter.chunks(source):
             digest.update(chunk)
             file.write(chunk)
         file.flush()

@@ -292,3 +292,23 @@ def test_a_restore_that_was_killed_can_be_repeated_and_loses_nothing(tmp_path: P
             break
     assert point > 5
     assert without_store
+
+
+def test_progress_goes_up_to_the_whole(tmp_path: Path) -> None:
+    home = a_home(tmp_path / "home", "x" * 3_000_000)
+    told: list[tuple[str, int, int]] = []
+    make_backup(
+        home,
+        tmp_path / "b.tar",
+        copy_store=lambda place: copy_store(home.store_dir, place),
+        check_store=verify,
+        hot=False,
+        with_key=False,
+        progress=lambda *step: told.append(step),
+    )
+    unpack(tmp_path / "b.tar", tmp_path / "out", lambda *step: told.append(step))
+    for what in ("computing checksums", "packing", "unpacking"):
+        steps = [(done, total) for name, done, total in told if name == what]
+        assert len(steps) > 3
+        assert steps == sorted(steps)
+        assert steps[-1][0] == steps[-1][1]
