@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import cache
+from typing import Any, Final, get_args, get_type_hints
 
 from hermes.actors.session_state import evolve, is_pending, replay
 from hermes.errors import BadInputError, BadRowError
 from hermes.portable import Exported, starts_with
 from hermes.ports import Append, Reader
-from hermes.records import BadRecord, ContextCarried, Continued, LogEntry, Record, SessionStarted, Suspended
+from hermes.records import BadRecord, LogEntry, Record, SessionStarted, Suspended
 from hermes.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
 from hermes.values import dataclass
 
@@ -82,17 +83,17 @@ def _log(reader: Reader, session: SessionId) -> list[LogEntry]:
 
 
 def _renamed(entry: LogEntry, ids: Ids) -> LogEntry:
-    record = entry.record
-    match record:
-        case SessionStarted(parent=parent) if parent is not None:
-            record = replace(record, parent=ids.get(parent, parent))
-        case Continued(successor=successor):
-            record = replace(record, successor=ids.get(successor, successor))
-        case ContextCarried(origin=origin, root=root):
-            record = replace(record, origin=ids.get(origin, origin), root=ids.get(root, root))
-        case _:
-            return entry
-    return replace(entry, record=record)
+    """Wherever the record names a session of this conversation."""
+    record: Any = entry.record
+    names = {name: getattr(record, name) for name in _naming_sessions(type(record))}
+    changes = {name: ids[session] for name, session in names.items() if session in ids}
+    return replace(entry, record=replace(record, **changes)) if changes else entry
+
+
+@cache
+def _naming_sessions(kind: Any) -> tuple[str, ...]:
+    hints = get_type_hints(kind)
+    return tuple(name for name, hint in hints.items() if SessionId in (hint, *get_args(hint)))
 
 
 def _key_of(log: Sequence[LogEntry]) -> SessionKey | None:

@@ -180,6 +180,19 @@ def test_a_restore_into_an_empty_home_has_nothing_to_keep(tmp_path: Path) -> Non
     assert speaks_of(home, "first")
 
 
+def test_a_configuration_that_is_kept_elsewhere_goes_back_to_its_place(tmp_path: Path) -> None:
+    home = Home(data_dir=a_home(tmp_path / "home").data_dir, config_file=tmp_path / "etc" / "config.yaml")
+    home.config_file.parent.mkdir()
+    home.config_file.write_text("# elsewhere\n")
+    back_up(home, tmp_path / "b.tar")
+    home.config_file.write_text("# changed\n")
+    restored = put_back(home, tmp_path / "b.tar")
+    assert home.config_file.read_text() == "# elsewhere\n"
+    assert restored.kept_in is not None
+    assert (restored.kept_in / "config.yaml").read_text() == "# changed\n"
+    assert (home.data_dir / "config.yaml").read_text() == "# first\n"  # nobody's
+
+
 def test_a_mere_copy_of_the_store_can_be_restored_too(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", "first")
     copy_store(home.store_dir, tmp_path / "copy")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_json, print_table, say
 from hermes.cli.systemd import ServiceError, Systemd
-from hermes.errors import AlreadyRunningError
+from hermes.errors import AlreadyRunningError, ConfigError
 from hermes.home import Home, is_free
 from hermes.service_unit import MARK, NAME, Installation, make_unit
 
@@ -203,7 +204,9 @@ def _is_up_to_date(systemd: Systemd, environ: Mapping[str, str]) -> bool:
         return False
     user = next((line.partition("=")[2] for line in present.splitlines() if line.startswith("User=")), "")
     home = _home(environ, system=systemd.system)
-    return present == _unit(home, environ, system=systemd.system, user=user)
+    with suppress(ConfigError):  # it could not be made from these settings at all
+        return present == _unit(home, environ, system=systemd.system, user=user)
+    return False
 
 
 def _tell(report: Mapping[str, object], systemd: Systemd) -> None:

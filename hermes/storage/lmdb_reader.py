@@ -63,20 +63,22 @@ from hermes.types import (
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records in one look
-_LOOK_BYTES: Final = 64 << 30  # of address space
+_ROOM_BYTES: Final = 1 << 30  # of address space
 
 
 @contextmanager
 def open_reader(directory: Path) -> Iterator[LmdbReader | None]:
     """To look into a store, also one in use; None for one that was never used. Looking changes nothing.
 
-    The map is far larger than the store: its owner may enlarge it meanwhile.
+    The map is larger than the store: its owner may let it grow meanwhile.
     """
-    with open_env(directory, map_size_bytes=_LOOK_BYTES, readonly=True) as env:
+    data = directory / DATA_FILE
+    map_size_bytes = (2 * data.stat().st_size if data.exists() else 0) + _ROOM_BYTES
+    with open_env(directory, map_size_bytes=map_size_bytes, readonly=True) as env:
         if require_ours(env, directory) is None:
             yield None
             return
-        with closing(Pages(directory / DATA_FILE, env.stat()["psize"])) as pages:
+        with closing(Pages(data, env.stat()["psize"])) as pages:
             yield LmdbReader(env, open_tables(env), pages)
 
 

@@ -139,6 +139,7 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
 
     home.config_file.write_text("shutdwon: {}\n")
     assert hermes("service", "install", **systemd.environ).returncode == 78
+    assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
 
 
 @pytest.mark.parametrize(
