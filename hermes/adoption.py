@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache
-from typing import Any, Final, get_args, get_type_hints
+from typing import Any, Final, get_args
 
 from hermes.actors.session_state import evolve, is_pending, replay
 from hermes.errors import BadInputError, BadRowError
-from hermes.portable import Exported, starts_with
+from hermes.portable import Exported, starts_with, type_hints
 from hermes.ports import Append, Reader
 from hermes.records import BadRecord, LogEntry, Record, SessionStarted, Suspended
 from hermes.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
@@ -85,15 +84,10 @@ def _log(reader: Reader, session: SessionId) -> list[LogEntry]:
 def _renamed(entry: LogEntry, ids: Ids) -> LogEntry:
     """Wherever the record names a session of this conversation."""
     record: Any = entry.record
-    names = {name: getattr(record, name) for name in _naming_sessions(type(record))}
-    changes = {name: ids[session] for name, session in names.items() if session in ids}
+    hints = type_hints(type(record)).items()
+    naming = (name for name, hint in hints if SessionId in (hint, *get_args(hint)))
+    changes = {name: ids[session] for name in naming if (session := getattr(record, name)) in ids}
     return replace(entry, record=replace(record, **changes)) if changes else entry
-
-
-@cache
-def _naming_sessions(kind: Any) -> tuple[str, ...]:
-    hints = get_type_hints(kind)
-    return tuple(name for name, hint in hints.items() if SessionId in (hint, *get_args(hint)))
 
 
 def _key_of(log: Sequence[LogEntry]) -> SessionKey | None:

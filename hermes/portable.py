@@ -32,7 +32,7 @@ _SESSION_ID: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
 _KINDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
 T = TypeVar("T")
 
-_hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
+type_hints: Callable[[type], dict[str, Any]] = cache(get_type_hints)
 Exported = dict[SessionId, list[LogEntry]]  # each session's whole log, the oldest session first
 
 
@@ -157,7 +157,7 @@ def _build(kind: type[T], values: Any) -> T:
     """An instance of that dataclass; fields that are missing take their defaults."""
     if not isinstance(values, dict):
         raise ValueError(f"not a {kind.__name__}")  # noqa: TRY004
-    hints = _hints(kind)
+    hints = type_hints(kind)
     known = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     if strange := sorted(values.keys() - known):
         raise ValueError(f"a {kind.__name__} has no field {strange[0]!r} here")

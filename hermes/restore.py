@@ -33,6 +33,7 @@ class Restored:
     kept_in: Path | None  # where the present contents went; None: there were none
     names: tuple[str, ...]  # what was put in place
     open_sessions: tuple[SessionId, ...]  # had work in flight then, and take it up at the next start
+    owed: int  # messages that were to be said then, and will be
     problems: tuple[str, ...] = ()  # that the store had already when it was copied
 
 
@@ -44,7 +45,7 @@ def restore(home: Home, source: Path, *, check: Callable[[Path], list[str]], pro
     try:
         manifest = _fetch(source, part, progress)
         progress("checking the store", 0, 0)
-        open_sessions = _bring_up_to_date(part / STORE)
+        open_sessions, owed = _bring_up_to_date(part / STORE)
         problems = check(part / STORE)
         if strange := [each for each in problems if manifest is None or each not in manifest.problems]:
             raise BackupError(f"the store in {source} is not sound ({strange[0]}); nothing was changed")
@@ -59,6 +60,7 @@ def restore(home: Home, source: Path, *, check: Callable[[Path], list[str]], pro
         kept_in=kept_in,
         names=names,
         open_sessions=open_sessions,
+        owed=owed,
         problems=tuple(problems),
     )
 
@@ -76,11 +78,11 @@ def _fetch(source: Path, part: Path, progress: Progress) -> Manifest | None:
     return None
 
 
-def _bring_up_to_date(store: Path) -> tuple[SessionId, ...]:
-    """An older one is migrated here, where a failure costs nothing."""
+def _bring_up_to_date(store: Path) -> tuple[tuple[SessionId, ...], int]:
+    """An older one is migrated here, where a failure costs nothing. What the next start will go on with."""
     engine = LmdbEngine.open(store)
     try:
-        return tuple(engine.pending())
+        return tuple(engine.pending()), len(engine.outbox())
     finally:
         engine.close()
 

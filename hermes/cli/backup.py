@@ -170,6 +170,7 @@ def _restore_report(restored: Restored, home: Home) -> dict[str, Any]:
         "restored": list(restored.names),
         "kept_in": str(restored.kept_in) if restored.kept_in else None,
         "open_sessions": list(restored.open_sessions),
+        "owed": restored.owed,
         "problems": list(restored.problems),
     }
 
@@ -182,6 +183,10 @@ def _tell_restore(restored: Restored, home: Home) -> None:
     if restored.open_sessions:
         what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
         say(f"{what}, which goes on at the next start: {_some(tuple(restored.open_sessions))}.", indent="  ")
+    if restored.owed:
+        say(
+            f"{count(restored.owed, 'message')} waited to be sent to a chat then, and will be sent at the next start."
+        )
     for problem in restored.problems:
         say(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
 

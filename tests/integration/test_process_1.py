@@ -66,6 +66,15 @@ def test_a_stop_of_the_container_is_a_stop_of_the_daemon(container: DaemonProces
 
 
 @needs_namespaces
+def test_a_restart_of_the_daemon_leaves_the_container_running(container: DaemonProcess) -> None:
+    first = process_1(container)
+    done = container.hermes("restart")
+    assert done.returncode == 0, done.stderr
+    assert container.hermes("status").returncode == 0
+    assert process_1(container) == first
+
+
+@needs_namespaces
 def test_orphans_are_buried_and_the_daemons_own_children_are_not(container: DaemonProcess) -> None:
     first = process_1(container)
     [daemon] = children_of(first)
