@@ -204,7 +204,7 @@ def _told(report: Mapping[str, Any]) -> Iterator[str]:
     records, sessions = count(report["records"], "record"), report["sessions"]
     yield f"Imported {records} of {count(len(sessions), 'session')}: {', '.join(sessions)}."
     for old, new in report["renamed"].items():
-        yield f"{old} is called {new} here: an id of that conversation was taken by another one."
+        yield f"{old} is called {new} here: ids of it are taken, by another conversation or an earlier state of it."
     if report["new_key"]:
         yield "What leads to that conversation elsewhere leads to another one here: reach this one by its id."
     for session in report["suspended"]:

@@ -59,7 +59,7 @@ def test_a_stop_of_the_container_is_a_stop_of_the_daemon(container: DaemonProces
     os.kill(process_1(container), signal.SIGTERM)
     assert container.process is not None
     assert container.process.wait(20) == 0
-    assert "stopping: asked to stop by SIGTERM" in container.stderr()
+    assert "asked to stop by SIGTERM" in container.stderr()
     container.kill()
     container.start()
     assert "Ada" in container.ask("Who am I?", session).text
