@@ -23,7 +23,6 @@ _STYLES = {
     "failed": "red",
     "undelivered": "red",
     "suspended": "red",
-    "failed": "red",
     "ended": "dim",
 }
 _WIDTH = 100  # of other people's text in a line of ours
