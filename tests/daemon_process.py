@@ -109,10 +109,12 @@ class DaemonProcess:
     def admin(self) -> AdminClient:
         return AdminClient(self.home / "hermes.sock")
 
-    def hermes(self, *arguments: str, stdin: str = "", timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    def hermes(
+        self, *arguments: str, stdin: str = "", timeout_s: float = 60, prefix: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """The command line, on this daemon's home."""
         return subprocess.run(
-            [sys.executable, "-m", "hermes.cli.main", *arguments],
+            [*prefix, sys.executable, "-m", "hermes.cli.main", *arguments],
             env=self._environ,
             input=stdin,
             capture_output=True,

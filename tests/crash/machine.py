@@ -1,0 +1,168 @@
+"""Faults of the machine under the real daemon, and a talk that goes through them and says in the end what was broken.
+
+A fault is a context: inside, the disk is full, say; after it, the disk has space again. Where a fault cannot be made,
+its test is skipped and says why.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+import urllib.error
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from hashlib import blake2b
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from hermes.storage.verify import verify
+from tests.daemon_process import Answer, DaemonProcess, eventually
+from tests.scripted_model import ScriptedModel, check_valid
+
+EVERY: Final = bool(os.environ.get("HERMES_TEST_EVERY"))  # all places where a fault can strike, not a sample of them
+GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)
+
+
+class Talk:
+    """What people said to a daemon and what they were promised. The same said again is the same message."""
+
+    def __init__(self, daemon: DaemonProcess, model: ScriptedModel) -> None:
+        self.daemon = daemon
+        self.model = model
+        self._sent: dict[str, list[str]] = {}
+        self._acknowledged: dict[str, list[str]] = {}
+
+    def say(self, text: str, session: str = "s", *, shown: bool = True) -> Answer | None:
+        """None: the daemon went away before it had answered. What is not `shown` is no news for the model."""
+        self._sent.setdefault(session, []).append(text)
+        key = blake2b(f"{session}: {text}".encode(), digest_size=16).hexdigest()
+        try:
+            answer = self.daemon.ask(text, session=session, Idempotency_Key=key)
+        except GONE:
+            return None
+        if answer.status == 200 and shown:
+            taken = self._acknowledged.setdefault(session, [])
+            taken += [text] if text not in taken else []
+        return answer
+
+    def say_until_heard(self, text: str, session: str = "s", *, shown: bool = True) -> str:
+        """The answer, however often it takes to ask; refusals are for now, and say so."""
+
+        def heard() -> Answer | None:
+            answer = self.say(text, session, shown=shown)
+            if answer is None or answer.status == 200:
+                return answer
+            assert answer.status in (429, 503), answer.body
+            return None
+
+        found: Answer = eventually(heard, 30)
+        return found.text
+
+    def check(self) -> None:
+        """Whatever was acknowledged is seen by the model once and in its order, and the store is whole."""
+        for session, sent in self._sent.items():
+            self.say_until_heard("say what you know", session)
+            shown = [m for m in self.model.requests[-1]["messages"] if m["role"] != "system"]
+            check_valid(shown)
+            heard = [m["content"] for m in shown if m["role"] == "user" and m["content"] in sent]
+            assert len(heard) == len(set(heard)), f"session {session}: a message stands twice in {heard}"
+            taken = self._acknowledged[session]
+            assert [text for text in heard if text in taken] == taken, f"session {session}: lost or out of order"
+        assert "Traceback" not in self.daemon.stderr()
+        assert self.daemon.terminate() == 0
+        assert verify(self.daemon.home / "store") == []
+
+
+# ---------------------------------------------------------------- a full disk
+
+
+@contextmanager
+def no_file_may_grow(daemon: DaemonProcess) -> Iterator[None]:
+    """A disk that is full to the last byte, for this daemon alone: nothing it writes to any file is taken."""
+    assert daemon.process is not None
+    pid = daemon.process.pid
+    _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        with suppress(ProcessLookupError):  # it has left meanwhile
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+
+class SmallDisk:
+    """A small file system in a mount namespace of its own, which goes with the process that holds it."""
+
+    def __init__(self, size_mb: int) -> None:
+        self._place = tempfile.mkdtemp(prefix="hermes-")
+        options = f"size={size_mb}m,mode=700"
+        if shutil.which("unshare") is None or shutil.which("nsenter") is None:
+            self._remove_place()
+            pytest.skip("no small file system can be made here (needs unshare and nsenter)")
+        script = f'mount -t tmpfs -o {options} none "$0" && echo made && exec cat'
+        self._holder = subprocess.Popen(
+            ["unshare", "-m", "sh", "-c", script, self._place],
+            stdin=subprocess.PIPE,  # it ends with whoever holds the other end
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        assert self._holder.stdout is not None
+        if self._holder.stdout.readline() != b"made\n":
+            self.remove()
+            pytest.skip("no small file system can be mounted here (needs root)")
+        self.prefix = ("nsenter", "-t", str(self._holder.pid), "-m", f"--wd={Path.cwd()}")
+        self.path = Path(f"/proc/{self._holder.pid}/root{self._place}")  # as it is seen from outside
+
+    def remove(self) -> None:
+        self._holder.communicate()
+        self._remove_place()
+
+    def _remove_place(self) -> None:
+        Path(self._place).rmdir()
+
+    @contextmanager
+    def full(self) -> Iterator[None]:
+        filler = self.path / "filler"
+        try:
+            with filler.open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+        except OSError:
+            pass
+        try:
+            yield
+        finally:
+            filler.unlink()
+
+
+# ---------------------------------------------------------------- calls that fail, and kills in the middle of them
+
+
+def injected(*faults: str) -> tuple[str, ...]:
+    """The command that runs another with these faults in its system calls: `fdatasync:error=EIO:when=3`."""
+    check = ["strace", "-qq", "-o", os.devnull, "-e", "trace=none", "true"]
+    if shutil.which("strace") is None or subprocess.run(check, check=False, capture_output=True).returncode:
+        pytest.skip("no faults can be put into system calls here (needs strace, and leave to trace)")
+    calls = ",".join({fault.partition(":")[0] for fault in faults})
+    given = [word for fault in faults for word in ("-e", f"inject={fault}")]
+    return ("strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={calls}", *given)
+
+
+def wait_for_end(daemon: DaemonProcess, within_s: float = 20.0) -> int:
+    """The exit code of a daemon that is leaving by itself."""
+    assert daemon.process is not None
+    code = daemon.process.wait(within_s)
+    daemon.kill()
+    return code
+
+
+def pause(seconds: float) -> None:
+    """Not to wait for anything: so that a fault strikes anywhere."""
+    time.sleep(seconds)
