@@ -145,21 +145,34 @@ class SmallDisk:
 # ---------------------------------------------------------------- calls that fail, and kills in the middle of them
 
 
+_STRACE: Final = ("strace", "-D", "-f", "-qq", "-o", os.devnull)  # -D: the command stays a child of its own parent
+
+
 def injected(*faults: str) -> tuple[str, ...]:
     """The command that runs another with these faults in its system calls: `fdatasync:error=EIO:when=3`."""
-    check = ["strace", "-qq", "-o", os.devnull, "-e", "trace=none", "true"]
-    if shutil.which("strace") is None or subprocess.run(check, check=False, capture_output=True).returncode:
+    if shutil.which("strace") is None or subprocess.run([*_STRACE, "true"], check=False).returncode:
         pytest.skip("no faults can be put into system calls here (needs strace, and leave to trace)")
     calls = ",".join({fault.partition(":")[0] for fault in faults})
-    given = [word for fault in faults for word in ("-e", f"inject={fault}")]
-    return ("strace", "-f", "-qq", "-o", os.devnull, "-e", f"trace={calls}", *given)
+    return (*_STRACE, "-e", f"trace={calls}", *(word for fault in faults for word in ("-e", f"inject={fault}")))
 
 
-def wait_for_end(daemon: DaemonProcess, within_s: float = 20.0) -> int:
-    """The exit code of a daemon that is leaving by itself."""
-    assert daemon.process is not None
-    code = daemon.process.wait(within_s)
-    daemon.kill()
+def start_if_it_can(daemon: DaemonProcess, prefix: tuple[str, ...]) -> bool:
+    try:
+        daemon.start(prefix=prefix)
+    except AssertionError:
+        return False
+    return True
+
+
+def wait_for_end(daemon: DaemonProcess, within_s: float) -> int | None:
+    """The exit code of a daemon that leaves by itself; None for one that stays."""
+    if daemon.process is None:
+        return None
+    try:
+        code = daemon.process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return None
+    daemon.kill()  # nothing is left of it but what it has to hand over
     return code
 
 

@@ -170,7 +170,7 @@ def test_a_start_on_a_full_disk_says_so_and_the_next_one_goes_on(model: Scripted
 
 
 def test_a_map_that_begins_with_a_megabyte_grows_with_the_conversation(model: ScriptedModel) -> None:
-    with DaemonProcess(config=model.config + "storage: {map_size_mb: 1}\n") as daemon:
+    with DaemonProcess(config=model.config + "storage: {map_size_mb: 1}\ncompression: {enabled: false}\n") as daemon:
         talk = Talk(daemon, model)
         for number in range(6):
             assert talk.say_until_heard(f"say {number} " + "x" * 300_000, f"c{number}").startswith(str(number))
