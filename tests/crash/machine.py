@@ -141,6 +141,17 @@ class SmallDisk:
         finally:
             filler.unlink()
 
+    @contextmanager
+    def read_only(self) -> Iterator[None]:
+        self._remount("ro")
+        try:
+            yield
+        finally:
+            self._remount("rw")
+
+    def _remount(self, how: str) -> None:
+        subprocess.run([*self.prefix, "mount", "-o", f"remount,{how}", self._place], check=True)
+
 
 # ---------------------------------------------------------------- calls that fail, and kills in the middle of them
 
