@@ -1,4 +1,4 @@
-"""Faults of the machine under the real daemon, and a talk that goes through them and says in the end what was broken.
+"""Faults of the machine under the real daemon, and a talk that goes through them and is judged in the end.
 
 A fault is a context: inside, the disk is full, say; after it, the disk has space again. Where a fault cannot be made,
 its test is skipped and says why.
@@ -22,8 +22,9 @@ from typing import Final
 
 import pytest
 
-from hermes.storage.verify import verify
+from tests.crash.survey import survey
 from tests.daemon_process import Answer, DaemonProcess, eventually
+from tests.history import Acknowledged, Delivered, History, Sent, judge
 from tests.scripted_model import ScriptedModel, check_valid
 
 EVERY: Final = bool(os.environ.get("HERMES_TEST_EVERY"))  # all places where a fault can strike, not a sample of them
@@ -31,26 +32,32 @@ GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError
 
 
 class Talk:
-    """What people said to a daemon and what they were promised. The same said again is the same message."""
+    """What people said to a daemon and what they were told. The same said again is the same message."""
 
     def __init__(self, daemon: DaemonProcess, model: ScriptedModel) -> None:
         self.daemon = daemon
-        self.model = model
-        self._sent: dict[str, list[str]] = {}
-        self._acknowledged: dict[str, list[str]] = {}
+        self._model = model
+        self._history = History(surveyed=True)
+        self._heard: set[str] = set()
 
     def say(self, text: str, session: str = "s", *, shown: bool = True) -> Answer | None:
         """None: the daemon went away before it had answered. What is not `shown` is no news for the model."""
-        self._sent.setdefault(session, []).append(text)
-        key = blake2b(f"{session}: {text}".encode(), digest_size=16).hexdigest()
+        self._history.add(Sent(inbound=text, at=time.monotonic()))
+        key = blake2b(text.encode(), digest_size=16).hexdigest()
         try:
             answer = self.daemon.ask(text, session=session, Idempotency_Key=key)
         except GONE:
             return None
         if answer.status == 200 and shown:
-            taken = self._acknowledged.setdefault(session, [])
-            taken += [text] if text not in taken else []
+            self._take_down(text, answer)
         return answer
+
+    def _take_down(self, text: str, answer: Answer) -> None:
+        turn = answer.json()["hermes"]["turn_id"]
+        self._history.add(Acknowledged(inbound=text, at=time.monotonic(), session=answer.session, turn=turn))
+        if text not in self._heard and "pending" not in answer.json()["hermes"]:
+            self._heard.add(text)
+            self._history.add(Delivered(to="client", turn=turn, text=answer.text))
 
     def say_until_heard(self, text: str, session: str = "s", *, shown: bool = True) -> str:
         """The answer, however often it takes to ask; refusals are for now, and say so."""
@@ -66,18 +73,13 @@ class Talk:
         return found.text
 
     def check(self) -> None:
-        """Whatever was acknowledged is seen by the model once and in its order, and the store is whole."""
-        for session, sent in self._sent.items():
-            self.say_until_heard("say what you know", session)
-            shown = [m for m in self.model.requests[-1]["messages"] if m["role"] != "system"]
-            check_valid(shown)
-            heard = [m["content"] for m in shown if m["role"] == "user" and m["content"] in sent]
-            assert len(heard) == len(set(heard)), f"session {session}: a message stands twice in {heard}"
-            taken = self._acknowledged[session]
-            assert [text for text in heard if text in taken] == taken, f"session {session}: lost or out of order"
+        """Ask the judge. The daemon is to have gone through it all without a complaint, and to end in order."""
         assert "Traceback" not in self.daemon.stderr()
         assert self.daemon.terminate() == 0
-        assert verify(self.daemon.home / "store") == []
+        self._history.add(*survey(self.daemon.home))
+        for request in self._model.requests:
+            check_valid([message for message in request["messages"] if message["role"] != "system"])
+        assert judge(self._history) == []
 
 
 # ---------------------------------------------------------------- a full disk

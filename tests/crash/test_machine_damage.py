@@ -18,7 +18,7 @@ from tests.crash.machine import EVERY, GONE, wait_for_end
 from tests.daemon_process import DaemonProcess
 from tests.scripted_model import ScriptedModel
 
-SEEDS = range(200) if EVERY else range(3)
+SEEDS = range(200) if EVERY else range(2)
 SESSIONS = ("a", "b", "c")
 
 pytestmark = pytest.mark.timeout(120)

@@ -172,8 +172,8 @@ def test_a_start_on_a_full_disk_says_so_and_the_next_one_goes_on(model: Scripted
 def test_a_map_that_begins_with_a_megabyte_grows_with_the_conversation(model: ScriptedModel) -> None:
     with DaemonProcess(config=model.config + "storage: {map_size_mb: 1}\ncompression: {enabled: false}\n") as daemon:
         talk = Talk(daemon, model)
-        for number in range(6):
-            assert talk.say_until_heard(f"say {number} " + "x" * 300_000, f"c{number}").startswith(str(number))
+        for number in range(5):
+            assert talk.say_until_heard(f"say {number} " + "x" * 400_000, f"c{number}").startswith(str(number))
         assert "has grown to 2 MiB" in daemon.stderr()
         assert "has grown to 8 MiB" in daemon.stderr()
         talk.check()

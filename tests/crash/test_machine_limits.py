@@ -159,9 +159,8 @@ def test_a_second_daemon_leaves_the_first_ones_conversation_alone(model: Scripte
     with DaemonProcess(config=model.config) as daemon:
         talk = Talk(daemon, model)
         talk.say("say one")
-        for _ in range(3):
-            second = daemon.hermes("daemon")
-            assert second.returncode == 75
-            assert "another Hermes runs" in second.stderr
+        second = daemon.hermes("daemon")
+        assert second.returncode == 75
+        assert "another Hermes runs" in second.stderr
         talk.say("say two")
         talk.check()
