@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test check venv local bench crash processes clean
+.PHONY: help run test check venv local bench crash processes faults clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -47,6 +47,9 @@ processes: venv  ## 20 background processes while the daemon is killed and resta
 
 crash: venv  ## 200 kill -9 at random moments under load against the real daemon
 	HERMES_TEST_KILLS=200 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
+
+faults: venv  ## every write and sync fails or is the last one, noise in the store, signals at every moment (hours)
+	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -s tests/crash -k machine -p no:cacheprovider --timeout 3600
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

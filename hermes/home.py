@@ -11,6 +11,7 @@ import fcntl
 import os
 import shlex
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
@@ -232,7 +233,8 @@ def lock(home: Home) -> HomeLock:
         raise HomeError(f"the home {home.data_dir} cannot be opened: {error.strerror}") from error
     try:
         _flock(descriptor, home)
-        _write_private(home.lock_file, f"{os.getpid()}\n")
+        with suppress(OSError):  # a full disk: then nobody can say by whom, and it is locked all the same
+            _write_private(home.lock_file, f"{os.getpid()}\n")
     except AlreadyRunningError:
         os.close(descriptor)
         raise

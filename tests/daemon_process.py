@@ -61,22 +61,27 @@ class DaemonProcess:
         if self._owned is not None:
             self._owned.cleanup()
 
-    def start(self, environ: dict[str, str] | None = None) -> None:
+    def start(self, environ: dict[str, str] | None = None, *, prefix: tuple[str, ...] | None = None) -> None:
         self._environ |= environ or {}
-        with self._log.open("ab") as log:
-            self.process = subprocess.Popen(
-                [*self._prefix, sys.executable, "-m", "hermes.cli.main", "daemon"],
-                env=self._environ,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=log,
-            )
+        self.begin(self._prefix if prefix is None else prefix)
+        assert self.process is not None
         assert self.process.stdout is not None
         first = self.process.stdout.readline().decode()
         if " is ready at " not in first:
             code = self.process.wait(STOPPED_WITHIN_S)
             raise AssertionError(f"the daemon did not start (exit {code}): {first}{self.stderr()[-2000:]}")
         self.address = first.split(" is ready at ")[1].split()[0]
+
+    def begin(self, prefix: tuple[str, ...] = ()) -> None:
+        """Start it without waiting until it is ready."""
+        with self._log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [*prefix, sys.executable, "-m", "hermes.cli.main", "daemon"],
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
 
     def stderr(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace") if self._log.exists() else ""
@@ -109,10 +114,12 @@ class DaemonProcess:
     def admin(self) -> AdminClient:
         return AdminClient(self.home / "hermes.sock")
 
-    def hermes(self, *arguments: str, stdin: str = "", timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    def hermes(
+        self, *arguments: str, stdin: str = "", timeout_s: float = 60, prefix: tuple[str, ...] = ()
+    ) -> subprocess.CompletedProcess[str]:
         """The command line, on this daemon's home."""
         return subprocess.run(
-            [sys.executable, "-m", "hermes.cli.main", *arguments],
+            [*prefix, sys.executable, "-m", "hermes.cli.main", *arguments],
             env=self._environ,
             input=stdin,
             capture_output=True,

@@ -49,6 +49,7 @@ from hermes.errors import (
     RefusedError,
     SessionClosedError,
     StoppingError,
+    StorageFullError,
     UnknownSessionError,
 )
 from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
@@ -369,9 +370,17 @@ class FrontDesk:
         self._full = self._journal.full or self._full
         if self._full:
             stats = await self._journal.fetch(lambda reader: reader.stats())
-            if stats.free_disk_bytes > SPACE_AGAIN_BYTES:
+            if stats.free_disk_bytes > SPACE_AGAIN_BYTES and await self._can_write():
                 self._full = ""
         return self._full
+
+    async def _can_write(self) -> bool:
+        """Found out by writing: a quota or a limit on file sizes does not show in the disk's free space."""
+        try:
+            await self._store((PutFact(name="pulse", value=b""),))
+        except StorageFullError:
+            return False
+        return True
 
     async def _store(self, transaction: Transaction) -> None:
         done = LoopFuture()

@@ -61,6 +61,7 @@ from hermes.errors import (
     OutcomeUnknownError,
     RefusedError,
     SequenceConflictError,
+    StorageFailedError,
     StorageFullError,
     UnknownSessionError,
 )
@@ -286,7 +287,7 @@ class SessionActor(LoopActor):
         self._unstash()
 
     def _refused(self, post: Post, error: HermesError) -> bool:
-        """Whether the session is outdated, and leaves."""
+        """Whether the session does nothing more: it is outdated and leaves, or the store is gone."""
         match error:
             case SequenceConflictError() | UnknownSessionError():
                 # Somebody else wrote to this session or deleted it, or was first to continue the same conversation.
@@ -304,6 +305,8 @@ class SessionActor(LoopActor):
                 # What came out must not be lost: it is offered again until there is space.
                 logger.warning("session {}: {}; it is tried again every second", self._session.id, error)
                 self.tell_later(RETRY_WRITE_S, post)
+            case StorageFailedError() if post.reply is None:
+                return True  # the daemon is about to end, and the next one starts from what is stored
             case _ if post.reply is None:
                 raise error
             case _:

@@ -1,9 +1,9 @@
 """Values as bytes: a format number and a checksum in front of msgpack.
 
 A dataclass is the list of its fields' values, so the order of fields is part of the format: new fields go last and
-have defaults (a test keeps the order). Missing ones take their defaults on reading; more of them than this version
-knows, or an unknown kind of record, is an UnreadableError, never a guess. The checksum covers the key as well: a
-good value in the wrong place is as wrong as a damaged one.
+have defaults (a test keeps the order). Missing ones take their defaults on reading, and the last ones of a long list
+are left out where they have them; more than this version knows, or an unknown kind of record, is an UnreadableError,
+never a guess. The checksum covers the key as well: a good value in the wrong place is as wrong as a damaged one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import types
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -44,6 +44,7 @@ from hermes.types import (
 T = TypeVar("T")
 Converter = Callable[[Any], Any]
 _hints = cache(get_type_hints)
+_BLOCK: Final = 8  # fields that are left out together: to ask for each would cost more than to pack it
 
 FORMAT: Final = 1
 _FRAME = struct.Struct(">BI")
@@ -84,7 +85,7 @@ class UnreadableError(StorageError):
 
 
 def seal(key: bytes, payload: bytes) -> bytes:
-    return _FRAME.pack(FORMAT, crc32(key + payload)) + payload
+    return _FRAME.pack(FORMAT, crc32(payload, crc32(key))) + payload
 
 
 def unseal(key: bytes, value: bytes) -> bytes:
@@ -94,19 +95,27 @@ def unseal(key: bytes, value: bytes) -> bytes:
     if number != FORMAT:
         raise UnreadableError(f"format {number} is not known here")
     payload = value[_FRAME.size :]
-    if checksum != crc32(key + payload):
+    if checksum != crc32(payload, crc32(key)):
         raise DamagedError("checksum mismatch")
     return payload
 
 
 def packer() -> Callable[[object], bytes]:
     """To be used by one thread. It raises one of UNSTORABLE on what msgpack cannot hold."""
-    pack: Callable[[object], bytes] = msgpack.Packer(default=_flatten).pack
+    pack: Callable[[object], bytes] = msgpack.Packer(default=values_of).pack
     return pack
 
 
 def pack(value: object) -> bytes:
     return packer()(value)
+
+
+def values_of(value: object) -> tuple[Any, ...]:
+    """A dataclass as it is packed. A packer asks for it by itself, which takes longer."""
+    try:
+        return _VALUES[type(value)](value)
+    except KeyError:
+        raise TypeError(f"{type(value).__name__} cannot be stored") from None
 
 
 def unpack(payload: bytes) -> Any:
@@ -152,23 +161,30 @@ def open_record(payload: bytes) -> tuple[SessionId, Seq, Record | BadRecord]:
         return session, seq, BadRecord(problem=str(error))
 
 
-def _flatten(value: object) -> tuple[Any, ...]:
-    try:
-        return _VALUES[type(value)](value)
-    except KeyError:
-        raise TypeError(f"{type(value).__name__} cannot be stored") from None
-
-
-def _values_of(kind: type) -> Callable[[object], tuple[Any, ...]]:
+def _lister(kind: type) -> Callable[[object], tuple[Any, ...]]:
     """Compiled, as dataclasses does with its methods: every append packs a whole session, and calls add up."""
-    made: Callable[[object], tuple[Any, ...]] = eval(f"lambda value: {_listing('value', kind)}")  # noqa: S307 - ours
+    defaults = {f"_{field.name}": field.default for field in fields(kind)}
+    code = f"lambda value: {_cut_listing(kind, len(fields(kind)))}"
+    made: Callable[[object], tuple[Any, ...]] = eval(code, defaults)  # noqa: S307 - made of our own field names
     return made
 
 
-def _listing(value: str, kind: type) -> str:
+def _cut_listing(kind: type, stop: int) -> str:
+    """Like _listing, but blocks at the end that hold nothing but defaults are left out.
+
+    A default is known by its identity, which `replace` and reading keep: what is merely equal is listed.
+    """
+    block = fields(kind)[max(stop - _BLOCK, 0) : stop]
+    if len(block) < _BLOCK or any(field.default is MISSING for field in block):
+        return _listing("value", kind, stop)
+    unset = " and ".join(f"value.{field.name} is _{field.name}" for field in block)
+    return f"({_cut_listing(kind, stop - _BLOCK)}) if {unset} else {_listing('value', kind, stop)}"
+
+
+def _listing(value: str, kind: type, stop: int | None = None) -> str:
     """The code that lists its fields' values: for a Source "(value.platform,value.user,)"."""
     hints = _hints(kind)
-    return "(" + "".join(f"{_plain(f'{value}.{field.name}', hints[field.name])}," for field in fields(kind)) + ")"
+    return "(" + "".join(f"{_plain(f'{value}.{each.name}', hints[each.name])}," for each in fields(kind)[:stop]) + ")"
 
 
 def _plain(value: str, hint: Any) -> str:
@@ -207,4 +223,4 @@ def _converter(hint: Any) -> Converter | None:
 
 
 _SHAPES: Final = {kind: _shape(kind) for kind in (*_RECORDS.values(), *_PARTS)}
-_VALUES: Final = {kind: _values_of(kind) for kind in _SHAPES}
+_VALUES: Final = {kind: _lister(kind) for kind in _SHAPES}

@@ -7,6 +7,7 @@ process, never across a fork. A look copies what it reads; no transaction, curso
 from __future__ import annotations
 
 import errno
+import mmap
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -136,6 +137,15 @@ def is_full(directory: Path) -> bool:
             return file.write(bytes(_SHORT_OF_BYTES)) < _SHORT_OF_BYTES
     except OSError as error:
         return error.errno in _FULL
+
+
+def has_address_space(size_bytes: int) -> bool:
+    """Whether a map could have so many bytes more, found out by mapping them for a moment."""
+    try:
+        mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=mmap.PROT_READ).close()
+    except (OSError, OverflowError):
+        return False
+    return True
 
 
 def free_bytes(directory: Path) -> int:

@@ -18,7 +18,7 @@ from loguru import logger
 from hermes.errors import HermesError, StorageFullError
 from hermes.ports import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
-from hermes.storage.env import DATA_FILE, claim, free_bytes, open_env, translated
+from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
@@ -54,6 +54,7 @@ class LmdbEngine(LmdbReader):
         self._page_size = env.stat()["psize"]
         self._forget_from = b""
         self._known: Known = {}
+        self._cramped = False  # there was no address space for a larger map
         self._commits = self._transactions = 0
         self._last_commit_s = 0.0
         with self._look() as view:
@@ -165,8 +166,10 @@ class LmdbEngine(LmdbReader):
         try:
             while not self._written(changes):
                 if not self._grow(self._grow_timeout_s):
-                    reason = "the store's map is full and cannot grow now (a backup under way?)"
-                    raise StorageFullError(f"{reason}: nothing was written; try again")
+                    why = "no address space" if self._cramped else "a backup under way?"
+                    raise StorageFullError(
+                        f"the store's map is full and cannot grow now ({why}): nothing was written; try again"
+                    )
         except lmdb.Error as error:
             raise translated(error, self._directory) from error
 
@@ -202,14 +205,20 @@ class LmdbEngine(LmdbReader):
         self._reserve.fill()
 
     def _grow(self, timeout_s: float) -> bool:
+        """Growing gives up the old map for the new one, so it is not begun where it would leave the store without."""
         size = 2 * self._env.info()["map_size"]
+        known, self._cramped = self._cramped, not has_address_space(size // 2)
+        if self._cramped:
+            if not known:
+                logger.warning("the store's map cannot grow to {} MiB: no address space for it", size // 2**20)
+            return False
         with self._gate.closed(timeout_s) as empty:
             if not empty:
                 return False
             try:
                 self._env.set_mapsize(size)
-            except lmdb.Error as error:  # no such address space, say: what is stored is none the worse
-                logger.warning("the store's map cannot grow to {} MiB: {}", size // 2**20, error)
+            except lmdb.Error as error:  # now it has no map at all, which the next look finds out
+                logger.error("the store's map cannot grow to {} MiB: {}", size // 2**20, error)
                 return False
         logger.info("the store's map has grown to {} MiB", size // 2**20)
         return True

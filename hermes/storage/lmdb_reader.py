@@ -176,17 +176,19 @@ class LmdbReader:
     def fact(self, name: str) -> bytes | None:
         key = text_key(name)
         with self._look() as view:
-            value = view.get(FACTS, key)
-        if value is None:
-            return None
-        stored: bytes = codec.unpack(codec.unseal(key, value))[1]
-        return stored
+            try:
+                value = view.get(FACTS, key)
+            except LostPageError as error:
+                logger.error("the fact {} cannot be read ({}) and counts as not there", name, error)
+                return None
+        fact = None if value is None else _readable_fact(key, value)
+        return fact and fact[1]
 
     def facts(self, prefix: str) -> list[str]:
         with self._look() as view:
             found = list(view.scan(FACTS))
-        names = [codec.unpack(codec.unseal(key, value))[0] for key, value in found]
-        return sorted(name for name in names if name.startswith(prefix))
+        facts = (fact for key, value in found if (fact := _readable_fact(key, value)))
+        return sorted(name for name, _ in facts if name.startswith(prefix))
 
     def processes(self) -> list[ProcessRecord]:
         with self._look() as view:
@@ -278,6 +280,16 @@ def _readable(kind: type[T], key: bytes, value: bytes) -> T | None:
     except (DamagedError, UnreadableError) as error:
         logger.warning("{}; it is left out of the list", error)
         return None
+
+
+def _readable_fact(key: bytes, value: bytes) -> tuple[str, bytes] | None:
+    """Its name and what it says. A damaged one counts as not there: a leave that has to be given again, say."""
+    try:
+        name, said = codec.unpack(codec.unseal(key, value))
+    except (DamagedError, UnreadableError) as error:
+        logger.error("a fact is damaged ({}) and counts as not there: {}", error, key[1:40])
+        return None
+    return name, said
 
 
 def _readable_record(lsn: bytes, value: bytes) -> tuple[int, SessionId, Seq, Record] | None:

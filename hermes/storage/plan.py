@@ -208,7 +208,7 @@ class Plan:
         lsns = row.open_lsns if row else b""
         for record in append.records:
             lsn = lsn_key(self.next_lsn)
-            payload = self._pack((name, seq, type(record).__name__, record))
+            payload = self._pack((name, seq, type(record).__name__, codec.values_of(record)))
             self._stage.put(LOG, lsn, codec.seal(lsn, payload))
             self.next_lsn += 1
             seq += 1
@@ -253,7 +253,9 @@ class Plan:
     def _row(self, key: bytes, write: Append | Restore, open_lsns: bytes) -> Row:
         head = write.head
         place, due = recent_key(key, head.active_at), due_place(key, write.due)
-        return Row(key, head.next_seq, write.epoch, place, write.pending, open_lsns, self._pack(head), due)
+        return Row(
+            key, head.next_seq, write.epoch, place, write.pending, open_lsns, self._pack(codec.values_of(head)), due
+        )
 
     def _put_chunk(self, session: bytes, number: int, lsns: bytes) -> None:
         key = index_key(session, number)

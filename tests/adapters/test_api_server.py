@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 
 import aiohttp
 import pytest
@@ -108,6 +109,19 @@ async def test_at_the_end_of_the_grace_whoever_still_waits_is_told(
         assert (status, body["error"]["code"], headers["X-Should-Retry"]) == (503, "stopping", "false")
         assert "turn-2 is stored" in body["error"]["message"]
         assert body["error"]["message"].endswith("send it again under the same Idempotency-Key")
+
+
+@pytest.mark.parametrize("steps", range(8))
+async def test_a_connection_that_comes_while_it_stops_holds_up_nobody(api: ApiServer, steps: int) -> None:
+    loop = asyncio.get_running_loop()
+    host, _, port = api.address.removeprefix("http://").rpartition(":")
+    with socket.socket() as newcomer:
+        newcomer.setblocking(False)
+        await loop.sock_connect(newcomer, (host, int(port)))
+        for _ in range(steps):  # from the knock at the door to the first request waited for
+            await asyncio.sleep(0)
+        async with asyncio.timeout(5):
+            await api.stop(0.05)
 
 
 # ---------------------------------------------------------------- health

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hermes.errors import HermesError, StorageFailedError, StorageFullError
-from hermes.ports import Erase
+from hermes.ports import Erase, PutFact
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId, SessionKey
 from tests.storage.samples import append, message
@@ -66,6 +66,26 @@ def reach_a_limit(directory: Path, room: str) -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (data.stat().st_size + int(room), unlimited[1]))
 
     report = full_and_back(engine, limit, lambda: resource.setrlimit(resource.RLIMIT_FSIZE, unlimited))
+    engine.close()
+    say(report)
+
+
+def reach_the_end_of_the_address_space(directory: Path) -> None:
+    """The map is full and there is no place for a larger one."""
+    engine = LmdbEngine.open(directory, map_size_bytes=64 << 20)
+    unlimited = resource.getrlimit(resource.RLIMIT_AS)
+    [line] = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmSize")]
+    resource.setrlimit(resource.RLIMIT_AS, ((int(line.split()[1]) << 10) + (40 << 20), unlimited[1]))
+    stored = 0
+    with suppress(StorageFullError):
+        while stored < 200:
+            assert engine.commit([(PutFact(name=f"fact {stored}", value=bytes(500_000)),)]) == [None]
+            stored += 1
+    report: dict[str, object] = {"stored": stored, "readable": engine.fact(f"fact {stored - 1}") == bytes(500_000)}
+    again = (PutFact(name="another", value=bytes(500_000)),)
+    report["refused"] = outcomes(engine, again)
+    resource.setrlimit(resource.RLIMIT_AS, unlimited)
+    report["after"] = outcomes(engine, again)
     engine.close()
     say(report)
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import get_args
 
 import pytest
@@ -20,6 +20,7 @@ from hermes.storage.codec import (
     seal,
     unpack,
     unseal,
+    values_of,
 )
 from hermes.types import (
     Call,
@@ -149,6 +150,32 @@ def test_enums_and_nested_values_get_their_types_back() -> None:
 def test_missing_fields_take_their_defaults() -> None:
     assert build(Source, ["api"]) == Source(platform="api")
     assert build(Turn, ["t", NOW]) == Turn(id=TurnId("t"), accepted_at=NOW)
+
+
+def test_defaults_at_the_end_of_a_long_list_are_left_out() -> None:
+    session = head("a", 1)
+    assert len(values_of(session)) < len(fields(Session))
+    assert build(Session, unpack(pack(session))) == session
+
+
+def test_a_session_that_was_stored_whole_is_read_as_before() -> None:
+    session = head("a", 1)
+    whole = [getattr(session, field.name) for field in fields(Session)]
+    assert build(Session, unpack(pack(whole))) == session
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        replace(head("a", 1), notice=""),  # not None, though as false
+        replace(head("a", 1), compression_failures=1),
+        replace(head("a", 1), prompted=True),
+        replace(head("a", 1), messages=1),
+        replace(head("a", 1), usage=Usage()),  # equal, but not the default itself
+    ],
+)
+def test_what_is_set_is_kept_with_all_that_stands_before_it(session: Session) -> None:
+    assert build(Session, unpack(pack(session))) == session
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import BadRowError, HermesError, StorageError
-from hermes.ports import Erase, ForgetSeen, Restore, SetAside
+from hermes.ports import Erase, ForgetSeen, PutFact, Restore, SetAside
 from hermes.records import BadRecord
 from hermes.storage import codec
 from hermes.storage.keys import (
     BAD,
     DEAD,
+    FACTS,
     INBOX,
     INDEX,
     KEYS,
@@ -221,6 +222,15 @@ def test_a_damaged_dead_letter_is_left_out(engine: LmdbEngine, tmp_path: Path) -
     damage(engine, DEAD, text_key("l1"))
     assert engine.dead_letters() == [letter("l2")]
     assert verify(tmp_path) == ["table dead: a stored DeadLetter is damaged (checksum mismatch)"]
+
+
+def test_a_damaged_fact_counts_as_not_there_and_hides_no_other(engine: LmdbEngine) -> None:
+    engine.commit([(PutFact(name="grant:a", value=b"1"), PutFact(name="grant:b", value=b"2"))])
+    damage(engine, FACTS, text_key("grant:a"))
+    assert engine.fact("grant:a") is None
+    assert engine.facts("grant:") == ["grant:b"]
+    assert engine.commit([(PutFact(name="grant:a", value=b"3"),)]) == [None]
+    assert engine.fact("grant:a") == b"3"
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -104,6 +104,20 @@ def test_a_file_that_may_not_grow_refuses_writes_and_nothing_else_and_recovers(t
     assert verify(tmp_path) == []
 
 
+def test_a_full_map_without_address_space_to_grow_refuses_writes_and_nothing_else_and_recovers(
+    tmp_path: Path,
+) -> None:
+    report = report_of(*CHILD, "reach_the_end_of_the_address_space", str(tmp_path))
+    assert report == {
+        "stored": report["stored"],
+        "readable": True,
+        "refused": ["StorageFullError"],
+        "after": ["NoneType"],
+    }
+    assert 100 < int(str(report["stored"])) < 200  # as much as the map holds
+    assert verify(tmp_path) == []
+
+
 # ---------------------------------------------------------------- a failing disk
 
 

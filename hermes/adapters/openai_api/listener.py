@@ -73,7 +73,8 @@ class Listener:
         header_timeout_s: float,
         stall_timeout_s: float,
     ) -> None:
-        self._runner = web.AppRunner(app)
+        # What comes in at the very last moment is not waited for: it was never told that anybody listens.
+        self._runner = web.AppRunner(app, shutdown_timeout=_LAST_WORDS_S)
         self._lifetime = lifetime
         self._door = door
         self._header_timeout_s = header_timeout_s

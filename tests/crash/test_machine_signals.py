@@ -1,0 +1,116 @@
+"""Storms of signals: however many come and whenever, it is one orderly stop, and nothing acknowledged is lost."""
+
+from __future__ import annotations
+
+import random
+import signal
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.crash.machine import EVERY, Talk, pause, wait_for_end
+from tests.daemon_process import DaemonProcess, eventually
+from tests.model_server import STALL, stream
+from tests.scripted_model import ScriptedModel
+
+STARTS = 40 if EVERY else 3
+TERM, INT, HUP, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1
+
+pytestmark = pytest.mark.timeout(600 if EVERY else 120)
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(4) as pool:
+        yield pool
+
+
+def send(daemon: DaemonProcess, *numbers: signal.Signals, within_s: float = 1.0) -> None:
+    """All of them, spread over that time, as far as there is somebody to get them."""
+    assert daemon.process is not None
+    for number in numbers:
+        daemon.process.send_signal(number)  # nothing happens if it has left
+        pause(within_s / len(numbers))
+
+
+@pytest.mark.parametrize(
+    "storm",
+    [[TERM] * 20, [INT, *[TERM, HUP, USR1] * 7]],
+    ids=["SIGTERM", "one SIGINT, and SIGTERM, SIGHUP and SIGUSR1"],
+)
+def test_a_storm_of_signals_is_one_stop_and_the_turn_goes_on_afterwards(
+    model: ScriptedModel, pool: ThreadPoolExecutor, storm: list[signal.Signals]
+) -> None:
+    model.on_request = lambda body: stream(STALL) if "unfinished" in str(body["messages"][-1]) else None
+    with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.5}\n") as daemon:
+        talk = Talk(daemon, model)
+        talk.say("say one")
+        waiting = pool.submit(talk.say, "say unfinished")
+        eventually(lambda: len(model.requests) == 2)
+        send(daemon, *storm)
+        assert wait_for_end(daemon, 10) == 0
+        told = waiting.result(20)
+        assert told is None or told.status == 503
+        assert daemon.stderr().count("stopping for a ") == 1
+        model.on_request = lambda body: None
+        daemon.start()
+        assert talk.say_until_heard("say unfinished") == "unfinished"
+        talk.check()
+
+
+def test_a_storm_of_sighups_reloads_and_holds_up_nobody(model: ScriptedModel) -> None:
+    with DaemonProcess(config=model.config) as daemon:
+        talk = Talk(daemon, model)
+        send(daemon, *[HUP] * 30, within_s=0.3)
+        assert talk.say_until_heard("say still here") == "still here"
+        eventually(lambda: "configuration reloaded" in daemon.stderr())
+        talk.check()
+
+
+def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
+    model: ScriptedModel, pool: ThreadPoolExecutor
+) -> None:
+    model.on_request = lambda body: stream(STALL)
+    with DaemonProcess(config=model.config + "shutdown: {drain_s: 30, timeout_s: 40}\n") as daemon:
+        talk = Talk(daemon, model)
+        waiting = pool.submit(talk.say, "say unfinished")
+        eventually(lambda: model.requests)
+        send(daemon, INT, within_s=0)
+        eventually(lambda: "stopping for a " in daemon.stderr())
+        send(daemon, TERM, within_s=0)
+        began = time.monotonic()
+        send(daemon, INT, within_s=0)
+        assert wait_for_end(daemon, 10) == 130
+        assert time.monotonic() - began < 2
+        waiting.result(20)
+        model.on_request = lambda body: None
+        daemon.start()
+        assert talk.say_until_heard("say unfinished") == "unfinished"
+        talk.check()
+
+
+def test_a_sigterm_at_any_moment_of_a_start_ends_it_in_order(model: ScriptedModel) -> None:
+    """Before the daemon has taken over its signals it ends as any program does, and there is nothing to lose yet."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with DaemonProcess(config=model.config) as daemon:
+        talk = Talk(daemon, model)
+        talk.say("say one")
+        daemon.kill()
+        for _ in range(STARTS):
+            daemon.begin()
+            pause(chance.uniform(0.0, 0.8))
+            send(daemon, TERM, within_s=0)
+            assert wait_for_end(daemon, 20) in (0, -TERM)
+            daemon.kill()
+        daemon.start()
+        talk.check()
