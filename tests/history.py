@@ -199,7 +199,7 @@ def _lost(history: History) -> Iterator[str]:
     """An acknowledged message is in the transcript, or its turn ended without an answer before it got there."""
     looked = {inbound for look in history.of(Looked) for inbound in look.inbounds}
     unanswered = {each.turn for each in history.of(Settled) if each.failure}
-    turns = {each.inbound: each.turn for each in (*history.of(Acknowledged), *history.of(Accepted)) if each.turn}
+    turns = {each.inbound: each.turn for each in _named(history) if each.turn}
     into = _merges(history)
     for inbound in _acknowledged(history):
         excused = _end_of(turns.get(inbound, ""), into) in unanswered
@@ -208,6 +208,14 @@ def _lost(history: History) -> Iterator[str]:
     if history.surveyed:
         kept = {each.inbound for each in history.of(Accepted)}
         yield from (f"{inbound} is not in the journal" for inbound in _acknowledged(history) if inbound not in kept)
+
+
+def _named(history: History) -> list[Acknowledged | Accepted]:
+    return [each for each in history.happenings if isinstance(each, Acknowledged | Accepted)]
+
+
+def _looks(history: History) -> list[Shown | Looked]:
+    return [each for each in history.happenings if isinstance(each, Shown | Looked)]
 
 
 def _acknowledged(history: History) -> dict[str, float]:
@@ -236,11 +244,11 @@ def _doubled(history: History) -> Iterator[str]:
         if times > 1:
             yield f"{inbound} was accepted {times} times"
     named: dict[str, set[str]] = defaultdict(set)
-    for each in (*history.of(Acknowledged), *history.of(Accepted)):
+    for each in _named(history):
         if each.turn:
             named[each.inbound].add(each.turn)
     yield from (f"{inbound} is turns {sorted(turns)}" for inbound, turns in named.items() if len(turns) > 1)
-    for shown in (*history.of(Shown), *history.of(Looked)):
+    for shown in _looks(history):
         twice = [inbound for inbound, times in Counter(shown.inbounds).items() if times > 1]
         if twice:
             yield f"session {shown.session} shows {twice} twice"
@@ -297,9 +305,7 @@ def _replies(history: History) -> Iterator[str]:
 
 
 def _disordered(history: History) -> Iterator[str]:
-    """What was acknowledged before another message was even sent is heard before it, unless that one steers or answers
-    a turn in flight.
-    """
+    """What was acknowledged before another message was sent is heard before it, unless that one steers or answers."""
     sent: dict[str, float] = {}
     for each in history.of(Sent):
         sent.setdefault(each.inbound, each.at)
@@ -307,11 +313,12 @@ def _disordered(history: History) -> Iterator[str]:
     overtakes = {each.inbound for each in history.of(Accepted) if each.turn in merged}
     overtakes.update(each.inbound for each in history.of(Sent) if each.overtakes)
     acknowledged = _acknowledged(history)
-    for look in (*history.of(Shown), *history.of(Looked)):
+    for look in _looks(history):
         earliest, which = inf, ""
         for inbound in reversed(look.inbounds):
             if earliest < sent.get(inbound, -inf) and inbound not in overtakes:
-                yield f"session {look.session} has {inbound} before {which}, which was acknowledged before it was sent"
+                late = f"{which}, which was acknowledged before it was sent"
+                yield f"session {look.session} has {inbound} before {late}"
             if acknowledged.get(inbound, inf) < earliest:
                 earliest, which = acknowledged[inbound], inbound
 
