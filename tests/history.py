@@ -77,6 +77,13 @@ class Crashed:
     at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertain:
+    """A message was sent, and nobody could learn whether it arrived."""
+
+    at: float
+
+
 # ---------------------------------------------------------------- what is left in the end
 
 
@@ -155,6 +162,7 @@ Happening: TypeAlias = (
     | Owed
     | Delivered
     | Crashed
+    | Uncertain
     | Accepted
     | Merged
     | Settled
@@ -282,7 +290,7 @@ def _unsettled(history: History) -> Iterator[str]:
 
 def _replies(history: History) -> Iterator[str]:
     said = {each.turn: each.text for each in history.of(Settled) if not each.failure}
-    into, crashes = _merges(history), len(history.of(Crashed))
+    into, doubts = _merges(history), len(history.of(Crashed)) + len(history.of(Uncertain))
     replies: dict[tuple[str, str], list[Delivered]] = defaultdict(list)
     for each in history.of(Delivered):
         replies[each.to, each.turn].append(each)
@@ -293,8 +301,8 @@ def _replies(history: History) -> Iterator[str]:
         plain = sum(not each.marked for each in got)
         if plain > 1:
             yield f"{to} got the reply of turn {turn} {plain} times, and was not warned"
-        if len(got) - plain > crashes:
-            yield f"{to} got {len(got) - plain} marked duplicates of turn {turn} for {crashes} crashes"
+        if len(got) - plain > doubts:
+            yield f"{to} got {len(got) - plain} marked duplicates of turn {turn} for {doubts} doubts"
     texts: dict[str, set[str]] = defaultdict(set)
     for each in history.of(Delivered):
         texts[each.turn].add(each.text)

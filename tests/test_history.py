@@ -88,7 +88,7 @@ def test_an_empty_history_has_no_violations() -> None:
         (
             (Delivered(to="chat", turn="t1", text="yes", marked=True),),
             (),
-            "2 marked duplicates of turn t1 for 1 crashes",
+            "2 marked duplicates of turn t1 for 1 doubts",
         ),
         ((Owed(to="chat", turn="t2"),), (), "chat never got the reply of turn t2"),
         ((looked("b", "a"),), (), "has b before a, which was acknowledged before it was sent"),

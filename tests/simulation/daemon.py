@@ -7,7 +7,8 @@ It is put together as `hermes.daemon.running` does it, and stopped in the revers
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,26 +17,32 @@ from loguru import logger
 
 from hermes import daemon as real
 from hermes.actors.after_reset import AfterReset
+from hermes.actors.delivery import DeliveryActor
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import Configure, DirectorySettings
 from hermes.actors.dispatcher import Dispatcher
 from hermes.actors.front_desk import FrontDesk
+from hermes.actors.future import LoopFuture
 from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import _live, live_actors
+from hermes.actors.outgoing import ObligationDesk
 from hermes.actors.reset_clock import ResetClock
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
+from hermes.adapters.chat.desk import ChatDesk
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
+from hermes.chat_assembly import DELIVERY
 from hermes.errors import HermesError, StorageFailedError
 from hermes.events import TurnAnswered
 from hermes.operations import EXIT_STORAGE, StopRequest
-from hermes.ports import Identity, Receipt, Submission
+from hermes.ports import Identity, Inbound, Platform, Receipt, Submission
 from hermes.settings import Config
+from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
-from hermes.types import SessionId, TurnId
+from hermes.types import Obligation, SessionId, TurnId
 from tests.actors.world import FakeProcesses
 from tests.history import Acknowledged, Sample
 from tests.simulation.minds import Minds
@@ -94,13 +101,21 @@ class Request:
 
 
 class SimulatedDaemon:
-    def __init__(self, outside: Outside, resets: ResetSettings, stopped: Callable[[SimulatedDaemon], None]) -> None:
+    def __init__(
+        self,
+        outside: Outside,
+        resets: ResetSettings,
+        platform: Platform,
+        on_stopped: Callable[[SimulatedDaemon], None],
+    ) -> None:
         self._outside = outside
+        self._platform = platform
         self._resets = resets
-        self._stopped = stopped
+        self._on_stopped = on_stopped
         self.loop = VirtualLoop(outside.now, outside.complain)
         self.requests: dict[Request, None] = {}
         self.open = False
+        self.holds = False  # it came up too often: turns that were cut off wait for their people
         self.children = Children()
         self.hub: EventHub
         self.desk: FrontDesk
@@ -163,7 +178,12 @@ class SimulatedDaemon:
             engine, on_fatal=self._on_fatal, start_writer=self._start_writer, start_readers=self._start_readers
         )
         closings.append(self.journal.close)
+        boot = await self.journal.fetch(lambda reader: read_boot(reader, outside.wall()))
+        self.holds = boot.is_loop(Config().resume.boot_loop_starts)
+        self.journal.commit(started(boot), lambda _: None)
+        closings.append(self._mark_stopped)
         self.hub = EventHub()
+        deliver = partial(real._hand_to_delivery, self.children)
         rules = ResetRules(
             self._resets, processes=FakeProcesses(outside.wall), clock=outside.wall, steady=self.loop.time
         )
@@ -173,6 +193,17 @@ class SimulatedDaemon:
             clock=outside.wall,
             max_waiting=20,
             resets=rules.explain,
+            deliver=deliver,
+        )
+        self._edge = ChatDesk(
+            self._platform.name,
+            sessions=cast("Any", self.desk),
+            outgoing=ObligationDesk(self.journal, deliver),
+            commands=cast("Any", None),  # nobody uses any there
+            may_talk=lambda _: True,
+            new_turn_id=lambda: TurnId(outside.number("turn")),
+            clock=outside.wall,
+            alive=lambda: None,
         )
         minds: Any = Minds(outside, self.hub)
         self.agent = AgentRunner(
@@ -181,15 +212,26 @@ class SimulatedDaemon:
         closings.append(self.agent.close)
         after_reset = AfterReset(end_process=lambda _: None)
         closings.append(after_reset.close)
-        root = self._start_root(rules, after_reset)
+        root = self._start_root(rules, after_reset, deliver)
         closings.append(partial(real._stop_actors, root))
-        await self.loop.create_task(self.desk.bound(cast("Any", "none")))  # a look or two at the store, as in life
-        self.children["directory"].tell(Configure(settings=_taking_up()))
+        await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
+        self.children["directory"].tell(Configure(settings=replace(SETTINGS, take_up=True, hold=self.holds)))
         closings.append(self._end_requests)
         outside.note("ready")
 
-    def _start_root(self, rules: ResetRules, after_reset: AfterReset) -> Any:
+    def _start_root(
+        self, rules: ResetRules, after_reset: AfterReset, deliver: Callable[[Sequence[Obligation]], None]
+    ) -> Any:
         outside = self._outside
+        delivery = partial(
+            DeliveryActor.start,
+            platforms={self._platform.name: self._platform},
+            journal=self.journal,
+            hub=self.hub,
+            clock=outside.wall,
+            jitter=outside.chance.random,
+            name=DELIVERY,
+        )
         directory = partial(
             SessionDirectory.start,
             settings=SETTINGS,
@@ -202,6 +244,7 @@ class SimulatedDaemon:
             memory_bytes=lambda: 0,
             resets=rules,
             was_reset=after_reset,
+            deliver=deliver,
             name="directory",
         )
         clock = partial(
@@ -214,6 +257,7 @@ class SimulatedDaemon:
         )
         return RootActor.start(
             (
+                ChildSpec(name=DELIVERY, start=lambda owner: delivery(owner=owner)),
                 ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
                 ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
             ),
@@ -230,7 +274,7 @@ class SimulatedDaemon:
             "home": None,
             "config": Config(),
             "environ": {},
-            "operations": SimpleNamespace(set_stopping=lambda reason: None),
+            "operations": SimpleNamespace(set_stopping=lambda _: None, stop_goes_on=lambda _: None),
             "desk": self.desk,
             "agent": SimpleNamespace(runner=self.agent),
             "children": self.children,
@@ -307,12 +351,28 @@ class SimulatedDaemon:
         finally:
             (watch or feed).close()
 
+    async def take(self, inbound: Inbound) -> None:
+        """What came from the chat platform: when this returns, it is confirmed there."""
+        await self._edge.take(inbound)
+        outside = self._outside
+        seen = outside.disk.seen(inbound.id)
+        if seen is not None:  # else it was refused, and its person is told
+            outside.note(f"confirmed {inbound.text} {seen.turn}")
+            outside.history.add(
+                Acknowledged(inbound=inbound.text, at=outside.time(), session=seen.session, turn=seen.turn)
+            )
+
     def hang_up(self, request: Request) -> None:
         """The client leaves: its handler ends, but not the turn."""
         if request in self.requests and request.task is not None:
             request.task.cancel()
 
     # ------------------------------------------------------------ on the way out
+
+    async def _mark_stopped(self) -> None:
+        done = LoopFuture()
+        self.journal.commit(stopped("as asked"), done.set)
+        await done
 
     async def _end_requests(self) -> None:
         for request in tuple(self.requests):
@@ -329,15 +389,5 @@ class SimulatedDaemon:
         if not self._life.cancelled() and (error := self._life.exception()) is not None:
             self._outside.complain(f"the daemon's life ended with {error!r}")
         self._bury()
-        self._stopped(self)
+        self._on_stopped(self)
 
-
-def _taking_up() -> DirectorySettings:
-    return DirectorySettings(
-        idle_after_s=SETTINGS.idle_after_s,
-        max_live=SETTINGS.max_live,
-        limits=SETTINGS.limits,
-        memory_limit_bytes=0,
-        seen_for_s=SETTINGS.seen_for_s,
-        take_up=True,
-    )

@@ -16,6 +16,7 @@ from hermes.actors.session_state import is_pending
 from hermes.types import Phase, Session, SessionId
 from hermes.values import dataclass
 from tests.history import LIMBO_S, Open, Sample, Violation, judge
+from tests.simulation.chat import Chatter, SimulatedPlatform
 from tests.simulation.daemon import Request, SimulatedDaemon
 from tests.simulation.disk import Disk
 from tests.simulation.outside import Outside
@@ -24,7 +25,7 @@ from tests.simulation.survey import survey
 
 CALM_S = 240.0  # at most, until everything has drained
 LOOK_EVERY_S = 5.0
-MOMENTS = ("before a commit", "after a commit", "after an effect")
+MOMENTS = ("before a commit", "after a commit", "after an effect", "after a send")
 POLICIES = (
     ResetPolicy(),
     ResetPolicy(mode=ResetMode.IDLE, idle_minutes=2),
@@ -66,12 +67,16 @@ class Simulation:
         chance = self.outside.chance
         self.resets = ResetSettings(book=PolicyBook(default=chance.choice(POLICIES)))
         self.town = Town(self.outside, people=chance.randint(1, 4), conversations=chance.randint(1, 3))
+        self.platform = SimulatedPlatform(self.outside)
+        self.chatters = [Chatter(self.town, self.outside, number) for number in range(chance.randint(0, 2))]
         self._last_stop = False
         self.outside.on_killed = self._start_later
 
     def run(self) -> None:
         self.start()
         self.town.begin()
+        for chatter in self.chatters:
+            self.outside.later(self.outside.chance.uniform(0, 5), chatter.act)
         Accidents(self).begin()
         self.outside.run_until(self.outside.chance.uniform(20, 150))
         self.finish()
@@ -81,7 +86,7 @@ class Simulation:
         self._calm_down()
         self._drain()
         self._stop_for_good()
-        self.outside.history.add(*survey(self.outside.disk))
+        self.outside.history.add(*survey(self.outside.disk), *self.platform.happenings())
         self.outside.history.surveyed = True
 
     # ------------------------------------------------------------ the daemon comes and goes
@@ -94,7 +99,7 @@ class Simulation:
     def start(self) -> None:
         if self.outside.process is None and not self._last_stop:
             self.outside.note("started")
-            self.outside.process = SimulatedDaemon(self.outside, self.resets, self._on_stopped)
+            self.outside.process = SimulatedDaemon(self.outside, self.resets, self.platform, self._on_stopped)
 
     def _start_later(self) -> None:
         self.outside.later(self.outside.chance.choice((0.05, 0.5, 5.0)), self.start)
@@ -128,7 +133,7 @@ class Simulation:
             outside.run_until(outside.now + LOOK_EVERY_S)
             self._look_for_limbo(since=deadline - CALM_S)
             if self.daemon is not None and self.daemon.open:
-                if not self.town.waiting and not self._unfinished():
+                if not (self.town.waiting or self._unfinished() or self._unsaid()):
                     break
                 self._help()
         for session in self._unfinished():
@@ -147,6 +152,9 @@ class Simulation:
     def _unfinished(self) -> list[Session]:
         return [row for row in self.outside.disk.sessions() if is_pending(row) or row.queue or row.turn]
 
+    def _unsaid(self) -> bool:
+        return bool(self.outside.disk.outbox()) or any(chatter.waiting for chatter in self.chatters)
+
     def _help(self) -> None:
         """What an operator does: answer what waits, take up what is suspended, give what is parked another chance.
 
@@ -155,10 +163,13 @@ class Simulation:
         for row in self._unfinished():
             if row.phase == Phase.WAITING:
                 self.town.ask(partial(_answer, row.id), _nothing)
-            elif row.phase == Phase.SUSPENDED:
+            elif row.phase == Phase.SUSPENDED or self._is_held(row):
                 self.town.ask(partial(_resume, row.id), _nothing)
             elif self.outside.now - self.outside.disk.written_at[row.id] > LOOK_EVERY_S:
                 self.town.ask(partial(_pardon, row.id), _nothing)
+
+    def _is_held(self, row: Session) -> bool:
+        return row.phase == Phase.RESUME_PENDING and self.daemon is not None and self.daemon.holds
 
     def _sample(self) -> None:
         daemon = self.daemon
