@@ -41,6 +41,9 @@ class SimulatedPlatform:
         self._outside = outside
         self._found: dict[tuple[str, int], str] = {}  # obligation and part -> message
 
+    async def ready(self, place: Place) -> None:
+        """Always."""
+
     def parts(self, text: str) -> Sequence[str]:
         return [text]
 

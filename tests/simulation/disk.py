@@ -17,6 +17,7 @@ class Disk(MemoryEngine):
         super().__init__(Epoch(0))
         self.full = False
         self.broken = False  # the next write fails, and whether it was done nobody knows
+        self.failed = False  # a write of this daemon failed: what it knows may not be what is stored
         self.slow = False
         self.unreadable = 0.0  # how likely a look fails
         self.is_read = False  # by a daemon, at this moment
@@ -28,7 +29,7 @@ class Disk(MemoryEngine):
     def open(self) -> Disk:
         """For the next daemon."""
         self._epoch = Epoch(self._epoch + 1)
-        self.broken = False
+        self.broken = self.failed = False
         return self
 
     def lose_power(self) -> None:
@@ -53,6 +54,7 @@ class Disk(MemoryEngine):
         if self.broken:
             if self._chance.random() < 0.5:
                 self._store(batch)
+            self.failed = True
             raise StorageFailedError("the simulated disk is broken")
         return self._store(batch)
 

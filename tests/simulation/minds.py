@@ -146,6 +146,8 @@ def _is_recorded(disk: Disk, job: ToolJob) -> bool:
 
 def ahead_of(disk: Disk, job: ModelJob) -> str:
     """What of the prompt the disk does not have."""
+    if disk.failed:
+        return ""
     stored = transcript_of(disk, job.session).messages
     return "" if list(job.messages) == stored else f"{len(job.messages)} messages, {len(stored)} on disk"
 
