@@ -281,7 +281,12 @@ class MemoryEngine:
                 known = self._outbox.get(owed.id)
                 how: dict[str, Any] = {"order": self._obliged}
                 if known is not None:
-                    how = {"order": known.order, "sent": known.sent, "sending": known.sending, "repeated": known.repeated}
+                    how = {
+                        "order": known.order,
+                        "sent": known.sent,
+                        "sending": known.sending,
+                        "repeated": known.repeated,
+                    }
                 if known is None or owed.final:
                     self._set(self._outbox, owed.id, replace(owed, **how))
             case NoteDelivery(id=name) if name in self._outbox:

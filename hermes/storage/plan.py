@@ -169,7 +169,15 @@ class Plan:
                 if known is None:
                     self._put_owed(replace(obligation, order=self.next_lsn))
                 elif obligation.final:
-                    self._put_owed(replace(obligation, order=known.order, sent=known.sent, sending=known.sending, repeated=known.repeated))
+                    self._put_owed(
+                        replace(
+                            obligation,
+                            order=known.order,
+                            sent=known.sent,
+                            sending=known.sending,
+                            repeated=known.repeated,
+                        )
+                    )
             case NoteDelivery(id=name):
                 if (known := self._owed(name)) is not None:
                     self._put_owed(

@@ -169,6 +169,26 @@ async def test_an_answer_that_was_lost_on_its_way_back_counts_as_perhaps_arrived
     assert desk.platform.texts() == ["hello", REPEATED + "hello"]
 
 
+async def test_a_repeat_stays_marked_when_it_takes_a_second_try_to_note_it(desk: Desk) -> None:
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sending=True)),)])
+    desk.journal.refuse_with = StorageFullError("no space")
+    desk.start()
+    await until(lambda: bool(desk.platform.shown))
+    desk.journal.refuse_with = None
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == [REPEATED + "hello"]
+
+
+async def test_a_repeat_stays_marked_after_a_restart(desk: Desk) -> None:
+    await desk.stop()
+    desk.platform.shown["m1"] = ("c1", REPEATED + "hello")
+    desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sent=("m1",), repeated=(0,))),)])
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == [REPEATED + "hello"]
+
+
 async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk: Desk) -> None:
     desk.platform.longest = 3
     desk.platform.problems = []

@@ -57,11 +57,12 @@ class SimulatedPlatform:
         outside.moment("after a send")
         try:
             await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
-            if outside.happens(0.05):
-                raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)
-        except (asyncio.CancelledError, DeliveryError):
+        except asyncio.CancelledError:  # by a stop that did not wait for it
             outside.history.add(Uncertain(at=outside.time()))
             raise
+        if outside.happens(0.05):
+            outside.history.add(Uncertain(at=outside.time()))
+            raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)
         return message
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:

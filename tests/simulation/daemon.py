@@ -390,4 +390,3 @@ class SimulatedDaemon:
             self._outside.complain(f"the daemon's life ended with {error!r}")
         self._bury()
         self._on_stopped(self)
-

@@ -78,7 +78,7 @@ class Simulation:
         for chatter in self.chatters:
             self.outside.later(self.outside.chance.uniform(0, 5), chatter.act)
         Accidents(self).begin()
-        self.outside.run_until(self.outside.chance.uniform(20, 150))
+        self.outside.run_until(self.outside.chance.uniform(20, 100))
         self.finish()
 
     def finish(self) -> None:
