@@ -276,6 +276,7 @@ class DeliveryActor(LoopActor):
         task = asyncio.create_task(run(), name="delivery")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
 
     def _on_tried(self, tried: _Tried) -> None:
         lane = self._lanes[tried.chat]
@@ -368,6 +369,7 @@ class DeliveryActor(LoopActor):
         task = asyncio.create_task(run(), name="typing")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())
 
     # ------------------------------------------------------------ the end
 

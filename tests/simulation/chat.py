@@ -48,6 +48,13 @@ class SimulatedPlatform:
         return [text]
 
     async def send(self, obligation: Obligation, text: str) -> str:
+        try:
+            return await self._send(obligation, text)
+        except asyncio.CancelledError:  # by a stop that did not wait for it
+            self._outside.history.add(Uncertain(at=self._outside.time()))
+            raise
+
+    async def _send(self, obligation: Obligation, text: str) -> str:
         outside = self._outside
         await self._reach()
         message = outside.number("message")
@@ -55,11 +62,7 @@ class SimulatedPlatform:
         self._found.setdefault((obligation.id, len(obligation.sent)), message)
         outside.note(f"shown {obligation.place.chat} {message} {obligation.id}")
         outside.moment("after a send")
-        try:
-            await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
-        except asyncio.CancelledError:  # by a stop that did not wait for it
-            outside.history.add(Uncertain(at=outside.time()))
-            raise
+        await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
         if outside.happens(0.05):
             outside.history.add(Uncertain(at=outside.time()))
             raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)

@@ -10,6 +10,7 @@ from random import Random
 
 from loguru import logger
 
+from hermes.actors.loop import live_actors
 from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import ResetSettings
 from hermes.actors.session_state import is_pending
@@ -25,6 +26,8 @@ from tests.simulation.survey import survey
 
 CALM_S = 240.0  # at most, until everything has drained
 LOOK_EVERY_S = 5.0
+FEW = 4  # the reset clock or a sweep may be writing
+MOST_ACTORS = 20  # a handful of sessions, and those that live as long as the daemon
 MOMENTS = ("before a commit", "after a commit", "after an effect", "after a send")
 POLICIES = (
     ResetPolicy(),
@@ -177,8 +180,9 @@ class Simulation:
             add = self.outside.history.add
             add(Sample(what="watchers", value=daemon.hub.watchers, limit=0))
             add(Sample(what="pieces of work", value=daemon.agent.active, limit=0))
-            add(Sample(what="writes that wait", value=daemon.journal.waiting, limit=0))
             add(Sample(what="messages on their way to disk", value=daemon.desk.waiting, limit=0))
+            add(Sample(what="writes that wait", value=daemon.journal.waiting, limit=FEW))
+            add(Sample(what="actors", value=len(live_actors()), limit=MOST_ACTORS))
 
     def _stop_for_good(self) -> None:
         self._last_stop = True

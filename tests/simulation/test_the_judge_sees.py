@@ -1,7 +1,7 @@
 """The simulation finds bugs: with a store that breaks one promise, some seed says so, by the rule that it breaks.
 
 Each broken store does what a mistake elsewhere would do: acknowledge before it is synced, forget what was seen, what
-waits or what is open, take a call with effects for a harmless one, change the order.
+waits, what is open or what is owed, take a call with effects for a harmless one, change the order.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import replace
 import pytest
 
 from hermes.errors import HermesError
-from hermes.ports import Append, Operation, Transaction
+from hermes.ports import Append, NoteDelivery, Oblige, Operation, Transaction
 from hermes.types import Effect, Session, SessionId
 from tests.simulation.disk import Disk
 from tests.simulation.run import run
 
 SEEDS = range(60)
-TABLES = ("_rows", "_log", "_keys", "_inbox", "_order")
+TABLES = ("_rows", "_log", "_keys", "_inbox", "_order", "_outbox", "_sent")
 
 
 class Unsynced(Disk):
@@ -49,6 +49,24 @@ class Changing(Disk):
     def head(self, session: SessionId) -> Session | None:
         head = super().head(session)
         return type(self).shown(head) if head is not None and self.is_read else head
+
+
+class NothingOwed(Disk):
+    """Replies are not kept until they are confirmed."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        kept = [tuple(each for each in transaction if not isinstance(each, Oblige)) for transaction in batch]
+        return super().commit(kept)
+
+
+class NothingDoubtful(Disk):
+    """That a message is on its way to a chat is not noted."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        return super().commit([tuple(map(self._sure, transaction)) for transaction in batch])
+
+    def _sure(self, operation: Operation) -> Operation:
+        return replace(operation, sending=False) if isinstance(operation, NoteDelivery) else operation
 
 
 class NothingSeen(Changing):
@@ -94,6 +112,8 @@ class Harmless(Changing):
         (NoQueue, "an accepted turn ends, once"),
         (TurnedQueue, "order is kept"),
         (Harmless, "effects happen at most once, and recorded"),
+        (NothingOwed, "one final reply per turn"),
+        (NothingDoubtful, "one final reply per turn"),
         (Miscounting, "the log gives the same state as the row"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",

@@ -9,6 +9,7 @@ same one.
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import suppress
@@ -56,10 +57,11 @@ class VirtualLoop(asyncio.BaseEventLoop):
     def abandon(self) -> None:
         """Leave everything as it is, for ever. What coroutines do when they are closed counts for nobody."""
         self.set_exception_handler(lambda _, context: None)
-        for task in asyncio.all_tasks(self):
-            task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be so
-            coroutine: Any = task.get_coro()
-            coroutine.close()
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # some were not even begun
+            for task in asyncio.all_tasks(self):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]  # it is meant to be so
+                coroutine: Any = task.get_coro()
+                coroutine.close()
         self.close()
 
     def call_soon_threadsafe(  # type: ignore[override]
