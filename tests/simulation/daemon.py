@@ -42,7 +42,7 @@ from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
-from hermes.types import Obligation, SessionId, TurnId
+from hermes.types import Obligation, Session, SessionId, TurnId
 from tests.actors.world import FakeProcesses
 from tests.history import Acknowledged, Sample
 from tests.simulation.minds import Minds
@@ -124,6 +124,7 @@ class SimulatedDaemon:
         self._writer: VirtualWriter | None = None
         self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
         self._life = self.loop.create_task(self._live(), name="daemon")
+        self._life.add_done_callback(self._complain_of_its_end)
 
     # ------------------------------------------------------------ for the outside
 
@@ -185,7 +186,11 @@ class SimulatedDaemon:
         self.hub = EventHub()
         deliver = partial(real._hand_to_delivery, self.children)
         rules = ResetRules(
-            self._resets, processes=FakeProcesses(outside.wall), clock=outside.wall, steady=self.loop.time
+            self._resets,
+            processes=FakeProcesses(outside.wall),
+            clock=outside.wall,
+            steady=self.loop.time,
+            pulse=self.loop.time,
         )
         self.desk = FrontDesk(
             directory=lambda: self.children["directory"],
@@ -210,8 +215,9 @@ class SimulatedDaemon:
             models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
         )
         closings.append(self.agent.close)
-        after_reset = AfterReset(end_process=lambda _: None)
+        after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=_no_process)
         closings.append(after_reset.close)
+        after_reset.take_up()
         root = self._start_root(rules, after_reset, deliver)
         closings.append(partial(real._stop_actors, root))
         await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
@@ -298,6 +304,10 @@ class SimulatedDaemon:
     def _new_session(self, now: float) -> SessionId:
         return SessionId(self._outside.number("session"))
 
+    async def _after_reset(self, ended: Session) -> None:
+        await asyncio.sleep(self._outside.chance.uniform(0.0, 1.0))
+        self._outside.note(f"after the reset of {ended.id}")
+
     # ------------------------------------------------------------ the journal's threads
 
     def _start_writer(self, *args: Any, **kwargs: Any) -> VirtualWriter:
@@ -380,13 +390,19 @@ class SimulatedDaemon:
             request.lose()
         await asyncio.sleep(0)
 
+    def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
+        if not life.cancelled() and (error := life.exception()) is not None:
+            self._outside.complain(f"the daemon's life ended with {error!r}")
+
     def _is_gone(self) -> None:
         """The stop is complete: nothing may be left."""
         history = self._outside.history
         history.add(Sample(what="actors after a stop", value=len(live_actors()), limit=0))
         left = [task.get_name() for task in asyncio.all_tasks(self.loop)]
         history.add(Sample(what=f"tasks after a stop {left}", value=len(left), limit=0))
-        if not self._life.cancelled() and (error := self._life.exception()) is not None:
-            self._outside.complain(f"the daemon's life ended with {error!r}")
         self._bury()
         self._on_stopped(self)
+
+
+async def _no_process(_: str) -> None:
+    """There are none."""

@@ -9,7 +9,7 @@ from hermes.errors import HermesError, StorageError, StorageFailedError, Storage
 from hermes.ports import Append, Transaction
 from hermes.records import LogEntry
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Seen, Seq, Session, SessionId
+from hermes.types import Epoch, InboundKey, Obligation, Seen, Seq, Session, SessionId
 
 
 class Disk(MemoryEngine):
@@ -83,6 +83,10 @@ class Disk(MemoryEngine):
     def log(self, session: SessionId, first: Seq = Seq(0), limit: int | None = None) -> list[LogEntry]:
         self._look()
         return super().log(session, first, limit)
+
+    def outbox(self) -> list[Obligation]:
+        self._look()
+        return super().outbox()
 
     def seen(self, key: InboundKey) -> Seen | None:
         self._look()
