@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test check venv local bench crash processes faults clean
+.PHONY: help run test check venv local bench crash torture processes faults clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -51,5 +51,10 @@ crash: venv  ## 200 kill -9 at random moments under load against the real daemon
 faults: venv  ## every write and sync fails or is the last one, noise in the store, signals at every moment (hours)
 	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -s tests/crash -k machine -p no:cacheprovider --timeout 3600
 
+torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes an hour or two, ends with a report
+	@HERMES_TEST_KILLS=1000 HERMES_TEST_SEEDS=20000 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 36000 \
+		tests/crash tests/simulation tests/test_history.py > torture.log 2>&1; status=$$?; \
+		grep -E '^(simulation|random kills|found out):|passed|failed' torture.log; exit $$status
+
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist torture.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

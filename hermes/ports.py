@@ -150,6 +150,7 @@ class NoteDelivery:
     sending: bool = False
     tries: int = 0
     problem: str = ""
+    repeated: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

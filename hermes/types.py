@@ -266,6 +266,7 @@ class Obligation:
     sending: bool = False  # one more was on its way; nothing says yet whether it arrived
     tries: int = 0  # that failed in a row
     problem: str = ""  # of the last try
+    repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

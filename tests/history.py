@@ -77,6 +77,13 @@ class Crashed:
     at: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertain:
+    """A message was sent, and nobody could learn whether it arrived."""
+
+    at: float
+
+
 # ---------------------------------------------------------------- what is left in the end
 
 
@@ -155,6 +162,7 @@ Happening: TypeAlias = (
     | Owed
     | Delivered
     | Crashed
+    | Uncertain
     | Accepted
     | Merged
     | Settled
@@ -199,7 +207,7 @@ def _lost(history: History) -> Iterator[str]:
     """An acknowledged message is in the transcript, or its turn ended without an answer before it got there."""
     looked = {inbound for look in history.of(Looked) for inbound in look.inbounds}
     unanswered = {each.turn for each in history.of(Settled) if each.failure}
-    turns = {each.inbound: each.turn for each in (*history.of(Acknowledged), *history.of(Accepted)) if each.turn}
+    turns = {each.inbound: each.turn for each in _named(history) if each.turn}
     into = _merges(history)
     for inbound in _acknowledged(history):
         excused = _end_of(turns.get(inbound, ""), into) in unanswered
@@ -208,6 +216,14 @@ def _lost(history: History) -> Iterator[str]:
     if history.surveyed:
         kept = {each.inbound for each in history.of(Accepted)}
         yield from (f"{inbound} is not in the journal" for inbound in _acknowledged(history) if inbound not in kept)
+
+
+def _named(history: History) -> list[Acknowledged | Accepted]:
+    return [each for each in history.happenings if isinstance(each, Acknowledged | Accepted)]
+
+
+def _looks(history: History) -> list[Shown | Looked]:
+    return [each for each in history.happenings if isinstance(each, Shown | Looked)]
 
 
 def _acknowledged(history: History) -> dict[str, float]:
@@ -236,11 +252,11 @@ def _doubled(history: History) -> Iterator[str]:
         if times > 1:
             yield f"{inbound} was accepted {times} times"
     named: dict[str, set[str]] = defaultdict(set)
-    for each in (*history.of(Acknowledged), *history.of(Accepted)):
+    for each in _named(history):
         if each.turn:
             named[each.inbound].add(each.turn)
     yield from (f"{inbound} is turns {sorted(turns)}" for inbound, turns in named.items() if len(turns) > 1)
-    for shown in (*history.of(Shown), *history.of(Looked)):
+    for shown in _looks(history):
         twice = [inbound for inbound, times in Counter(shown.inbounds).items() if times > 1]
         if twice:
             yield f"session {shown.session} shows {twice} twice"
@@ -274,7 +290,7 @@ def _unsettled(history: History) -> Iterator[str]:
 
 def _replies(history: History) -> Iterator[str]:
     said = {each.turn: each.text for each in history.of(Settled) if not each.failure}
-    into, crashes = _merges(history), len(history.of(Crashed))
+    into, doubts = _merges(history), len(history.of(Crashed)) + len(history.of(Uncertain))
     replies: dict[tuple[str, str], list[Delivered]] = defaultdict(list)
     for each in history.of(Delivered):
         replies[each.to, each.turn].append(each)
@@ -285,8 +301,8 @@ def _replies(history: History) -> Iterator[str]:
         plain = sum(not each.marked for each in got)
         if plain > 1:
             yield f"{to} got the reply of turn {turn} {plain} times, and was not warned"
-        if len(got) - plain > crashes:
-            yield f"{to} got {len(got) - plain} marked duplicates of turn {turn} for {crashes} crashes"
+        if len(got) - plain > doubts:
+            yield f"{to} got {len(got) - plain} marked duplicates of turn {turn} for {doubts} doubts"
     texts: dict[str, set[str]] = defaultdict(set)
     for each in history.of(Delivered):
         texts[each.turn].add(each.text)
@@ -297,9 +313,7 @@ def _replies(history: History) -> Iterator[str]:
 
 
 def _disordered(history: History) -> Iterator[str]:
-    """What was acknowledged before another message was even sent is heard before it, unless that one steers or answers
-    a turn in flight.
-    """
+    """What was acknowledged before another message was sent is heard before it, unless that one steers or answers."""
     sent: dict[str, float] = {}
     for each in history.of(Sent):
         sent.setdefault(each.inbound, each.at)
@@ -307,11 +321,12 @@ def _disordered(history: History) -> Iterator[str]:
     overtakes = {each.inbound for each in history.of(Accepted) if each.turn in merged}
     overtakes.update(each.inbound for each in history.of(Sent) if each.overtakes)
     acknowledged = _acknowledged(history)
-    for look in (*history.of(Shown), *history.of(Looked)):
+    for look in _looks(history):
         earliest, which = inf, ""
         for inbound in reversed(look.inbounds):
             if earliest < sent.get(inbound, -inf) and inbound not in overtakes:
-                yield f"session {look.session} has {inbound} before {which}, which was acknowledged before it was sent"
+                late = f"{which}, which was acknowledged before it was sent"
+                yield f"session {look.session} has {inbound} before {late}"
             if acknowledged.get(inbound, inf) < earliest:
                 earliest, which = acknowledged[inbound], inbound
 

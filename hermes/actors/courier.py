@@ -27,11 +27,11 @@ class Courier:
         self._journal = journal
         self._clock = clock
         self._shown: dict[int, str] = {}  # what each message says, as far as this process has said it
-        self._repeated = False
 
     def settle(self, final: Obligation) -> None:
         """The answer is there: from now on this is what is to be said."""
-        self.owed = replace(final, sent=self.owed.sent, sending=self.owed.sending, tries=self.owed.tries)
+        was = self.owed
+        self.owed = replace(final, sent=was.sent, sending=was.sending, tries=was.tries, repeated=was.repeated)
 
     async def show(self, text: str) -> None:
         """Show how far the answer has come: the first part of it, in the message that will hold its final form."""
@@ -58,7 +58,7 @@ class Courier:
             messages=owed.sent,
             session=owed.session,
             turn=owed.turn,
-            repeated=self._repeated,
+            repeated=bool(owed.repeated),
         )
         await self._write(Discharge(sent=sent))
 
@@ -83,7 +83,8 @@ class Courier:
         await self._write(SetAside(letter=letter), Waive(id=owed.id))
 
     async def _say(self, number: int, text: str) -> None:
-        if number < len(self.owed.sent) and not await self._changed(number, text):
+        marked = REPEATED + text if number in self.owed.repeated else text
+        if number < len(self.owed.sent) and not await self._changed(number, marked):
             self.owed = replace(self.owed, sent=self.owed.sent[:number])  # somebody took the message away
         if number >= len(self.owed.sent):
             await self._send(number, text)
@@ -112,7 +113,7 @@ class Courier:
                 return
         elif doubtful:
             text = REPEATED + text
-            self._repeated = True
+            self.owed = replace(self.owed, repeated=(*self.owed.repeated, number))
         else:
             await self._write(replace(self._progress(), sending=True))
             self.owed = replace(self.owed, sending=True)
@@ -132,7 +133,14 @@ class Courier:
 
     def _progress(self) -> NoteDelivery:
         owed = self.owed
-        return NoteDelivery(id=owed.id, sent=owed.sent, sending=owed.sending, tries=owed.tries, problem=owed.problem)
+        return NoteDelivery(
+            id=owed.id,
+            sent=owed.sent,
+            sending=owed.sending,
+            tries=owed.tries,
+            problem=owed.problem,
+            repeated=owed.repeated,
+        )
 
     async def _write(self, *operations: Operation) -> None:
         done = LoopFuture()

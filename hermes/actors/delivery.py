@@ -29,6 +29,7 @@ from hermes.values import dataclass
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
 TYPING_EVERY_S = 4.0
+LOAD_AGAIN_S = 1.0
 
 _Chat: TypeAlias = tuple[str, str]  # platform and chat
 
@@ -46,8 +47,14 @@ class Settle:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Load:
+    """To itself: read the outbox once more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Loaded:
     owed: Sequence[Obligation]
+    error: HermesError | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +152,7 @@ class DeliveryActor(LoopActor):
         return ""
 
     def on_start(self) -> None:
-        self._journal.read(lambda reader: reader.outbox(), self._read)
+        self._load()
 
     def on_receive(self, message: object) -> None:
         match message:
@@ -153,10 +160,10 @@ class DeliveryActor(LoopActor):
                 self._early.extend(message.owed)
             case Say():
                 self._take(message.owed)
+            case _Load():
+                self._load()
             case _Loaded():
-                self._loaded = True
-                self._take((*message.owed, *self._early))
-                self._early.clear()
+                self._on_loaded(message)
             case _Tried():
                 self._on_tried(message)
             case _Noted():
@@ -183,12 +190,20 @@ class DeliveryActor(LoopActor):
 
     # ------------------------------------------------------------ what is owed
 
-    def _read(self, owed: list[Obligation] | None, error: HermesError | None) -> None:
-        if error is not None:
-            logger.error(
-                "the outbox could not be read ({}); what was owed before is said after the next start", error
-            )
-        self._tell_self(_Loaded(owed=owed or ()))
+    def _load(self) -> None:
+        self._journal.read(
+            lambda reader: reader.outbox(),
+            lambda owed, error: self._tell_self(_Loaded(owed=owed or (), error=error)),
+        )
+
+    def _on_loaded(self, loaded: _Loaded) -> None:
+        if loaded.error is not None:  # whatever is sent before it is known what was sent might be sent twice
+            logger.error("the outbox could not be read ({}); nothing is said until it can be", loaded.error)
+            self.tell_later(LOAD_AGAIN_S, _Load())
+            return
+        self._loaded = True
+        self._take((*loaded.owed, *self._early))
+        self._early.clear()
 
     def _take(self, owed: Iterable[Obligation]) -> None:
         for each in owed:
@@ -276,6 +291,7 @@ class DeliveryActor(LoopActor):
         task = asyncio.create_task(run(), name="delivery")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
 
     def _on_tried(self, tried: _Tried) -> None:
         lane = self._lanes[tried.chat]
@@ -368,6 +384,7 @@ class DeliveryActor(LoopActor):
         task = asyncio.create_task(run(), name="typing")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: work.close())
 
     # ------------------------------------------------------------ the end
 

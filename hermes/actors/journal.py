@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any, Final, NamedTuple, TypeVar
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 import pykka
 from loguru import logger
@@ -107,11 +107,28 @@ class JournalWriter(pykka.ThreadingActor):
         return [self._failure] * len(batch)
 
 
+class WriterRef(Protocol):
+    """What the loop needs of the writer: an actor's ref, unless a simulation has it work without a thread."""
+
+    def tell(self, message: Flush) -> None: ...
+    def stop(self) -> object: ...  # returns when everything that waited is stored
+
+
+def _threads(name: str) -> Executor:
+    return ThreadPoolExecutor(READERS, thread_name_prefix=name)
+
+
 class ActorJournal:
     """A Journal for the loop that it is made on."""
 
     def __init__(
-        self, engine: Engine, *, on_fatal: Callable[[StorageFailedError], None], backlog: Backlog | None = None
+        self,
+        engine: Engine,
+        *,
+        on_fatal: Callable[[StorageFailedError], None],
+        backlog: Backlog | None = None,
+        start_writer: Callable[..., WriterRef] = JournalWriter.start,
+        start_readers: Callable[[str], Executor] = _threads,
     ) -> None:
         self._loop = asyncio.get_running_loop()
         self._engine = engine
@@ -120,9 +137,9 @@ class ActorJournal:
         self.full = ""  # what the last write was refused with, if that was for lack of space
         self._closing = False
         self._reads: set[Future[None]] = set()
-        self._pool = ThreadPoolExecutor(READERS, thread_name_prefix="journal-reader")
-        self._outside = ThreadPoolExecutor(READERS, thread_name_prefix="journal-outside")
-        self._writer = JournalWriter.start(
+        self._pool = start_readers("journal-reader")
+        self._outside = start_readers("journal-outside")
+        self._writer = start_writer(
             engine,
             self._backlog,
             answer=lambda answers: self._soon(self._answer, answers),
@@ -152,7 +169,7 @@ class ActorJournal:
 
     def _submit(
         self,
-        pool: ThreadPoolExecutor,
+        pool: Executor,
         query: Callable[[Reader], T],
         then: Callable[[T | None, HermesError | None], None],
     ) -> None:

@@ -100,7 +100,7 @@ class LoopActor(pykka.Actor):
         self._actor_ref = LoopRef(self)
         self.__owner: pykka.ActorRef[Any] | None = None
         self.__current: Letter | None = None  # being handled, and to be answered by us
-        self.__deferred: set[LoopFuture] | None = None
+        self.__deferred: dict[LoopFuture, None] | None = None  # in the order in which they were asked
         self.__timers: Timers | None = None
         self.__started = False
         self.__born = monotonic()
@@ -146,9 +146,9 @@ class LoopActor(pykka.Actor):
         reply = self.__current.reply_to
         self.__current = None
         if self.__deferred is None:
-            self.__deferred = set()
-        self.__deferred.add(reply)
-        reply.watch(self.__deferred.discard)
+            self.__deferred = {}
+        self.__deferred[reply] = None
+        reply.watch(self.__deferred.pop)
         return reply
 
     def statistics(self) -> ActorView:

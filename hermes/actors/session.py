@@ -437,9 +437,12 @@ class SessionActor(LoopActor):
     # ------------------------------------------------------------ the end
 
     def _passivate(self) -> None:
-        busy = is_pending(self._session) or self._missed is not None or self._stash
-        if busy:
+        if is_pending(self._session):
             self._services.tell_directory(StayedBusy(session=self._session.id))
+        elif self._missed is not None:
+            # It leaves when the transcript is there. To say that it stays would bring back, at once and over and
+            # over, mail that it cannot take if it has ended or is suspended.
+            self._put_off(Passivate())
         else:
             self.stop()
 

@@ -281,11 +281,16 @@ class MemoryEngine:
                 known = self._outbox.get(owed.id)
                 how: dict[str, Any] = {"order": self._obliged}
                 if known is not None:
-                    how = {"order": known.order, "sent": known.sent, "sending": known.sending}
+                    how = {
+                        "order": known.order,
+                        "sent": known.sent,
+                        "sending": known.sending,
+                        "repeated": known.repeated,
+                    }
                 if known is None or owed.final:
                     self._set(self._outbox, owed.id, replace(owed, **how))
             case NoteDelivery(id=name) if name in self._outbox:
-                how = {"sent": operation.sent, "sending": operation.sending}
+                how = {"sent": operation.sent, "sending": operation.sending, "repeated": operation.repeated}
                 noted = replace(self._outbox[name], **how, tries=operation.tries, problem=operation.problem)
                 self._set(self._outbox, name, noted)
             case Discharge(sent=sent):

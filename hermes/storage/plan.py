@@ -169,7 +169,15 @@ class Plan:
                 if known is None:
                     self._put_owed(replace(obligation, order=self.next_lsn))
                 elif obligation.final:
-                    self._put_owed(replace(obligation, order=known.order, sent=known.sent, sending=known.sending))
+                    self._put_owed(
+                        replace(
+                            obligation,
+                            order=known.order,
+                            sent=known.sent,
+                            sending=known.sending,
+                            repeated=known.repeated,
+                        )
+                    )
             case NoteDelivery(id=name):
                 if (known := self._owed(name)) is not None:
                     self._put_owed(
@@ -179,6 +187,7 @@ class Plan:
                             sending=operation.sending,
                             tries=operation.tries,
                             problem=operation.problem,
+                            repeated=operation.repeated,
                         )
                     )
             case Discharge(sent=sent):

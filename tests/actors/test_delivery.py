@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from pykka import ActorRef
@@ -14,7 +14,7 @@ from hermes.actors.courier import REPEATED
 from hermes.actors.delivery import DeliveryActor, Say, Settle
 from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
-from hermes.errors import DeliveryError, StorageFullError
+from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import TextDelta, TurnAnswered
 from hermes.ports import Abilities, Oblige, Platform
 from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
@@ -57,6 +57,25 @@ class Desk:
 
     async def stop(self) -> None:
         await self.ref.stop(block=False)
+
+
+class Unreadable:
+    """A store whose outbox cannot be read for a while."""
+
+    def __init__(self, engine: Any) -> None:
+        self._engine = engine
+        self.readable = False
+        self.looks = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine, name)
+
+    def outbox(self) -> list[Obligation]:
+        self.looks += 1
+        if not self.readable:
+            raise StorageError("it cannot be read")
+        found: list[Obligation] = self._engine.outbox()
+        return found
 
 
 @pytest.fixture
@@ -167,6 +186,40 @@ async def test_an_answer_that_was_lost_on_its_way_back_counts_as_perhaps_arrived
     await desk.oblige(owed("a", "hello"))
     await until(lambda: desk.journal.engine.sent("a") is not None)
     assert desk.platform.texts() == ["hello", REPEATED + "hello"]
+
+
+async def test_an_outbox_that_cannot_be_read_is_read_again_before_anything_is_sent(desk: Desk) -> None:
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=owed("a", "one")),)])
+    unreadable = Unreadable(desk.journal.engine)
+    desk.journal.engine = cast("Any", unreadable)
+    desk.start()
+    await desk.oblige(owed("b", "two"))
+    await until(lambda: unreadable.looks > 0)
+    assert desk.platform.texts() == []
+    unreadable.readable = True
+    await desk.settled()
+    assert desk.platform.texts() == ["one", "two"]
+
+
+async def test_a_repeat_stays_marked_when_it_takes_a_second_try_to_note_it(desk: Desk) -> None:
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sending=True)),)])
+    desk.journal.refuse_with = StorageFullError("no space")
+    desk.start()
+    await until(lambda: bool(desk.platform.shown))
+    desk.journal.refuse_with = None
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == [REPEATED + "hello"]
+
+
+async def test_a_repeat_stays_marked_after_a_restart(desk: Desk) -> None:
+    await desk.stop()
+    desk.platform.shown["m1"] = ("c1", REPEATED + "hello")
+    desk.journal.engine.commit([(Oblige(obligation=replace(owed("a", "hello"), sent=("m1",), repeated=(0,))),)])
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == [REPEATED + "hello"]
 
 
 async def test_parts_that_were_confirmed_before_a_crash_are_not_sent_again(desk: Desk) -> None:

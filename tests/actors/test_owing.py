@@ -126,3 +126,12 @@ def test_what_wakes_a_conversation_by_itself_is_answered_where_its_person_is() -
 def test_a_tool_call_alone_owes_nothing() -> None:
     chat = Chat().begun()
     assert chat.owes(chat.model_says("", (does("c1"),))) == []
+
+
+def test_a_message_that_waits_through_a_compression_is_answered_where_it_was_written() -> None:
+    chat = Chat().begun("a")
+    chat.do(said("b", source=ANN))
+    chat.answer(full=True)
+    child = chat.summarised()
+    [waiting] = child.session.queue
+    assert waiting.place == PLACE

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Sweep
+from hermes.actors.loop import live_actors
 from hermes.actors.session_machine import step
 from hermes.actors.session_protocol import Resume, Suspend
 from hermes.actors.session_state import replay
@@ -15,6 +18,7 @@ from hermes.errors import (
     BadInputError,
     BadRowError,
     BusyError,
+    HermesError,
     SessionParkedError,
     SetAsideError,
     StoppingError,
@@ -22,7 +26,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.ports import Append
+from hermes.ports import Append, Reader
 from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId
@@ -30,6 +34,7 @@ from tests.actors.world import SETTINGS, World, until, world
 from tests.journals import LoopJournal
 
 S = SessionId("s")
+T = TypeVar("T")
 
 
 async def test_a_message_is_on_disk_when_its_sender_is_told_and_not_before() -> None:
@@ -548,3 +553,41 @@ async def test_a_clock_that_jumps_for_a_moment_makes_nobody_forget_what_was_seen
             here.now += jump
             await sweep(here)
         assert (await here.say("a", "s", inbound="api:1")).duplicate
+
+
+class SlowReads(LoopJournal):
+    """Answers no look until it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looks: list[Callable[[], None]] = []
+
+    def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
+        self.looks.append(lambda: then(query(self.engine), None))
+
+    async def answer_next(self) -> None:
+        await until(lambda: bool(self.looks))
+        self.looks.pop(0)()
+
+
+async def test_a_session_suspended_while_its_transcript_is_read_lets_the_next_message_wait_without_a_spin() -> None:
+    journal = SlowReads()
+    async with world(journal) as here:
+        await journal.answer_next()  # what was granted for good
+        await journal.answer_next()  # what is pending
+        first = asyncio.create_task(here.say("a", "s"))
+        await journal.answer_next()  # whose address that is
+        await first
+        await until(lambda: bool(journal.looks))
+        await here.desk.suspend(S, "somebody asked for it")
+        second = asyncio.create_task(here.say("b", "s"))
+        await here.settle()
+        handled = [actor.statistics().handled for actor in live_actors()]
+        await here.settle()
+        assert [actor.statistics().handled for actor in live_actors()] == handled
+
+        await journal.answer_next()  # the transcript
+        await journal.answer_next()  # where the conversation goes on
+        assert (await second).session != S
+        await until(lambda: bool(journal.looks))
+        await journal.answer_next()

@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -25,21 +24,13 @@ import pytest
 from hermes.errors import HermesError
 from hermes.storage.verify import verify
 from tests.daemon_process import DaemonProcess, eventually
+from tests.history import Acknowledged, Crashed, History, Looked, Sent, judge
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "12"))
 CLIENTS = 8
 SEED = int(os.environ.get("HERMES_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 
 pytestmark = pytest.mark.timeout(120 + 10 * KILLS)
-
-
-@dataclass
-class History:
-    """What one client sent and what it was told, by the session that took it."""
-
-    acknowledged: dict[str, list[str]] = field(default_factory=dict)
-    sent: set[str] = field(default_factory=set)
-    answered: int = 0
 
 
 @pytest.fixture
@@ -62,18 +53,24 @@ def test_no_acknowledged_message_is_lost_or_doubled_by_kills_at_random_moments(e
         clients = [Client(number, daemon, random.Random(f"{SEED}-{number}")) for number in range(CLIENTS)]
         for client in clients:
             client.start()
+        kills = []
         for _ in range(KILLS):
             time.sleep(chance.uniform(0.05, 2.5))
             daemon.kill()
+            kills.append(Crashed(at=time.monotonic()))
             assert verify(daemon.home / "store") == []
             daemon.start()
         for client in clients:
             client.finish()
-        histories = [client.history for client in clients]
-        assert sum(history.answered for history in histories) > KILLS, "the load was too light to prove anything"
-        for history in histories:
-            for session, acknowledged in history.acknowledged.items():
-                check(daemon, log, session, acknowledged, history.sent)
+        answered = sum(client.answered for client in clients)
+        assert answered > KILLS, "the load was too light to prove anything"
+        history = History(kills)
+        for client in clients:
+            history.add(*client.history.happenings)
+        sent = {each.inbound for each in history.of(Sent)}
+        history.add(*(look(daemon, log, session, sent) for session in sessions_of(history)))
+    print(f"random kills: {KILLS} kills, {len(sent)} messages, {answered} answers")
+    assert judge(history) == []
 
 
 class Client(threading.Thread):
@@ -82,6 +79,7 @@ class Client(threading.Thread):
     def __init__(self, number: int, daemon: DaemonProcess, chance: random.Random) -> None:
         super().__init__(name=f"client-{number}", daemon=True)
         self.history = History()
+        self.answered = 0
         self._number = number
         self._daemon = daemon
         self._chance = chance
@@ -106,7 +104,7 @@ class Client(threading.Thread):
 
     def _say(self, text: str, *, again: bool) -> None:
         """Send it; after a cut either leave it at that, or send the same again under the same key."""
-        self.history.sent.add(text)
+        self.history.add(Sent(inbound=text, at=time.monotonic()))
         for _ in range(1000):
             try:
                 self._stream(text)
@@ -140,18 +138,21 @@ class Client(threading.Thread):
             self._take_down(response, text)
             if b"data: [DONE]" not in response.read():
                 raise OSError("cut off")
-            self.history.answered += 1
+            self.answered += 1
         finally:
             connection.close()
 
     def _take_down(self, response: http.client.HTTPResponse, text: str) -> None:
-        taken = self.history.acknowledged.setdefault(response.headers["X-Hermes-Session-Id"], [])
-        if text not in taken:
-            taken.append(text)
+        session = response.headers["X-Hermes-Session-Id"]
+        self.history.add(Acknowledged(inbound=text, at=time.monotonic(), session=session))
 
 
-def check(daemon: DaemonProcess, log: Path, session: str, acknowledged: list[str], sent: set[str]) -> None:
-    """Show the session to the model once more and compare."""
+def sessions_of(history: History) -> list[str]:
+    return list(dict.fromkeys(each.session for each in history.of(Acknowledged)))
+
+
+def look(daemon: DaemonProcess, log: Path, session: str, sent: set[str]) -> Looked:
+    """Show the session to the model once more: what it is shown is what was kept."""
     try:
         daemon.admin.post(f"/sessions/{session}/resume", {"reason": "the test looks"})
     except HermesError as error:
@@ -160,9 +161,7 @@ def check(daemon: DaemonProcess, log: Path, session: str, acknowledged: list[str
     question = f"show me {session}"
     assert daemon.ask(question, session=session).status == 200
     prompt = next(texts for texts in prompts(log) if texts[-1] == question)
-    said = [text for text in prompt if text in sent]
-    assert len(said) == len(set(said)), f"{session}: a message stands twice in the prompt"
-    assert [text for text in said if text in acknowledged] == acknowledged, f"{session}: lost or out of order"
+    return Looked(session=session, inbounds=tuple(text for text in prompt if text in sent))
 
 
 def exact_phase(daemon: DaemonProcess, session: str) -> str:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import DaemonProcess, eventually
+from tests.history import Acknowledged, Delivered, Effect, History, Looked, Sent, judge
 from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel, check_valid
 
@@ -42,6 +43,28 @@ def ask_through_the_crash(daemon: DaemonProcess, text: str, session: str, key: s
     return daemon.ask(text, session=session, Idempotency_Key=key).text
 
 
+def effects(ran: Path) -> list[Effect]:
+    """What the one command left behind, each time that it ran."""
+    return [Effect(call="the command")] * (ran.read_text().count("once") if ran.exists() else 0)
+
+
+def told(*exchanges: tuple[str, str]) -> History:
+    """Messages one after the other, each with the answer that its sender got in the end."""
+    history = History()
+    for place, (text, answer) in enumerate(exchanges):
+        history.add(
+            Sent(inbound=text, at=place),
+            Acknowledged(inbound=text, at=place + 0.5),
+            Delivered(to=text, turn=text, text=answer),
+        )
+    return history
+
+
+def looked(messages: list[dict[str, Any]]) -> Looked:
+    said = (str(m["content"]) for m in messages if m["role"] == "user")
+    return Looked(session="s", inbounds=tuple(text for text in said if "[Note" not in text))
+
+
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("record", STEPS)
 def test_a_kill_at_any_record_of_a_turn_runs_nothing_twice(
@@ -50,17 +73,15 @@ def test_a_kill_at_any_record_of_a_turn_runs_nothing_twice(
     ran = tmp_path / "ran"
     with DaemonProcess(config=model.config, environ={"HERMES_TEST_CRASH": f"{when} {record}"}) as daemon:
         answer = ask_through_the_crash(daemon, f"run echo once >> {ran}; echo made", "s", "k")
-        times = ran.read_text().count("once") if ran.exists() else 0
-        assert times <= 1
-        assert ("made" in answer) == (times == 1 and "No recorded outcome" not in answer)
+        times = effects(ran)
+        assert ("made" in answer) == (len(times) == 1 and "No recorded outcome" not in answer)
         assert "made" in answer or "No recorded outcome" in answer
         assert daemon.ask("say next", session="s").text == "next"
         messages = shown(model)
     check_valid(messages)
-    assert [m["content"] for m in messages if m["role"] == "user" and "[Note" not in m["content"]] == [
-        f"run echo once >> {ran}; echo made",
-        "say next",
-    ]
+    history = told((f"run echo once >> {ran}; echo made", answer), ("say next", "next"))
+    history.add(*times, looked(messages))
+    assert judge(history) == []
     answers = [m for m in messages if m["role"] == "assistant" and not m.get("tool_calls")]
     assert len(answers) == 1
 
@@ -140,8 +161,8 @@ def test_a_kill_at_the_answer_runs_the_command_once_or_says_that_nobody_knows(
         daemon.kill()
         daemon.start({"HERMES_TEST_CRASH": ""})
         answer = daemon.ask("yes", session="s", Idempotency_Key="y").text
-        times = ran.read_text().count("once") if ran.exists() else 0
-        assert times <= 1
-        assert ("exit code 0" in answer and times == 1) or "No recorded outcome" in answer
+        times = effects(ran)
+        assert judge(History(times)) == []
+        assert ("exit code 0" in answer and times) or "No recorded outcome" in answer
         assert daemon.ask("say next", session="s").text == "next"
     check_valid(shown(model))

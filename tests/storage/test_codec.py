@@ -95,7 +95,7 @@ ORDER = {
         "exit_code signal reason detail output_bytes told"
     ),
     "Place": "platform chat thread message",
-    "Obligation": ("id kind place text at session turn choices call final order sent sending tries problem"),
+    "Obligation": ("id kind place text at session turn choices call final order sent sending tries problem repeated"),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }
 

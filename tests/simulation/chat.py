@@ -1,0 +1,157 @@
+"""A chat platform that outlives every daemon: it brings what people write until that is confirmed, and shows them
+what it was told to, with delays, outages, limits, and sends of which nobody learns whether they arrived.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hermes.actors.courier import REPEATED
+from hermes.actors.stream import CURSOR
+from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.errors import DeliveryError
+from hermes.ports import Abilities, Inbound
+from hermes.types import InboundKey, Obligation, Place, Source
+from tests.history import Crashed, Delivered, Happening, Sample, Sent, Uncertain
+from tests.simulation.daemon import Request, SimulatedDaemon
+from tests.simulation.outside import Outside
+from tests.simulation.people import ANSWERS, PAUSES_S, Town
+
+NAME = "toy"
+ANSWER = re.compile(r"answer\d+ to (turn\d+)")
+ALL_ABILITIES = (
+    Abilities(),
+    Abilities(edit=True, typing=True, show_every_s=0.3),
+    Abilities(edit=True, find=True, show_every_s=0.3),
+    Abilities(find=True),
+)
+
+
+class SimulatedPlatform:
+    """Implements ports.Platform."""
+
+    name = NAME
+
+    def __init__(self, outside: Outside) -> None:
+        self.abilities = outside.chance.choice(ALL_ABILITIES)
+        self.shown: dict[str, tuple[str, str]] = {}  # message -> chat, text
+        self._outside = outside
+        self._found: dict[tuple[str, int], str] = {}  # obligation and part -> message
+
+    async def ready(self, place: Place) -> None:
+        """Always."""
+
+    def parts(self, text: str) -> Sequence[str]:
+        return [text]
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        try:
+            return await self._send(obligation, text)
+        except asyncio.CancelledError:  # by a stop that did not wait for it
+            self._outside.history.add(Uncertain(at=self._outside.time()))
+            raise
+
+    async def _send(self, obligation: Obligation, text: str) -> str:
+        outside = self._outside
+        await self._reach()
+        message = outside.number("message")
+        self.shown[message] = (obligation.place.chat, text)
+        self._found.setdefault((obligation.id, len(obligation.sent)), message)
+        outside.note(f"shown {obligation.place.chat} {message} {obligation.id}")
+        outside.moment("after a send")
+        await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
+        if outside.happens(0.05):
+            outside.history.add(Uncertain(at=outside.time()))
+            raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)
+        return message
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        await self._reach()
+        self.shown[message] = (obligation.place.chat, text)
+        await asyncio.sleep(self._outside.chance.uniform(0.001, 0.1))
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:
+        await self._reach()
+        return self._found.get((obligation.id, part))
+
+    async def show_typing(self, place: Place) -> None:
+        await self._reach()
+
+    async def _reach(self) -> None:
+        outside = self._outside
+        await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
+        if outside.happens(0.08):
+            raise DeliveryError("it cannot be reached")
+        if outside.happens(0.03):
+            raise DeliveryError("too many messages", retry_after_s=outside.chance.uniform(1, 10))
+
+    def happenings(self) -> Iterator[Happening]:
+        """What people see in the end."""
+        outside = self._outside
+        unfinished = 0
+        for chat, text in self.shown.values():
+            plain = text.removeprefix(REPEATED)
+            if match := ANSWER.fullmatch(plain):
+                yield Delivered(to=chat, turn=match[1], text=plain, marked=plain != text)
+            unfinished += plain.endswith(CURSOR) or plain.startswith("⚙")
+        doubts = len(outside.history.of(Crashed)) + len(outside.history.of(Uncertain))
+        yield Sample(what="replies that were left half said", value=unfinished, limit=doubts)
+        yield Sample(what="what is owed and was not said", value=len(outside.disk.outbox()), limit=0)
+
+
+class Chatter:
+    """Somebody on the platform. What they write stays in its queue until the daemon has confirmed it, in order."""
+
+    def __init__(self, town: Town, outside: Outside, number: int) -> None:
+        self._town = town
+        self._outside = outside
+        self._chat = f"chat{number}"
+        self._updates: list[Inbound] = []
+        self._bringing = False
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._updates)
+
+    def act(self) -> None:
+        outside = self._outside
+        if not outside.faulty:
+            return
+        if outside.chance.random() < 0.8:
+            self._write()
+        else:
+            self._town.ask(self._answer, lambda *_: None)
+        outside.later(outside.chance.choice(PAUSES_S) * outside.chance.random(), self.act)
+
+    def _write(self) -> None:
+        text = self._outside.number("said-")
+        self._outside.history.add(Sent(inbound=text, at=self._outside.now))
+        self._updates.append(self._inbound(text))
+        self._bring()
+
+    def _inbound(self, text: str) -> Inbound:
+        place = Place(platform=NAME, chat=self._chat)
+        return Inbound(id=InboundKey(f"{NAME}:{text}"), place=place, user=self._chat, text=text)
+
+    async def _answer(self, daemon: SimulatedDaemon, _: Request) -> None:
+        session = await daemon.desk.bound(conversation_key(self._inbound("")))
+        if session is not None:
+            said = self._outside.chance.choice(ANSWERS)
+            await daemon.desk.answer(session, said, Source(platform=NAME, user=self._chat))
+
+    def _bring(self) -> None:
+        if self._updates and not self._bringing:
+            self._bringing = True
+            update = self._updates[0]
+            self._town.ask(lambda daemon, _: daemon.take(update), self._on)
+
+    def _on(self, request: Request, what: str, value: Any) -> None:
+        self._bringing = False
+        if what == "done" and not self._outside.happens(0.1):  # else the confirmation was lost: it comes again
+            self._updates.pop(0)
+            self._bring()
+        else:
+            self._outside.later(self._outside.chance.uniform(0.1, 3.0), self._bring)

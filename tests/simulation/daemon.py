@@ -1,0 +1,408 @@
+"""A simulated daemon: the real root, directory, sessions, reset clock, front desk, journal, hub, runner and drain, on
+a loop of its own. Only the disk, the models, the tools and the network are played.
+
+It is put together as `hermes.daemon.running` does it, and stopped in the reverse order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, cast
+
+from loguru import logger
+
+from hermes import daemon as real
+from hermes.actors.after_reset import AfterReset
+from hermes.actors.delivery import DeliveryActor
+from hermes.actors.directory import SessionDirectory
+from hermes.actors.directory_protocol import Configure, DirectorySettings
+from hermes.actors.dispatcher import Dispatcher
+from hermes.actors.front_desk import FrontDesk
+from hermes.actors.future import LoopFuture
+from hermes.actors.hub import EventHub
+from hermes.actors.journal import ActorJournal
+from hermes.actors.loop import _live, live_actors
+from hermes.actors.outgoing import ObligationDesk
+from hermes.actors.reset_clock import ResetClock
+from hermes.actors.reset_rules import ResetRules, ResetSettings
+from hermes.actors.session_protocol import Limits
+from hermes.adapters.chat.desk import ChatDesk
+from hermes.adapters.openai_api.turn_watch import TurnWatch
+from hermes.agent.runner import AgentRunner
+from hermes.chat_assembly import DELIVERY
+from hermes.errors import HermesError, StorageFailedError
+from hermes.events import TurnAnswered
+from hermes.operations import EXIT_STORAGE, StopRequest
+from hermes.ports import Identity, Inbound, Platform, Receipt, Submission
+from hermes.settings import Config
+from hermes.supervision.boot import read_boot, started, stopped
+from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.root import Children, ChildSpec, RootActor
+from hermes.types import Obligation, Session, SessionId, TurnId
+from tests.actors.world import FakeProcesses
+from tests.history import Acknowledged, Sample
+from tests.simulation.minds import Minds
+from tests.simulation.outside import Outside
+from tests.simulation.virtual_time import VirtualLoop, VirtualReaders, VirtualWriter
+
+QUIET_S = 5.0
+ONE_MESSAGE_S = 1e-7  # less than any message takes: the actors' turns do not depend on how fast this machine is
+STOP_S = 10.0  # the budget of a stop
+SETTINGS = DirectorySettings(
+    idle_after_s=20,
+    max_live=3,
+    limits=Limits(max_queue=4),
+    memory_limit_bytes=0,
+    seen_for_s=86400 * 30,
+    take_up=False,
+)
+
+
+class Request:
+    """One exchange with the daemon. Answers arrive in order, unless the daemon dies before they do."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        work: Callable[[SimulatedDaemon, Request], Awaitable[object]],
+        on: Callable[[Request, str, Any], None],
+    ) -> None:
+        self.id = outside.number("request")
+        self.work = work
+        self.task: asyncio.Task[None] | None = None
+        self.over = False  # nobody listens any more
+        self._outside = outside
+        self._on = on
+        self._last = 0.0
+
+    def reply(self, what: str, value: object) -> None:
+        """From the daemon: what it says is on the wire."""
+        outside = self._outside
+        self._last = max(self._last, outside.time() + outside.chance.uniform(0.0005, 0.02))
+        outside.later(self._last - outside.time(), self._arrive, what, value)
+
+    def lose(self) -> None:
+        """The connection is gone. What was on the wire may still arrive."""
+        if not self.over and self._outside.chance.random() < 0.5:
+            self._arrive("lost", None)
+        else:
+            self.reply("lost", None)
+
+    def _arrive(self, what: str, value: object) -> None:
+        if self.over:
+            return
+        self.over = what in ("lost", "refused", "done")
+        self._outside.note(f"{self.id} {what}")
+        self._on(self, what, value)
+
+
+class SimulatedDaemon:
+    def __init__(
+        self,
+        outside: Outside,
+        resets: ResetSettings,
+        platform: Platform,
+        on_stopped: Callable[[SimulatedDaemon], None],
+    ) -> None:
+        self._outside = outside
+        self._platform = platform
+        self._resets = resets
+        self._on_stopped = on_stopped
+        self.loop = VirtualLoop(outside.now, outside.complain)
+        self.requests: dict[Request, None] = {}
+        self.open = False
+        self.holds = False  # it came up too often: turns that were cut off wait for their people
+        self.children = Children()
+        self.hub: EventHub
+        self.desk: FrontDesk
+        self.journal: ActorJournal
+        self.agent: AgentRunner
+        self._writer: VirtualWriter | None = None
+        self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
+        self._life = self.loop.create_task(self._live(), name="daemon")
+        self._life.add_done_callback(self._complain_of_its_end)
+
+    # ------------------------------------------------------------ for the outside
+
+    def accept(self, request: Request) -> None:
+        """A connection."""
+        if not self.open:
+            request.lose()
+            return
+        self.requests[request] = None
+        request.task = self.loop.create_task(self._serve(request), name=request.id)
+
+    def stop(self, reason: str, exit_code: int = 0) -> None:
+        if not self._stop.done():
+            self._stop.set_result(StopRequest(reason=reason, exit_code=exit_code))
+
+    def die(self) -> None:
+        """As by `kill -9`."""
+        if self._writer is not None:
+            self._writer.die(kept=self._outside.chance.random() < 0.5)
+        self._bury()
+
+    def _bury(self) -> None:
+        left = tuple(self.requests)
+        _live.clear()
+        self.loop.abandon()
+        for request in left:
+            request.lose()
+
+    # ------------------------------------------------------------ its life
+
+    async def _live(self) -> None:
+        Dispatcher.here().slice_s = ONE_MESSAGE_S
+        closings: list[Callable[[], Awaitable[None]]] = []  # no stack, which would close what a killed one leaves
+        await self._start(closings)
+        self.open = True
+        request = await self._stop
+        began = self.loop.time()
+        self._outside.note(f"stopping: {request.reason}")
+        await self._as_real().drain(request)
+        self.open = False
+        for close in reversed(closings):
+            await close()
+        stood_still = self._outside.frozen_at > began
+        took_s = 0.0 if stood_still else self.loop.time() - began
+        self._outside.history.add(Sample(what="seconds that a stop took", value=took_s, limit=STOP_S))
+        self._outside.later(0.0, self._is_gone)
+
+    async def _start(self, closings: list[Callable[[], Awaitable[None]]]) -> None:
+        outside = self._outside
+        engine = outside.disk.open()
+        self.journal = ActorJournal(
+            engine, on_fatal=self._on_fatal, start_writer=self._start_writer, start_readers=self._start_readers
+        )
+        closings.append(self.journal.close)
+        boot = await self.journal.fetch(lambda reader: read_boot(reader, outside.wall()))
+        self.holds = boot.is_loop(Config().resume.boot_loop_starts)
+        self.journal.commit(started(boot), lambda _: None)
+        closings.append(self._mark_stopped)
+        self.hub = EventHub()
+        deliver = partial(real._hand_to_delivery, self.children)
+        rules = ResetRules(
+            self._resets,
+            processes=FakeProcesses(outside.wall),
+            clock=outside.wall,
+            steady=self.loop.time,
+            pulse=self.loop.time,
+        )
+        self.desk = FrontDesk(
+            directory=lambda: self.children["directory"],
+            journal=self.journal,
+            clock=outside.wall,
+            max_waiting=20,
+            resets=rules.explain,
+            deliver=deliver,
+        )
+        self._edge = ChatDesk(
+            self._platform.name,
+            sessions=cast("Any", self.desk),
+            outgoing=ObligationDesk(self.journal, deliver),
+            commands=cast("Any", None),  # nobody uses any there
+            may_talk=lambda _: True,
+            new_turn_id=lambda: TurnId(outside.number("turn")),
+            clock=outside.wall,
+            alive=lambda: None,
+        )
+        minds: Any = Minds(outside, self.hub)
+        self.agent = AgentRunner(
+            models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
+        )
+        closings.append(self.agent.close)
+        after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=_no_process)
+        closings.append(after_reset.close)
+        after_reset.take_up()
+        root = self._start_root(rules, after_reset, deliver)
+        closings.append(partial(real._stop_actors, root))
+        await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
+        self.children["directory"].tell(Configure(settings=replace(SETTINGS, take_up=True, hold=self.holds)))
+        closings.append(self._end_requests)
+        outside.note("ready")
+
+    def _start_root(
+        self, rules: ResetRules, after_reset: AfterReset, deliver: Callable[[Sequence[Obligation]], None]
+    ) -> Any:
+        outside = self._outside
+        delivery = partial(
+            DeliveryActor.start,
+            platforms={self._platform.name: self._platform},
+            journal=self.journal,
+            hub=self.hub,
+            clock=outside.wall,
+            jitter=outside.chance.random,
+            name=DELIVERY,
+        )
+        directory = partial(
+            SessionDirectory.start,
+            settings=SETTINGS,
+            journal=self.journal,
+            agent=self._fallible(self.agent),
+            hub=self.hub,
+            clock=outside.wall,
+            identity=Identity(session=self._new_session, turn=lambda: TurnId(outside.number("turn"))),
+            restart_policy=RestartIntensity(),
+            memory_bytes=lambda: 0,
+            resets=rules,
+            was_reset=after_reset,
+            deliver=deliver,
+            name="directory",
+        )
+        clock = partial(
+            ResetClock.start,
+            rules=rules,
+            journal=self.journal,
+            directory=lambda: self.children["directory"],
+            clock=outside.wall,
+            name="resets",
+        )
+        return RootActor.start(
+            (
+                ChildSpec(name=DELIVERY, start=lambda owner: delivery(owner=owner)),
+                ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
+                ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
+            ),
+            children=self.children,
+            policy=RestartIntensity(),
+            clock=outside.wall,
+            report=lambda name, problem, said: outside.note(f"{name} died: {said}"),
+            name="root",
+        )
+
+    def _as_real(self) -> real.Daemon:
+        """What the real drain needs, and no more."""
+        parts: dict[str, Any] = {
+            "home": None,
+            "config": Config(),
+            "environ": {},
+            "operations": SimpleNamespace(set_stopping=lambda _: None, stop_goes_on=lambda _: None),
+            "desk": self.desk,
+            "agent": SimpleNamespace(runner=self.agent),
+            "children": self.children,
+            "rules": None,
+            "api": None,
+            "facts": {},
+            "processes": None,
+        }
+        return real.Daemon(**parts)
+
+    def _fallible(self, agent: AgentRunner) -> Any:
+        """The runner; now and then whoever gives it work meets a bug and dies of it."""
+
+        def think(*args: Any) -> Any:
+            if self._outside.happens(0.01):
+                raise RuntimeError("a simulated bug")
+            return agent.think(*args)
+
+        return SimpleNamespace(think=think, act=agent.act, summarise=agent.summarise)
+
+    def _new_session(self, now: float) -> SessionId:
+        return SessionId(self._outside.number("session"))
+
+    async def _after_reset(self, ended: Session) -> None:
+        await asyncio.sleep(self._outside.chance.uniform(0.0, 1.0))
+        self._outside.note(f"after the reset of {ended.id}")
+
+    # ------------------------------------------------------------ the journal's threads
+
+    def _start_writer(self, *args: Any, **kwargs: Any) -> VirtualWriter:
+        disk = self._outside.disk
+        self._writer = VirtualWriter(*args, loop=self.loop, delay=disk.delay_s, moment=self._outside.moment, **kwargs)
+        return self._writer
+
+    def _start_readers(self, name: str) -> VirtualReaders:
+        return VirtualReaders(loop=self.loop, delay=self._outside.disk.delay_s, during=self._reading)
+
+    def _reading(self, begins: bool) -> None:
+        self._outside.disk.is_read = begins
+
+    def _on_fatal(self, error: StorageFailedError) -> None:
+        self._outside.note("the disk failed")
+        self.stop("storage failed", EXIT_STORAGE)
+
+    # ------------------------------------------------------------ requests
+
+    async def _serve(self, request: Request) -> None:
+        try:
+            request.reply("done", await request.work(self, request))
+        except HermesError as error:
+            request.reply("refused", error)
+        # The outermost edge: what else goes wrong there must not happen at all.
+        except Exception as error:  # noqa: BLE001
+            logger.opt(exception=error).error("a simulated request failed")
+            self._outside.complain(f"a request failed with {error!r}")
+            request.reply("lost", None)
+        finally:
+            self.requests.pop(request, None)
+
+    async def chat(self, request: Request, submission: Submission) -> object:
+        """Take a message and wait for its outcome, as the API does."""
+        outside = self._outside
+        feed = self.hub.subscribe(turn=submission.turn)
+        watch = None
+        try:
+            receipt: Receipt = await self.desk.submit(submission)
+            acknowledged = Acknowledged(
+                inbound=str(submission.inbound), at=outside.time(), session=receipt.session, turn=receipt.turn
+            )
+            outside.history.add(acknowledged)
+            outside.note(f"acknowledged {submission.inbound} {receipt.turn} {receipt.handling}")
+            request.reply("receipt", receipt)
+            watch = TurnWatch(cast("Any", self.desk), self.hub, receipt, feed, quiet_s=QUIET_S)
+            outcome = await watch.outcome()
+            if isinstance(outcome, TurnAnswered):
+                outside.note(f"answered {outcome.turn} {outcome.text}")
+            return receipt, outcome
+        finally:
+            (watch or feed).close()
+
+    async def take(self, inbound: Inbound) -> None:
+        """What came from the chat platform: when this returns, it is confirmed there."""
+        await self._edge.take(inbound)
+        outside = self._outside
+        seen = outside.disk.seen(inbound.id)
+        if seen is not None:  # else it was refused, and its person is told
+            outside.note(f"confirmed {inbound.text} {seen.turn}")
+            outside.history.add(
+                Acknowledged(inbound=inbound.text, at=outside.time(), session=seen.session, turn=seen.turn)
+            )
+
+    def hang_up(self, request: Request) -> None:
+        """The client leaves: its handler ends, but not the turn."""
+        if request in self.requests and request.task is not None:
+            request.task.cancel()
+
+    # ------------------------------------------------------------ on the way out
+
+    async def _mark_stopped(self) -> None:
+        done = LoopFuture()
+        self.journal.commit(stopped("as asked"), done.set)
+        await done
+
+    async def _end_requests(self) -> None:
+        for request in tuple(self.requests):
+            self.hang_up(request)
+            request.lose()
+        await asyncio.sleep(0)
+
+    def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
+        if not life.cancelled() and (error := life.exception()) is not None:
+            self._outside.complain(f"the daemon's life ended with {error!r}")
+
+    def _is_gone(self) -> None:
+        """The stop is complete: nothing may be left."""
+        history = self._outside.history
+        history.add(Sample(what="actors after a stop", value=len(live_actors()), limit=0))
+        left = [task.get_name() for task in asyncio.all_tasks(self.loop)]
+        history.add(Sample(what=f"tasks after a stop {left}", value=len(left), limit=0))
+        self._bury()
+        self._on_stopped(self)
+
+
+async def _no_process(_: str) -> None:
+    """There are none."""

@@ -1,0 +1,179 @@
+"""People who write, ask twice, retry under the same id, steer, interrupt, stop, answer, leave, and begin anew."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hermes.errors import HermesError
+from hermes.events import CallAsked, TurnAnswered
+from hermes.ports import Receipt, Submission
+from hermes.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
+from tests.actors.talk import user
+from tests.history import Delivered, Sent
+from tests.simulation.daemon import Request, SimulatedDaemon
+from tests.simulation.outside import Outside
+
+API = Source(platform="api")
+PAUSES_S = (0.01, 0.5, 5.0, 20.0)
+ANSWERS = ("once", "deny", "session", "red")
+
+
+class Town:
+    """Everybody who talks to the daemon, and the way there."""
+
+    def __init__(self, outside: Outside, people: int, conversations: int) -> None:
+        self._outside = outside
+        places = [Conversation(number) for number in range(conversations)]
+        self.people = [Person(self, outside, outside.chance.choice(places)) for _ in range(people)]
+        self.waiting = 0  # exchanges in flight
+
+    def begin(self) -> None:
+        for person in self.people:
+            self._outside.later(self._outside.chance.uniform(0, 5), person.act)
+
+    def ask(
+        self,
+        work: Callable[[SimulatedDaemon, Request], Awaitable[object]],
+        on: Callable[[Request, str, Any], None],
+    ) -> Request:
+        self.waiting += 1
+
+        def ended(request: Request, what: str, value: Any) -> None:
+            self.waiting -= request.over
+            on(request, what, value)
+
+        request = Request(self._outside, work, ended)
+        self._outside.later(self._outside.chance.uniform(0.0005, 0.02), self._connect, request)
+        return request
+
+    def _connect(self, request: Request) -> None:
+        process = self._outside.process
+        if isinstance(process, SimulatedDaemon):
+            process.accept(request)
+        else:
+            request.lose()
+
+    def hang_up(self, request: Request) -> None:
+        process = self._outside.process
+        if not request.over and isinstance(process, SimulatedDaemon):
+            process.hang_up(request)
+        request.lose()
+
+
+class Conversation:
+    """Found by the id of its first session, or by a key."""
+
+    def __init__(self, number: int) -> None:
+        self.session = SessionId(f"talk{number}") if number % 2 == 0 else None
+        self.key = None if self.session else SessionKey(f"agent:main:sim:dm:{number}")
+        self.last: SessionId | None = self.session  # the session that took the last message
+
+
+class Person:
+    def __init__(self, town: Town, outside: Outside, place: Conversation) -> None:
+        self._town = town
+        self._outside = outside
+        self.place = place
+
+    def act(self) -> None:
+        outside = self._outside
+        if not outside.faulty:
+            return
+        match outside.chance.random():
+            case luck if luck < 0.72:
+                Message(self._town, outside, self.place).send()
+            case luck if luck < 0.80:
+                self._wish(lambda daemon, session: daemon.desk.stop_turn(session, "somebody asked for it"))
+            case luck if luck < 0.88:
+                said = outside.chance.choice(ANSWERS)
+                self._wish(lambda daemon, session: daemon.desk.answer(session, said, API))
+            case luck if luck < 0.91:
+                self._wish(lambda daemon, session: daemon.desk.end(session, "somebody began anew"))
+            case luck if luck < 0.95:
+                self._wish(lambda daemon, session: daemon.desk.compress(session))
+            case luck if luck < 0.97:
+                self._wish(lambda daemon, session: daemon.desk.suspend(session, "somebody asked for it"))
+            case _:
+                self._wish(lambda daemon, session: daemon.desk.resume(session, "somebody asked for it"))
+        outside.later(outside.chance.choice(PAUSES_S) * outside.chance.random(), self.act)
+
+    def _wish(self, wish: Callable[[SimulatedDaemon, SessionId], Awaitable[Session]]) -> None:
+        session = self.place.last
+        if session is not None:
+            self._town.ask(lambda daemon, _: wish(daemon, session), lambda *_: None)
+
+
+class Message:
+    """A message and all the attempts to bring it there, under one inbound id that is also its text."""
+
+    def __init__(self, town: Town, outside: Outside, place: Conversation) -> None:
+        self.inbound = outside.number("said-")
+        self._town = town
+        self._outside = outside
+        self._place = place
+        self._busy = outside.chance.choice(("", "", "", Busy.STEER, Busy.INTERRUPT, Busy.QUEUE))
+        self._stubborn = outside.chance.random() < 0.8  # tries again
+        self._settled = False
+        self._submission = {
+            "messages": (user(self.inbound),),
+            "source": API,
+            "session": place.session,
+            "key": place.key,
+            "inbound": InboundKey(self.inbound),
+            "fingerprint": self.inbound.encode(),
+            "busy": self._busy,
+        }
+
+    def send(self) -> None:
+        outside = self._outside
+        overtakes = self._busy == Busy.STEER
+        outside.history.add(Sent(inbound=self.inbound, at=outside.now, overtakes=overtakes))
+        self.ask()
+        if outside.happens(0.1):
+            self.ask()
+
+    def ask(self) -> None:
+        outside = self._outside
+        fields: dict[str, Any] = self._submission
+        submission = Submission(turn=TurnId(outside.number("turn")), **fields)
+        request = self._town.ask(lambda daemon, request: daemon.chat(request, submission), self._on)
+        if outside.happens(0.15):
+            outside.later(outside.chance.choice((0.01, 1.0, 30.0)), self._town.hang_up, request)
+
+    def _on(self, request: Request, what: str, value: Any) -> None:
+        match what:
+            case "receipt":
+                receipt: Receipt = value
+                self._place.last = receipt.session
+            case "refused":
+                self._on_refused(value)
+            case "lost":
+                self._again()
+            case "done":
+                self._on_outcome(request, *value)
+
+    def _on_outcome(self, request: Request, receipt: Receipt, outcome: object) -> None:
+        outside = self._outside
+        match outcome:
+            case TurnAnswered():
+                self._settled = True
+                outside.history.add(Delivered(to=request.id, turn=receipt.turn, text=outcome.text))
+            case CallAsked() if outside.chance.random() < 0.8:
+                said = outside.chance.choice(ANSWERS)
+                session = outcome.session
+                pause_s = outside.chance.choice(PAUSES_S) * outside.chance.random()
+                outside.later(pause_s, self._answer, session, said, outcome.call)
+                self._again()
+
+    def _answer(self, session: SessionId, said: str, call: str) -> None:
+        self._town.ask(lambda daemon, _: daemon.desk.answer(session, said, API, call), lambda *_: None)
+
+    def _on_refused(self, error: HermesError) -> None:
+        self._outside.note(f"refused {self.inbound} {type(error).__name__}")
+        self._again()
+
+    def _again(self) -> None:
+        if self._stubborn and not self._settled:
+            self._stubborn = self._outside.chance.random() < 0.9
+            self._outside.later(self._outside.chance.uniform(0.05, 4.0), self.ask)

@@ -1,0 +1,126 @@
+"""The simulation finds bugs: with a store that breaks one promise, some seed says so, by the rule that it breaks.
+
+Each broken store does what a mistake elsewhere would do: acknowledge before it is synced, forget what was seen, what
+waits, what is open or what is owed, take a call with effects for a harmless one, change the order.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from hermes.errors import HermesError
+from hermes.ports import Append, NoteDelivery, Oblige, Operation, Transaction
+from hermes.types import Effect, Session, SessionId
+from tests.simulation.disk import Disk
+from tests.simulation.run import run
+
+SEEDS = range(60)
+TABLES = ("_rows", "_log", "_keys", "_inbox", "_order", "_outbox", "_sent")
+
+
+class Unsynced(Disk):
+    """A commit is answered before it is synced: a kill takes the last one back."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        self.before = {name: copy.copy(getattr(self, name)) for name in TABLES}
+        return super().commit(batch)
+
+    def lose_power(self) -> None:
+        for name, table in getattr(self, "before", {}).items():
+            setattr(self, name, table)
+
+
+class Changing(Disk):
+    """Stores or shows something else than it was given."""
+
+    written: Callable[[Append], Append] = staticmethod(lambda append: append)
+    shown: Callable[[Session], Session] = staticmethod(lambda head: head)
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        return super().commit([tuple(map(self._change, transaction)) for transaction in batch])
+
+    def _change(self, operation: Operation) -> Operation:
+        return type(self).written(operation) if isinstance(operation, Append) else operation
+
+    def head(self, session: SessionId) -> Session | None:
+        head = super().head(session)
+        return type(self).shown(head) if head is not None and self.is_read else head
+
+
+class NothingOwed(Disk):
+    """Replies are not kept until they are confirmed."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        kept = [tuple(each for each in transaction if not isinstance(each, Oblige)) for transaction in batch]
+        return super().commit(kept)
+
+
+class NothingDoubtful(Disk):
+    """That a message is on its way to a chat is not noted."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        return super().commit([tuple(map(self._sure, transaction)) for transaction in batch])
+
+    def _sure(self, operation: Operation) -> Operation:
+        return replace(operation, sending=False) if isinstance(operation, NoteDelivery) else operation
+
+
+class NothingSeen(Changing):
+    written = staticmethod(lambda append: replace(append, seen=None))
+
+
+class NothingPending(Changing):
+    written = staticmethod(lambda append: replace(append, pending=False))
+
+    def pending(self) -> list[SessionId]:
+        return []
+
+
+class NoQueue(Changing):
+    shown = staticmethod(lambda head: replace(head, queue=()))
+
+
+class TurnedQueue(Changing):
+    shown = staticmethod(lambda head: replace(head, queue=head.queue[::-1]))
+
+
+class Miscounting(Changing):
+    written = staticmethod(lambda append: replace(append, head=replace(append.head, turns=append.head.turns + 1)))
+
+
+def _harmless(head: Session) -> Session:
+    if head.turn is None:
+        return head
+    calls = tuple(replace(call, effect=Effect.PURE) for call in head.turn.calls)
+    return replace(head, turn=replace(head.turn, calls=calls))
+
+
+class Harmless(Changing):
+    shown = staticmethod(_harmless)
+
+
+@pytest.mark.parametrize(
+    ("broken", "rule"),
+    [
+        (Unsynced, "an acknowledged message is never lost"),
+        (NothingSeen, "one message is at most one turn"),
+        (NothingPending, "an accepted turn ends, once"),
+        (NoQueue, "an accepted turn ends, once"),
+        (TurnedQueue, "order is kept"),
+        (Harmless, "effects happen at most once, and recorded"),
+        (NothingOwed, "one final reply per turn"),
+        (NothingDoubtful, "one final reply per turn"),
+        (Miscounting, "the log gives the same state as the row"),
+    ],
+    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+)
+def test_a_store_that_breaks_a_promise_is_found_out(broken: type[Disk], rule: str) -> None:
+    for seed in SEEDS:
+        if rule in {violation.rule for violation in run(seed, broken).violations}:
+            print(f"found out: {broken.__name__} by seed {seed}")
+            return
+    pytest.fail(f"{len(SEEDS)} seeds did not notice {broken.__name__}")
