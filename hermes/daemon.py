@@ -84,6 +84,7 @@ if TYPE_CHECKING:
 
 EXIT_TRY_AGAIN = 75
 _GRACE_S = 1.0
+_TICK_S = 0.01
 _PROGRESS_S = 1.0  # between two looks at how a drain goes on
 
 
@@ -420,9 +421,10 @@ class Daemon:
         deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
         with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
-                announced = AnnounceStopToAll(reason=request.announced)
-                for mark in await self.children["directory"].ask(announced, block=False):
-                    await mark
+                await self._mark(request)
+                while self.desk.waiting:  # noqa: ASYNC110 - for the few that were on their way to disk
+                    await asyncio.sleep(_TICK_S)
+                await self._mark(request)  # the turns that these began
         reach("stop: marked")
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
@@ -435,6 +437,11 @@ class Daemon:
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
         if active := self.agent.runner.active:
             logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
+
+    async def _mark(self, request: StopRequest) -> None:
+        announced = AnnounceStopToAll(reason=request.announced)
+        for mark in await self.children["directory"].ask(announced, block=False):
+            await mark
 
     async def _until_idle(self) -> None:
         """A service manager that counts is asked for more time as often as work has come to its end meanwhile."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
 from loguru import logger
 from pykka import ActorDeadError
@@ -32,6 +33,7 @@ TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
 _Chat: TypeAlias = tuple[str, str]  # platform and chat
+_Work: TypeAlias = Callable[[], Awaitable[None]]  # not begun, so that none is left behind by a stop before it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +246,7 @@ class DeliveryActor(LoopActor):
             return
         if lane.queue:
             courier = self._couriers[lane.queue[0]]
-            self._start(chat, lane, courier, courier.finish(), final=True)
+            self._start(chat, lane, courier, courier.finish, final=True)
         elif not lane.streams:
             del self._lanes[chat]
         elif not self._settling:
@@ -266,21 +268,19 @@ class DeliveryActor(LoopActor):
             live.announced = False
             live.shown_at = now
             courier = self._couriers[name]
-            self._start(chat, lane, courier, courier.show(text), final=False)
+            self._start(chat, lane, courier, partial(courier.show, text), final=False)
             return
 
-    def _start(
-        self, chat: _Chat, lane: _Lane, courier: Courier, work: Coroutine[Any, Any, None], *, final: bool
-    ) -> None:
+    def _start(self, chat: _Chat, lane: _Lane, courier: Courier, work: _Work, *, final: bool) -> None:
         lane.busy = True
         name = courier.owed.id
         self._spawn(work, lambda error: _Tried(chat=chat, name=name, final=final, error=error))
 
-    def _spawn(self, work: Coroutine[Any, Any, None], report: Callable[[HermesError | None], object]) -> None:
+    def _spawn(self, work: _Work, report: Callable[[HermesError | None], object]) -> None:
         async def run() -> None:
             error: HermesError | None = None
             try:
-                await work
+                await work()
             except HermesError as known:
                 error = known
             except Exception as unknown:  # noqa: BLE001 - an adapter's mistake must not silence a chat
@@ -291,7 +291,6 @@ class DeliveryActor(LoopActor):
         task = asyncio.create_task(run(), name="delivery")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())  # it may have been cancelled before it began
 
     def _on_tried(self, tried: _Tried) -> None:
         lane = self._lanes[tried.chat]
@@ -303,17 +302,17 @@ class DeliveryActor(LoopActor):
             self._free(tried.chat, lane)
         elif tried.final and isinstance(tried.error, DeliveryError) and tried.error.gone:
             logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
-            self._note(tried, courier.give_up(str(tried.error)), dropped=True)
+            self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
         else:
             lane.tries += 1
             self._pause(tried.chat, lane, _pause_s(lane.tries, tried.error, self._jitter()))
             if tried.final:
                 logger.info("{} is not delivered yet ({}); it is tried again", tried.name, tried.error)
-                self._note(tried, courier.note(lane.tries, str(tried.error)), dropped=False)
+                self._note(tried, partial(courier.note, lane.tries, str(tried.error)), dropped=False)
             else:
                 self._free(tried.chat, lane)
 
-    def _note(self, tried: _Tried, work: Coroutine[Any, Any, None], *, dropped: bool) -> None:
+    def _note(self, tried: _Tried, work: _Work, *, dropped: bool) -> None:
         self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped and error is None))
 
     def _on_noted(self, noted: _Noted) -> None:
@@ -372,19 +371,18 @@ class DeliveryActor(LoopActor):
                 owed = self._couriers[name].owed
                 if owed.turn == turn and self._platforms[platform].abilities.typing:
                     if not live.stream.asking:
-                        self._spawn_quietly(self._platforms[platform].show_typing(owed.place))
+                        self._spawn_quietly(partial(self._platforms[platform].show_typing, owed.place))
                     self.tell_later(TYPING_EVERY_S, _Type(turn=turn))
                     return
 
-    def _spawn_quietly(self, work: Coroutine[Any, Any, None]) -> None:
+    def _spawn_quietly(self, work: _Work) -> None:
         async def run() -> None:
             with suppress(DeliveryError):  # nobody misses it
-                await work
+                await work()
 
         task = asyncio.create_task(run(), name="typing")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        task.add_done_callback(lambda _: work.close())
 
     # ------------------------------------------------------------ the end
 

@@ -118,6 +118,7 @@ class SessionDirectory(LoopActor):
         self._memory_bytes = memory_bytes
         self._casualties = Casualties(restart_policy)
         self._granted: frozenset[str] = frozenset()
+        self._stopping = False
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
         self._steady = SteadyClock(clock())
         self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
@@ -325,6 +326,8 @@ class SessionDirectory(LoopActor):
 
         Whoever writes to one of them does not wait for that: mail brings a session back at once.
         """
+        if self._stopping:
+            return  # a start from now on would only be one more interruption
         at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
         for head in heads[:at_once]:
             if head.id not in self._live and head.id not in self._away:
@@ -516,6 +519,7 @@ class SessionDirectory(LoopActor):
 
     def _announce_stop(self, reason: str, done: LoopFuture) -> None:
         """Have every session mark its work in flight; answer when the last one has it on disk."""
+        self._stopping = True
         marks: list[LoopFuture] = []
         for session in (*self._live, *self._leaving):
             marks.append(LoopFuture())

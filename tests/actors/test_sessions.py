@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Sweep
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
 from hermes.actors.loop import live_actors
 from hermes.actors.session_machine import step
 from hermes.actors.session_protocol import Resume, Suspend
@@ -342,6 +342,18 @@ async def test_before_a_stop_all_work_in_flight_is_marked_on_disk() -> None:
         idle = here.journal.engine.head(SessionId("idle"))
         assert idle is not None
         assert idle.resume_reason == ""
+
+
+async def test_after_a_stop_was_announced_nothing_is_taken_up_any_more() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.started(1)
+        await here.directory.ask(Release(session=S), block=False)
+        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        for take_up in (False, True):
+            here.directory.tell(Configure(settings=replace(SETTINGS, take_up=take_up)))
+        await here.settle()
+        assert here.live() == set()
 
 
 async def test_a_closed_front_desk_refuses_with_the_reason_and_stores_nothing() -> None:

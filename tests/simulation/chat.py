@@ -91,6 +91,7 @@ class SimulatedPlatform:
     def happenings(self) -> Iterator[Happening]:
         """What people see in the end."""
         outside = self._outside
+        outside.history.add(*[Uncertain(at=outside.now)] * outside.disk.unnoted)
         unfinished = 0
         for chat, text in self.shown.values():
             plain = text.removeprefix(REPEATED)

@@ -42,7 +42,7 @@ from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
-from hermes.types import Obligation, Session, SessionId, TurnId
+from hermes.types import Obligation, Phase, Session, SessionId, TurnId
 from tests.actors.world import FakeProcesses
 from tests.history import Acknowledged, Sample
 from tests.simulation.minds import Minds
@@ -121,6 +121,7 @@ class SimulatedDaemon:
         self.desk: FrontDesk
         self.journal: ActorJournal
         self.agent: AgentRunner
+        self._began = outside.now
         self._writer: VirtualWriter | None = None
         self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
         self._life = self.loop.create_task(self._live(), name="daemon")
@@ -163,8 +164,11 @@ class SimulatedDaemon:
         request = await self._stop
         began = self.loop.time()
         self._outside.note(f"stopping: {request.reason}")
+        hindered = self._is_hindered()
         await self._as_real().drain(request)
         self.open = False
+        if request.exit_code == 0 and not hindered and not self._is_hindered():
+            self._look_for_marks()
         for close in reversed(closings):
             await close()
         stood_still = self._outside.frozen_at > began
@@ -389,6 +393,19 @@ class SimulatedDaemon:
             self.hang_up(request)
             request.lose()
         await asyncio.sleep(0)
+
+    def _is_hindered(self) -> bool:
+        disk = self._outside.disk
+        return disk.full or disk.slow or disk.failed or bool(disk.unreadable)
+
+    def _look_for_marks(self) -> None:
+        """What this daemon had begun and what runs on when the drain is over is marked on disk."""
+        disk = self._outside.disk
+        begun = (row for row in disk.sessions() if disk.written_at[row.id] > self._began)
+        unmarked = [row.id for row in begun if row.phase == Phase.RUNNING and not row.resume_reason]
+        self._outside.history.add(
+            Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=0)
+        )
 
     def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
         if not life.cancelled() and (error := life.exception()) is not None:

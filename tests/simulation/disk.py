@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from hermes.errors import HermesError, StorageError, StorageFailedError, StorageFullError
-from hermes.ports import Append, Transaction
+from hermes.ports import Append, Discharge, NoteDelivery, Transaction
 from hermes.records import LogEntry
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Epoch, InboundKey, Obligation, Seen, Seq, Session, SessionId
@@ -18,6 +18,7 @@ class Disk(MemoryEngine):
         self.full = False
         self.broken = False  # the next write fails, and whether it was done nobody knows
         self.failed = False  # a write of this daemon failed: what it knows may not be what is stored
+        self.unnoted = 0  # messages to chats of which it could not be written down that they arrived
         self.slow = False
         self.unreadable = 0.0  # how likely a look fails
         self.is_read = False  # by a daemon, at this moment
@@ -49,6 +50,8 @@ class Disk(MemoryEngine):
         return [self._rows[name].head for name in sorted(self._rows)]
 
     def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        if self.full or self.broken:
+            self.unnoted += sum(isinstance(each, NoteDelivery | Discharge) for done in batch for each in done)
         if self.full:
             raise StorageFullError("the simulated disk is full")
         if self.broken:
