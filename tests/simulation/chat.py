@@ -16,9 +16,10 @@ from hermes.errors import DeliveryError
 from hermes.ports import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, Source
 from tests.history import Crashed, Delivered, Happening, Sample, Sent, Uncertain
-from tests.simulation.daemon import Request, SimulatedDaemon
+from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
 from tests.simulation.people import ANSWERS, PAUSES_S, Town
+from tests.simulation.request import Request
 
 NAME = "toy"
 ANSWER = re.compile(r"answer\d+ to (turn\d+)")

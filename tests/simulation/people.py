@@ -11,8 +11,9 @@ from hermes.ports import Receipt, Submission
 from hermes.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
 from tests.actors.talk import user
 from tests.history import Delivered, Sent
-from tests.simulation.daemon import Request, SimulatedDaemon
+from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
+from tests.simulation.request import Request
 
 API = Source(platform="api")
 PAUSES_S = (0.01, 0.5, 5.0, 20.0)

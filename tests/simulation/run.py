@@ -18,10 +18,11 @@ from hermes.types import Phase, Session, SessionId
 from hermes.values import dataclass
 from tests.history import LIMBO_S, Open, Sample, Violation, judge
 from tests.simulation.chat import Chatter, SimulatedPlatform
-from tests.simulation.daemon import Request, SimulatedDaemon
+from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.disk import Disk
 from tests.simulation.outside import Outside
 from tests.simulation.people import API, Town
+from tests.simulation.request import Request
 from tests.simulation.survey import survey
 
 CALM_S = 240.0  # at most, until everything has drained
