@@ -44,7 +44,7 @@ from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
 from hermes.types import Obligation, Phase, Session, SessionId, TurnId
 from tests.actors.world import FakeProcesses
-from tests.history import Acknowledged, Sample
+from tests.history import Acknowledged, Sample, Uncertain
 from tests.simulation.minds import Minds
 from tests.simulation.outside import Outside
 from tests.simulation.request import Request
@@ -378,6 +378,8 @@ class SimulatedDaemon:
         """The stop is complete: nothing may be left."""
         history = self._outside.history
         history.add(Sample(what="actors after a stop", value=len(live_actors()), limit=0))
+        cut_off = [owed for owed in self._outside.disk.outbox() if owed.sending]  # the stop did not wait for these
+        history.add(*[Uncertain(at=self._outside.now)] * len(cut_off))
         left = [task.get_name() for task in asyncio.all_tasks(self.loop)]
         history.add(Sample(what=f"tasks after a stop {left}", value=len(left), limit=0))
         self._bury()
