@@ -85,6 +85,7 @@ class SimulatedDaemon:
         self.journal: ActorJournal
         self.agent: AgentRunner
         self._began = outside.now
+        self._bugs = 0  # sessions that died of one; a stop may find them between two lives
         self._writer: VirtualWriter | None = None
         self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
         self._life = self.loop.create_task(self._live(), name="daemon")
@@ -263,6 +264,7 @@ class SimulatedDaemon:
 
         def think(*args: Any) -> Any:
             if self._outside.happens(0.01):
+                self._bugs += 1
                 raise RuntimeError("a simulated bug")
             return agent.think(*args)
 
@@ -367,7 +369,7 @@ class SimulatedDaemon:
         begun = (row for row in disk.sessions() if disk.written_at[row.id] > self._began)
         unmarked = [row.id for row in begun if row.phase == Phase.RUNNING and not row.resume_reason]
         self._outside.history.add(
-            Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=0)
+            Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._bugs)
         )
 
     def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
