@@ -74,7 +74,7 @@ from hermes.signals import STOP_SIGNALS, handle_signals
 from hermes.stop_budget import patience_s, within
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.supervision.boot import Boot, read_boot, started, stopped
+from hermes.supervision.boot import LOOP_WITHIN_S, Boot, read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
 from hermes.types import Busy, Obligation, SessionId, TurnId
@@ -312,6 +312,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
         if holds:
             facts["resume"] = "held: several starts within a minute; turns go on with the next message"
+            asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, children, config, facts)
         yield Daemon(
             home=home,
             config=config,
@@ -430,8 +431,9 @@ class Daemon:
             async with asyncio.timeout_at(deadline):
                 await self._until_idle()
         reach("stop: drained")
-        with suppress(ActorDeadError, TimeoutError):  # what is not said by then is said after the next start
+        with suppress(ActorDeadError, HermesError, TimeoutError):  # else it is said after the next start
             async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _GRACE_S)):
+                await self._mark(request)  # each answers when its last answer is on disk and with delivery
                 await self.children[DELIVERY].ask(Settle(), block=False)
         if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all()):
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
@@ -530,6 +532,13 @@ def _tell_of(boot: Boot, *, holds: bool) -> None:
             "themselves but with the next message, or by `hermes resume`",
             len(boot.starts),
         )
+
+
+def _hold_no_longer(children: Children, config: Config, facts: dict[str, Any]) -> None:
+    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
+    facts.pop("resume", None)
+    with suppress(ActorDeadError):
+        children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True)))
 
 
 async def _mark_stopped(journal: ActorJournal, stop: StopSwitch) -> None:
