@@ -14,7 +14,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -51,7 +51,16 @@ from hermes.assembly import (
     make_workshop,
     process_settings,
 )
-from hermes.chat_assembly import DELIVERY, adapter_spec, delivery_spec, make_adapters
+from hermes.chat_assembly import (
+    DELIVERY,
+    adapter_spec,
+    delivery_spec,
+    keep_homes_posted,
+    make_adapters,
+    make_office,
+    make_watch,
+    tell_left,
+)
 from hermes.commands.desk import CommandDesk
 from hermes.config import load_config
 from hermes.crash_point import reach
@@ -77,9 +86,10 @@ from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot, read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
-from hermes.types import Busy, Obligation, SessionId, TurnId
+from hermes.types import Busy, Obligation, Session, SessionId, TurnId
 
 if TYPE_CHECKING:
+    from hermes.adapters.chat.home_desk import HomeDesk
     from hermes.adapters.openai_api.server import ApiServer
 
 EXIT_TRY_AGAIN = 75
@@ -247,6 +257,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             restart=lambda reason: operations.request_stop(reason, restart=True),
         )
         outgoing = ObligationDesk(journal, deliver)
+        office = make_office(adapters, sessions=desk, outgoing=outgoing)
         _start_actors(
             stack,
             config,
@@ -258,9 +269,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             rules=rules,
             processes=processes,
             deliver=deliver,
+            tell_left=partial(tell_left, office.homes),
             resets=api,  # a daemon inside another program leaves the sessions of others alone
             chat=[
-                delivery_spec(adapters, journal=journal, hub=hub),
+                delivery_spec(adapters, journal=journal, hub=hub, pairing=office.pairing),
                 *(
                     adapter_spec(
                         adapter,
@@ -268,6 +280,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                         sessions=desk,
                         outgoing=outgoing,
                         commands=commands,
+                        pairing=office.pairing,
                         new_turn_id=_new_turn_id,
                     )
                     for adapter in adapters
@@ -287,7 +300,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "new_turn_id": _new_turn_id,
             "clock": wall_clock.wall,
         }
-        admin = servers.AdminServer(home.socket, **ports)
+        admin = servers.AdminServer(home.socket, office=office, **ports)
         await admin.start()
         stack.callback(reach, "stop: servers closed")
         stack.push_async_callback(admin.stop, _GRACE_S)
@@ -310,6 +323,11 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        if adapters:
+            watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
+            back = _back(boot, config, holds=holds) if boot is not None else ""
+            telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
+            stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         if holds:
             facts["resume"] = "held: several starts within a minute; turns go on with the next message"
             asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, children, config, facts)
@@ -325,6 +343,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             api=api_server,
             facts=facts,
             processes=processes.front,
+            homes=office.homes if adapters else None,
         )
     left = [str(actor) for actor in live_actors()]
     if left:
@@ -343,10 +362,11 @@ def _start_actors(
     rules: ResetRules,
     processes: ProcessParts,
     deliver: Callable[[Sequence[Obligation]], None],
+    tell_left: Callable[[Session, str], Awaitable[None]],
     resets: bool,
     chat: Sequence[ChildSpec],
 ) -> None:
-    after_reset = AfterReset(journal=journal, end_process=processes.front.end)
+    after_reset = AfterReset(journal=journal, end_process=processes.front.end, tell=tell_left)
     stack.push_async_callback(after_reset.close)
     if resets:
         after_reset.take_up()
@@ -409,6 +429,7 @@ class Daemon:
     api: ApiServer | None
     facts: dict[str, Any]
     processes: ProcessFront
+    homes: HomeDesk | None = None  # of chat platforms, to be told of a stop
 
     async def drain(self, request: StopRequest) -> None:
         """Take no more work, mark what is in flight, then give it a while to finish and to be told."""
@@ -427,6 +448,12 @@ class Daemon:
                     await asyncio.sleep(_TICK_S)
                 await self._mark(request)  # the turns that these began
         reach("stop: marked")
+        if self.homes is not None and self.config.chat.restart_banner:
+            with suppress(HermesError, TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    how = "restarting" if request.restart else "stopping"
+                    text = f"Hermes is {how} ({request.reason})."
+                    await self.homes.tell_all(f"stop:{self.facts['epoch']}", text)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 await self._until_idle()
@@ -527,11 +554,24 @@ def _tell_of(boot: Boot, *, holds: bool) -> None:
     elif not boot.first:
         logger.warning("the last daemon did not stop cleanly; what was open is taken up")
     if holds:
-        logger.error(
-            "this is start number {} within a minute, each after a crash: interrupted turns do not go on by "
-            "themselves but with the next message, or by `hermes resume`",
-            len(boot.starts),
-        )
+        logger.error("{}", _boot_loop(boot))
+
+
+def _back(boot: Boot, config: Config, *, holds: bool) -> str:
+    """What the home channels are told; empty: nothing."""
+    if holds:
+        return f"Hermes keeps crashing: {_boot_loop(boot)}."
+    if not config.chat.restart_banner:
+        return ""
+    clean = boot.stopped or boot.first
+    return "Hermes is back." if clean else "Hermes is back. It had not stopped cleanly; what was open goes on."
+
+
+def _boot_loop(boot: Boot) -> str:
+    return (
+        f"this is start number {len(boot.starts)} within a minute, each after a crash: interrupted turns do not go "
+        "on by themselves but with the next message, or by `hermes resume`"
+    )
 
 
 def _hold_no_longer(children: Children, config: Config, facts: dict[str, Any]) -> None:

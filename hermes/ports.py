@@ -420,6 +420,7 @@ class Abilities:
     typing: bool = False
     buttons: bool = False
     show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
+    splits_at: int = 0  # UTF-16 units at which clients split what people paste; 0: they do not
 
 
 class Platform(Protocol):
@@ -480,6 +481,9 @@ class Outgoing(Protocol):
     async def see(self, seen: Seen) -> bool:
         """Whether this inbound id is new; from now on it is not."""
 
+    async def progress(self, name: str) -> Obligation | Sent | DeadLetter | None:
+        """How far it has come: on its way, met, or given up; None: nobody knows of it (any more)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
@@ -534,6 +538,8 @@ class Submission:
     inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
     fingerprint: bytes = b""
     busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
+    joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
+    more_s: float = 0.0  # how long its turn is held for the rest of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -545,7 +551,7 @@ class Receipt:
     position: int = 0  # how many turns go first
     duplicate: bool = False
     notice: str = ""  # for the person: why this is a fresh session, say
-    handling: str = "started"  # or queued, steering, interrupting, answer
+    handling: str = "started"  # or queued, steering, interrupting, joined, answer
     into: TurnId | None = None  # the turn that it is the answer for
 
 
@@ -591,6 +597,9 @@ class Sessions(Protocol):
     """The front desk. Each call raises HermesErrors only."""
 
     async def submit(self, submission: Submission) -> Receipt: ...
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
+        """Replace what a person said at that place. Refused unless it still waits for its turn."""
+
     async def accepted(self, submission: Submission) -> Receipt | None:
         """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
 

@@ -51,6 +51,17 @@ class MessageReceived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Amended:
+    """What a person said has changed while it waits: more of it came, or they wrote its first message anew."""
+
+    at: float
+    turn: TurnId
+    messages: tuple[EncodedMessage, ...]
+    replaces: bool = False
+    inbound: InboundKey | None = None  # under which it was taken, once
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
     """From here on the turn's messages are part of the transcript, and so is the note, which is for the model."""
 
@@ -271,6 +282,7 @@ class ContextCarried:
 Record: TypeAlias = (
     SessionStarted
     | MessageReceived
+    | Amended
     | TurnStarted
     | Merged
     | PromptBuilt

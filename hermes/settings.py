@@ -73,6 +73,10 @@ def _user_id_complaint(text: str) -> str:
     return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric ids of people, or "*" for everybody'
 
 
+def _admin_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"\d{1,20}", text) else "must be numeric ids of people"
+
+
 def _chat_id_complaint(text: str) -> str:
     return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
 
@@ -141,11 +145,21 @@ class ApiConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChatConfig:
+    """What all chat platforms share."""
+
+    strangers: str = _setting("pair", choices=("pair", "ignore"))
+    group_sessions_per_user: bool = _setting(True)
+    restart_banner: bool = _setting(True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TelegramConfig:
     enabled: bool = _setting(False)
     token_file: str = _setting("", path=True)
     base_url: str = _setting("", complaint=_bot_api_complaint)
     allowed_users: tuple[str, ...] = _setting((), complaint=_user_id_complaint)
+    admins: tuple[str, ...] = _setting((), complaint=_admin_complaint)
     require_mention: bool = _setting(True)
     wake_words: tuple[str, ...] = _setting(())
     free_response_chats: tuple[str, ...] = _setting((), complaint=_chat_id_complaint)
@@ -286,6 +300,7 @@ class LogConfig:
 class Config:
     model: ModelConfig = ModelConfig()
     api: ApiConfig = ApiConfig()
+    chat: ChatConfig = ChatConfig()
     telegram: TelegramConfig = TelegramConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()

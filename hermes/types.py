@@ -350,3 +350,4 @@ class ProcessView:
     memory_bytes: int = 0
     known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
     untold: bool = False  # it has ended, and its conversation is still to be told
+    notify: bool = False  # its end is told

@@ -29,6 +29,7 @@ from hermes.types import (
     FailureKind,
     InboundKey,
     Phase,
+    Place,
     ProcessView,
     Seq,
     Session,
@@ -157,6 +158,9 @@ class FakeSessions:
         self._hub.publish(TurnAccepted(session=session.id, turn=submission.turn, position=0))
         self.tasks[submission.turn] = asyncio.create_task(self._run(session.id, submission.turn))
         return receipt
+
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
+        return (await self.view(session)).session
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")

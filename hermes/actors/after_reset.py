@@ -46,11 +46,13 @@ class AfterReset:
         *,
         journal: Journal,
         end_process: Callable[[str], Awaitable[None]],
+        tell: Callable[[Session, str], Awaitable[None]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._hooks = hooks
         self._journal = journal
         self._end_process = end_process
+        self._tell = tell  # somebody, what a conversation has left behind that has no chat to hear of it
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[SessionId, asyncio.Task[None]] = {}
@@ -90,6 +92,8 @@ class AfterReset:
         steps = [partial(self._end_process, process) for process in aftermath.end]
         if aftermath.ended is not None:
             steps += [partial(hook, aftermath.ended) for hook in self._hooks]
+            if self._tell is not None and aftermath.left and aftermath.ended.place is None:
+                steps.append(partial(self._tell, aftermath.ended, aftermath.left))
         await asyncio.gather(*(self._run(step, aftermath.session) for step in steps))
         done = PutFact(name=PREFIX + aftermath.session, value=None)
         self._journal.commit((done,), partial(_log_refusal, aftermath.session))

@@ -31,6 +31,7 @@ from hermes.actors.session_protocol import (
     Prefer,
     Request,
     Resume,
+    Rewrite,
     StopTurn,
     Suspend,
     UndoTurns,
@@ -72,10 +73,12 @@ from hermes.records import TurnFailed, TurnFinished
 from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
+    EncodedMessage,
     Failure,
     FailureKind,
     Obligation,
     Phase,
+    Place,
     Seen,
     Seq,
     Session,
@@ -135,6 +138,9 @@ class FrontDesk:
             return _receipt_of_duplicate(seen, submission)
         finally:
             self.waiting -= 1
+
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
+        return await self._command(session, Rewrite(place=place, message=message))
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         seen = await self._seen(submission)
@@ -408,6 +414,8 @@ def _post_of(submission: Submission) -> Post:
         inbound=submission.inbound,
         fingerprint=submission.fingerprint,
         busy=submission.busy,
+        joins=submission.joins,
+        more_s=submission.more_s,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))
 

@@ -19,7 +19,7 @@ from loguru import logger
 from hermes.crash_point import crash_at
 from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
 from hermes.ports import Append, Engine, Reader, SetAside, Transaction
-from hermes.records import ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
+from hermes.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
 from hermes.types import Epoch
 
 T = TypeVar("T")
@@ -239,7 +239,7 @@ def _size_bytes(transaction: Transaction) -> int:
     for operation in transaction:
         if isinstance(operation, Append):
             for record in operation.records:
-                if isinstance(record, MessageReceived | ContextCarried):
+                if isinstance(record, MessageReceived | Amended | ContextCarried):
                     for message in record.messages:  # mostly one, for which sum() would take longer
                         size += len(message)
                 elif isinstance(record, ModelReplied | ToolFinished | TurnFinished):

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
 from hermes.errors import AlreadySeenError
-from hermes.ports import Oblige, See, Transaction
-from hermes.types import Obligation, Seen
+from hermes.ports import Oblige, Reader, See, Transaction
+from hermes.types import DeadLetter, Obligation, Seen, Sent
 
 
 class ObligationDesk:
@@ -25,6 +25,9 @@ class ObligationDesk:
     async def is_known(self, name: str) -> bool:
         return await self._journal.fetch(lambda reader: (reader.owed(name) or reader.sent(name)) is not None)
 
+    async def progress(self, name: str) -> Obligation | Sent | DeadLetter | None:
+        return await self._journal.fetch(lambda reader: _progress(reader, name))
+
     async def see(self, seen: Seen) -> bool:
         """Whether this inbound id is new; from now on it is not."""
         try:
@@ -39,3 +42,8 @@ class ObligationDesk:
         error = await done
         if error is not None:
             raise error
+
+
+def _progress(reader: Reader, name: str) -> Obligation | Sent | DeadLetter | None:
+    found = reader.owed(name) or reader.sent(name)
+    return found or next((letter for letter in reader.dead_letters() if letter.id == name), None)

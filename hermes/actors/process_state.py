@@ -52,6 +52,7 @@ def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
         heartbeat_at=heard_at,
         active_at=max(record.active_at, record.started_at),
         known=False,
+        notify=record.notify,
     )
     row = ProcessRow(record=record, view=view)
     return row if record.ended_at is None else with_record(row, record)

@@ -7,6 +7,7 @@ leaves nothing to undo. It reads no clock and no file, and waits for nothing.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from types import TracebackType
 from typing import TypeAlias, assert_never
@@ -39,12 +40,14 @@ from hermes.actors.session_protocol import (
     Deliver,
     Effect,
     Event,
+    Hold,
     Publish,
     Recover,
     Refuse,
     Request,
     Reroute,
     Reset,
+    StartHeld,
     Step,
     UndoTurns,
 )
@@ -100,6 +103,7 @@ class SessionActor(LoopActor):
         "_alongside",
         "_hold",
         "_missed",
+        "_patience",
         "_recover_reason",
         "_services",
         "_session",
@@ -135,6 +139,7 @@ class SessionActor(LoopActor):
         self._transcript: Transcript | None = None
         self._missed: list[tuple[Seq, Record]] | None = None  # committed while the transcript is being loaded
         self._work: SessionWork | None = None
+        self._patience: asyncio.TimerHandle | None = None  # with a message whose rest is probably on its way
 
     def statistics(self) -> ActorView:
         """With the session's phase for a state: that is what an operator looks for."""
@@ -347,6 +352,10 @@ class SessionActor(LoopActor):
             case Accept():
                 self._accept(effect, post)
                 return True
+            case Hold():
+                if self._patience is not None:
+                    self._patience.cancel()
+                self._patience = self.tell_later(effect.wait_s, Post(event=StartHeld()))
             case Refuse():
                 fail(post, effect.error)
                 return True

@@ -23,6 +23,7 @@ from hermes.actors.session_protocol import (
     Deliver,
     End,
     Event,
+    Hold,
     Limits,
     ModelAnswered,
     ModelFailed,
@@ -33,6 +34,8 @@ from hermes.actors.session_protocol import (
     Reroute,
     Reset,
     Resume,
+    Rewrite,
+    StartHeld,
     Step,
     StopTurn,
     Summarised,
@@ -62,6 +65,7 @@ from hermes.asking import waiting_call
 from hermes.errors import BusyError
 from hermes.events import Notice, TurnAnswered
 from hermes.records import (
+    Amended,
     CompressionFailed,
     Continued,
     Ended,
@@ -104,6 +108,10 @@ def step(session: Session, event: Event, now: float, limits: Limits = _LIMITS) -
     match event:
         case Deliver():
             return _deliver(session, event, now, limits)
+        case StartHeld():
+            return start_next(Step(session=session), now) if _is_open(session) else Step(session=session)
+        case Rewrite():
+            return _rewrite(session, event, now)
         case Begin():
             return _begin(session, event, now)
         case StopTurn():
@@ -175,6 +183,8 @@ def _begin(session: Session, event: Begin, now: float) -> Step:
 def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> Step:
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return Step(session=session, effects=(Reroute(),))
+    if any(turn.id == event.joins for turn in session.queue):
+        return _join(session, event, now)
     if session.phase == Phase.RESUME_PENDING and session.turn is not None:
         return _deliver_held(session, session.turn, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
@@ -187,7 +197,30 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     accepted = _received(session, event, now, handling)
     if handling == "interrupting":
         accepted = _stopped(accepted, "a new message came", now)
+    return _start_or_hold(accepted, event, now)
+
+
+def _join(session: Session, event: Deliver, now: float) -> Step:
+    """The rest of a message that still waits: no turn of its own."""
+    assert event.joins is not None
+    ahead = [turn.id for turn in open_turns(session)].index(event.joins)
+    accept = Accept(turn=event.joins, position=ahead, handling="joined")
+    amended = Amended(at=now, turn=event.joins, messages=event.messages, inbound=event.inbound)
+    joined = then(Step(session=session), amended, effects=(accept,))
+    return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now)), event, now)
+
+
+def _start_or_hold(accepted: Step, event: Deliver, now: float) -> Step:
+    if event.more_s > 0 and accepted.session.turn is None:
+        return replace(accepted, effects=(*accepted.effects, Hold(wait_s=event.more_s)))
     return start_next(accepted, now)
+
+
+def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
+    waiting = next((turn for turn in session.queue if turn.place == event.place), None)
+    if waiting is None:
+        return refuse(session, "that message does not wait any more: it was answered, or is being answered")
+    return then(Step(session=session), Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True))
 
 
 def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: Limits) -> Step:
@@ -220,10 +253,13 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
     into = session.turn.id if session.turn is not None and handling == "answer" else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into)
     accepted = then(Step(session=session), received, effects=(accept,))
+    return replace(accepted, seen=_seen(session, event, event.turn, now))
+
+
+def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | None:
     if not event.inbound:
-        return accepted
-    seen = Seen(key=event.inbound, session=session.id, turn=event.turn, fingerprint=event.fingerprint, at=now)
-    return replace(accepted, seen=seen)
+        return None
+    return Seen(key=event.inbound, session=session.id, turn=turn, fingerprint=event.fingerprint, at=now)
 
 
 def _answer_in(event: Deliver, asking: Call, session: Session) -> str:

@@ -15,6 +15,7 @@ from hermes.types import (
     EncodedMessage,
     Failure,
     InboundKey,
+    Place,
     Seen,
     Session,
     SessionId,
@@ -47,6 +48,21 @@ class Deliver:
     inbound: InboundKey | None = None
     fingerprint: bytes = b""
     busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
+    joins: TurnId | None = None  # it is the rest of that message, if that still waits
+    more_s: float = 0.0  # how long its turn is held for the rest of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartHeld:
+    """The rest of a message was waited for long enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A person wrote anew what they had said at that place. Refused unless it still waits for its turn."""
+
+    place: Place
+    message: EncodedMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +261,8 @@ Request: TypeAlias = UndoTurns | BranchOff  # these become events when the trans
 
 Event: TypeAlias = (
     Deliver
+    | StartHeld
+    | Rewrite
     | Begin
     | ModelAnswered
     | ModelFailed
@@ -305,8 +323,15 @@ class Accept:
 
     turn: TurnId
     position: int
-    handling: str  # started, queued, steering, interrupting or answer
+    handling: str  # started, queued, steering, interrupting, joined or answer
     into: TurnId | None = None  # the turn that it is the answer for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Say StartHeld after that time; of several, the last one counts."""
+
+    wait_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -324,7 +349,7 @@ class Publish:
     event: LiveEvent
 
 
-Effect: TypeAlias = Accept | Refuse | Reroute | Publish
+Effect: TypeAlias = Accept | Hold | Refuse | Reroute | Publish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

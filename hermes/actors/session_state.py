@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.records import (
+    Amended,
     Answered,
     Asked,
     BadRecord,
@@ -92,6 +93,11 @@ def _received(session: Session, record: MessageReceived) -> Session:
         messages=session.messages + len(record.messages),
         place=place or session.place,
     )
+
+
+def _amended(session: Session, record: Amended) -> Session:
+    more = 0 if record.replaces else len(record.messages)
+    return replace(session, active_at=record.at, messages=session.messages + more)
 
 
 def _turn_started(session: Session, record: TurnStarted) -> Session:
@@ -327,6 +333,7 @@ def _carried(session: Session, record: ContextCarried) -> Session:
 _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     SessionStarted: lambda session, _: session,
     MessageReceived: _received,
+    Amended: _amended,
     TurnStarted: _turn_started,
     Merged: _merged,
     PromptBuilt: lambda session, _: replace(session, prompted=True),

@@ -15,6 +15,7 @@ from hermes.actors.session_state import is_hidden
 from hermes.errors import UnknownSessionError
 from hermes.ports import Reader, StoredMessage
 from hermes.records import (
+    Amended,
     BadRecord,
     ContextCarried,
     LogEntry,
@@ -115,6 +116,9 @@ def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...
     match record:
         case MessageReceived():
             waiting[record.turn] = record.messages
+        case Amended() if record.turn in waiting:
+            said = waiting[record.turn]
+            waiting[record.turn] = (*record.messages, *said[1:]) if record.replaces else (*said, *record.messages)
         case ContextCarried():
             waiting.update({each.turn: each.messages for each in record.waiting})
             return record.messages

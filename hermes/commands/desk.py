@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from hermes.commands import background, choices, conversation, earlier, knowledge, turn
+from hermes.commands import background, choices, conversation, earlier, home, knowledge, turn
 from hermes.commands.errand import Desk, Errand, Handler
 from hermes.commands.registry import Parsed, Unknown
 from hermes.commands.reply import Caller, Reply, refused
@@ -26,6 +26,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **choices.HANDLERS,
     **knowledge.HANDLERS,
     **background.HANDLERS,
+    **home.HANDLERS,
 }
 
 

@@ -63,7 +63,7 @@ async def tell_caller(errand: Errand) -> Reply:
 
 
 async def tell_help(errand: Errand) -> Reply:
-    return Reply(text=help_text(errand.argument or None))
+    return Reply(text=help_text(errand.argument or None, narrow=errand.caller.source.place is not None))
 
 
 HANDLERS: dict[str, Handler] = {

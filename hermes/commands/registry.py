@@ -234,6 +234,12 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(name="whoami", group=Group.KNOW, help="Who you are to Hermes"),
     Command(
+        name="sethome",
+        group=Group.KNOW,
+        help="Have notices that belong to no chat told here",
+        details="That Hermes restarts, say, or that a message could not be delivered. One chat on each platform.",
+    ),
+    Command(
         name="help",
         aliases=("commands", "start"),
         group=Group.KNOW,
@@ -303,7 +309,10 @@ def menu() -> list[dict[str, str | list[str]]]:
 # ---------------------------------------------------------------- help
 
 
-def help_text(name: str | None = None) -> str:
+def help_text(name: str | None = None, *, narrow: bool = False) -> str:
+    """`narrow`: for a phone, where columns would break."""
+    if name is None and narrow:
+        return "\n\n".join(map(_narrow_help_of_group, Group)) + "\n\n/help and a command's name says more."
     if name is None:
         return "\n\n".join(_help_of_group(group) for group in Group)
     command = find(name)
@@ -324,6 +333,17 @@ def _help_of_group(group: Group) -> str:
     members = [command for command in COMMANDS if command.group is group]
     width = max(len(_short(command)) for command in COMMANDS)
     return "\n".join([group.value, *(f"  {_short(command):<{width}}  {command.help}" for command in members)])
+
+
+def _narrow_help_of_group(group: Group) -> str:
+    members = (command for command in COMMANDS if command.group is group)
+    return "\n".join(
+        [f"**{group.value}**", *(f"/{command.name}: {_uncapitalised(command.help)}" for command in members)]
+    )
+
+
+def _uncapitalised(text: str) -> str:
+    return text[:1].lower() + text[1:]
 
 
 def _short(command: Command) -> str:

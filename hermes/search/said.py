@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hermes.records import BadRecord, MessageReceived, Record, TurnFinished
+from hermes.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
 from hermes.types import EncodedMessage
 from hermes.values import dataclass
 
@@ -22,6 +22,8 @@ def texts_of(record: Record | BadRecord) -> tuple[Said, ...]:
     match record:
         case MessageReceived():  # whatever came before the last message was said, and indexed, earlier
             found = _said(record.messages[-1], record.at, record.source.platform) if record.messages else None
+        case Amended():
+            found = _said(record.messages[-1], record.at)
         case TurnFinished():
             found = _said(record.message, record.at)
         case _:

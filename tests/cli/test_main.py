@@ -17,7 +17,8 @@ from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
     "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "stop",
-    "restart", "end", "suspend", "resume", "compress", "kill", "delete", "dead-letters", "export", "import", "backup",
+    "restart", "end", "suspend", "resume", "compress", "kill", "delete", "dead-letters", "send", "pairing", "setup",
+    "export", "import", "backup",
     "restore", "service", "storage", "config", "completion",
 ]  # fmt: skip
 

@@ -115,6 +115,13 @@ def test_help_shows_every_command_in_its_group_and_the_lines_are_aligned() -> No
     assert max(map(len, lines)) <= 90
 
 
+def test_help_for_a_phone_has_every_command_in_short_lines() -> None:
+    text = help_text(narrow=True)
+    assert all(f"/{command.name}: " in text for command in COMMANDS)
+    assert max(map(len, text.splitlines())) < 70
+    assert len(text) < 2000
+
+
 def test_help_of_one_command_tells_its_usage_and_its_other_names() -> None:
     assert help_text("reset").splitlines()[0] == "/new [title]"
     assert "Also /reset." in help_text("/new")

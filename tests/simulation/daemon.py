@@ -31,6 +31,7 @@ from hermes.actors.reset_clock import ResetClock
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
 from hermes.adapters.chat.desk import ChatDesk
+from hermes.adapters.chat.door import EVERYBODY, Door
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
 from hermes.chat_assembly import DELIVERY
@@ -169,11 +170,10 @@ class SimulatedDaemon:
             deliver=deliver,
         )
         self._edge = ChatDesk(
-            self._platform.name,
             sessions=cast("Any", self.desk),
             outgoing=ObligationDesk(self.journal, deliver),
             commands=cast("Any", None),  # nobody uses any there
-            may_talk=lambda _: True,
+            door=Door(pairing=cast("Any", None), allowed=(EVERYBODY,)),
             new_turn_id=lambda: TurnId(outside.number("turn")),
             clock=outside.wall,
             alive=lambda: None,

@@ -48,6 +48,7 @@ FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
     "MessageReceived": "at turn messages source options steer inbound",
+    "Amended": "at turn messages replaces inbound",
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",

@@ -15,6 +15,7 @@ from aiohttp import web
 from loguru import logger
 
 from hermes.adapters import presentation
+from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.event_stream import EventStream, open_stream
@@ -44,8 +45,9 @@ async def point_to_the_list(request: web.Request, handler: Handler) -> web.Strea
 
 
 class OperatorApi:
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, chat: ChatApi | None = None) -> None:
         self._service = service
+        self._chat = chat
         self._sessions = SessionApi(service)
 
     def routes(self) -> list[web.RouteDef]:
@@ -76,6 +78,7 @@ class OperatorApi:
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
             (web.post("/store/import", self.take_in), 'Take in an export of sessions; {"path": "/absolute"}'),
             (web.get("/store/verify", self.verify), "Look for damage in the store"),
+            *(self._chat.table() if self._chat is not None else ()),
         ]
 
     # ------------------------------------------------------------ the daemon

@@ -15,8 +15,10 @@ from pathlib import Path
 
 from loguru import logger
 
+from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.descent import peer_of, refuse_own_tools
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
+from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
@@ -59,6 +61,7 @@ class AdminServer:
         processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
+        office: ChatOffice | None = None,
     ) -> None:
         self._path = socket_path
         self._sessions = sessions
@@ -68,6 +71,7 @@ class AdminServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
+        self._office = office
         self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
 
@@ -86,8 +90,10 @@ class AdminServer:
             lifetime=self._lifetime,
             platform="cli",
         )
+        chat = None if self._office is None else ChatApi(service, self._office)
+        routes = [*OperatorApi(service, chat).routes(), *api_routes(service)]
         self._listener = Listener(
-            application([*OperatorApi(service).routes(), *api_routes(service)], refuse_own_tools, point_to_the_list),
+            application(routes, refuse_own_tools, point_to_the_list),
             self._lifetime,
             door=OwnerOnly(),
             header_timeout_s=_HEADER_TIMEOUT_S,

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
 from loguru import logger
 
+from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.adapters.chat.door import Door
 from hermes.asking import asked_by, button_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
@@ -29,56 +31,55 @@ _BUSY_TRIES = 4
 class ChatDesk:
     def __init__(
         self,
-        platform: str,
         *,
         sessions: Sessions,
         outgoing: Outgoing,
         commands: CommandDesk,
-        may_talk: Callable[[Inbound], bool],
+        door: Door,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         alive: Callable[[], None],
         per_user: bool = True,
+        splits_at: int = 0,
     ) -> None:
-        self._platform = platform
         self._sessions = sessions
         self._outgoing = outgoing
         self._commands = commands
-        self._may_talk = may_talk
+        self._door = door
         self._new_turn_id = new_turn_id
         self._clock = clock
-        self._per_user = per_user
+        self._per_user = per_user  # in a group each person has a conversation of their own
+        self._splits_at = splits_at  # UTF-16 units, see Abilities
+        self._bursts = Bursts()
         self.alive = alive
 
     async def take(self, inbound: Inbound) -> None:
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
-        if not self._may_talk(inbound):
-            await self._turn_away(inbound)
+        if not await self._door.admits(inbound):
+            await self._door.turn_away(inbound)
         elif inbound.answers:
             await self._answer(inbound, key)
+        elif inbound.edited:
+            await self._rewrite(inbound, key)
         elif (command := parse(inbound.text)) is not None:
             await self._command(inbound, key, command)
         else:
             await self._message(inbound, key)
         reach("chat: taken, not confirmed")
 
-    async def _turn_away(self, inbound: Inbound) -> None:
-        """Once, with the id that the owner of this Hermes would have to allow; after that, silence."""
-        logger.info("{}: user {} is not allowed to talk here", self._platform, inbound.user)
-        if inbound.chat_type != "dm":
-            return
-        text = f"I do not know you yet. Whoever runs this Hermes can allow you: your id here is {inbound.user}."
-        await self._say(inbound, f"stranger:{self._platform}:{inbound.user}", text)
-
     # ------------------------------------------------------------ messages
 
     async def _message(self, inbound: Inbound, key: SessionKey) -> None:
+        who, now = (key, inbound.user), self._clock()
+        more = is_cut_off(inbound.text, self._splits_at)
         submission = Submission(
             turn=self._new_turn_id(),
             messages=(_encode(inbound.text),),
             source=_source(inbound),
             key=key,
             inbound=inbound.id,
+            joins=self._bursts.take_up(who, now),
+            more_s=WAIT_S if more else 0.0,
         )
         try:
             receipt = await self._submit(submission)
@@ -87,6 +88,8 @@ class ChatDesk:
         except RefusedError as error:  # trying again would not help: the person has to know
             await self._say(inbound, f"refused:{inbound.id}", f"Your message was not taken: {error}")
             return
+        if more:
+            self._bursts.expect(who, receipt.turn, now)
         if receipt.notice and not receipt.duplicate:
             await self._say(inbound, f"notice:{inbound.id}", receipt.notice)
 
@@ -97,6 +100,18 @@ class ChatDesk:
             except BusyError:
                 await asyncio.sleep(_BUSY_PAUSE_S)
         return await self._sessions.submit(submission)
+
+    async def _rewrite(self, inbound: Inbound, key: SessionKey) -> None:
+        """What still waits is replaced; what was answered, or is being answered, stays as it was said."""
+        session = await self._sessions.bound(key)
+        if session is None or parse(inbound.text) is not None:
+            return
+        try:
+            await self._sessions.rewrite(session, inbound.place, _encode(inbound.text))
+        except StoppingError:
+            raise
+        except RefusedError as error:
+            logger.debug("{}: an edit came too late: {}", inbound.id, error)
 
     # ------------------------------------------------------------ commands
 
@@ -110,7 +125,13 @@ class ChatDesk:
             text = f"Hermes was interrupted while it carried out {word}. /status says how things stand."
             await self._say(inbound, name, text)
             return
-        caller = Caller(source=_source(inbound), key=key, inbound=inbound.id)
+        caller = Caller(
+            source=_source(inbound),
+            key=key,
+            inbound=inbound.id,
+            admin=self._door.is_admin(inbound.user),
+            trusted=self._door.trusts(inbound.user),
+        )
         reply = await self._commands.run(command, caller)
         await self._say(inbound, name, reply.text)
 
@@ -143,11 +164,6 @@ class ChatDesk:
     async def _say(self, inbound: Inbound, name: str, text: str) -> None:
         owed = Obligation(id=name, kind=Owed.NOTICE, place=inbound.place, text=text, at=self._clock())
         await self._outgoing.oblige(owed)
-
-
-def allowed(users: Container[str]) -> Callable[[Inbound], bool]:
-    """Nobody but these, by their ids on the platform; "*" is everybody."""
-    return lambda inbound: inbound.user in users or "*" in users
 
 
 def _chosen(inbound: Inbound, call: Call, turn: TurnId) -> str:

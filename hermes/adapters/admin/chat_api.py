@@ -1,0 +1,68 @@
+"""What an operator can do on chat platforms, over the admin socket: pairing, and posting without the agent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from aiohttp import web
+
+from hermes.adapters import presentation
+from hermes.adapters.chat.office import ChatOffice
+from hermes.adapters.openai_api.service import Service, json_response
+from hermes.errors import BadInputError
+
+_MAX_TEXT = 100_000
+
+
+class ChatApi:
+    def __init__(self, service: Service, office: ChatOffice) -> None:
+        self._service = service
+        self._office = office
+
+    def table(self) -> list[tuple[web.RouteDef, str]]:
+        return [
+            (web.get("/pairing", self.pairing), "Who was let in by pairing, and who asks to be"),
+            (web.post("/pairing/approve", self.approve), 'Let somebody in: {"platform": ..., "code": ...}'),
+            (web.post("/pairing/revoke", self.revoke), 'And out again: {"platform": ..., "user": ...}'),
+            (web.post("/posts", self.post), 'Say a "text" in a "chat", or in the home channel, without the agent'),
+            (web.get("/posts/{id}", self.progress), "Whether a post has arrived"),
+        ]
+
+    async def pairing(self, _request: web.Request) -> web.Response:
+        book = await self._office.pairing.book()
+        pending = [
+            {"platform": each.platform, "user": each.user, "name": each.name, "at": each.at} for each in book.pending
+        ]
+        approved = [presentation.plain(each) for each in book.approved]
+        locked = book.locked_until if book.locked_until > self._service.clock() else None
+        return json_response({"pending": pending, "approved": approved, "locked_until": locked})
+
+    async def approve(self, request: web.Request) -> web.Response:
+        body = await self._service.read_fields(request)
+        platform, code = self._office.check(_text(body, "platform")), _text(body, "code")
+        return json_response({"approved": presentation.plain(await self._office.pairing.approve(platform, code))})
+
+    async def revoke(self, request: web.Request) -> web.Response:
+        body = await self._service.read_fields(request)
+        platform, user = _text(body, "platform"), _text(body, "user")
+        await self._office.pairing.revoke(platform, user)
+        return json_response({"revoked": {"platform": platform, "user": user}})
+
+    async def post(self, request: web.Request) -> web.Response:
+        body = await self._service.read_fields(request)
+        name, text = _text(body, "id"), _text(body, "text", most=_MAX_TEXT)
+        platform, chat, thread = (_text(body, field, least=0) for field in ("platform", "chat", "thread"))
+        place = await self._office.address(platform, chat, thread)
+        await self._office.post(name, place, text)
+        return json_response({"id": name, "place": presentation.plain(place)}, status=202)
+
+    async def progress(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        return json_response({"id": name, **await self._office.progress(name)})
+
+
+def _text(body: dict[str, Any], field: str, *, least: int = 1, most: int = 200) -> str:
+    value = body.get(field, "")
+    if not isinstance(value, str) or not least <= len(value) <= most or "\0" in value:
+        raise BadInputError(f"{field} is a text of {least} to {most} characters.", param=field)
+    return value

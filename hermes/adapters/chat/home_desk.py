@@ -1,0 +1,44 @@
+"""The desk of the home channels: says there, once, what Hermes has to tell and no conversation is the place for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hermes import home_channel
+from hermes.ports import Clock, Outgoing, Sessions
+from hermes.types import Obligation, Owed, Place
+
+OURS = "home:"  # how the ids of these obligations begin
+
+
+class HomeDesk:
+    def __init__(self, platforms: Sequence[str], *, sessions: Sessions, outgoing: Outgoing, clock: Clock) -> None:
+        self._platforms = platforms  # that are configured
+        self._sessions = sessions
+        self._outgoing = outgoing
+        self._clock = clock
+
+    async def place(self, platform: str) -> Place | None:
+        return home_channel.decode(platform, await self._sessions.fact(home_channel.fact_of(platform)))
+
+    async def places(self) -> list[Place]:
+        return [place for platform in self._platforms if (place := await self.place(platform)) is not None]
+
+    async def tell(self, name: str, text: str, *, about: str = "", elsewhere: bool = False) -> bool:
+        """In one home: that of the platform it is about, or else of another one. False: there is none.
+
+        `elsewhere`: it is no use to say it on that platform itself.
+        """
+        places = [place for place in await self.places() if not (elsewhere and place.platform == about)]
+        places.sort(key=lambda place: place.platform != about)
+        for place in places[:1]:
+            await self._say(name, place, text)
+        return bool(places)
+
+    async def tell_all(self, name: str, text: str) -> None:
+        for place in await self.places():
+            await self._say(f"{name}:{place.platform}", place, text)
+
+    async def _say(self, name: str, place: Place, text: str) -> None:
+        owed = Obligation(id=f"{OURS}{name}", kind=Owed.NOTICE, place=place, text=text, at=self._clock())
+        await self._outgoing.oblige(owed)

@@ -1,0 +1,71 @@
+"""What an operator can do on chat platforms: let people in, post without the agent, and see what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.adapters.chat.home_desk import HomeDesk
+from hermes.adapters.chat.pairing_desk import PairingDesk
+from hermes.errors import BadInputError
+from hermes.ports import Clock, Outgoing
+from hermes.types import DeadLetter, Obligation, Owed, Place, Sent
+from hermes.values import dataclass
+
+_POST = "send:"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatOffice:
+    platforms: Sequence[str]  # that are configured
+    pairing: PairingDesk
+    homes: HomeDesk
+    outgoing: Outgoing
+    clock: Clock
+
+    def check(self, platform: str) -> str:
+        if platform not in self.platforms:
+            known = f"there is {_listed(self.platforms)}" if self.platforms else "none is; `hermes setup` sets one up"
+            raise BadInputError(f"{platform or 'no platform'} is not configured: {known}", code="unknown_platform")
+        return platform
+
+    async def address(self, platform: str, chat: str, thread: str) -> Place:
+        """Where a post goes: the home channel unless a chat is named, on the only platform unless one is named."""
+        if chat:
+            return Place(platform=self._only(platform), chat=chat, thread=thread)
+        homes = await self.homes.places()
+        for place in homes:
+            if platform in ("", place.platform):
+                return place
+        on = f" on {self.check(platform)}" if platform else ""
+        raise BadInputError(
+            f"there is no home channel{on}: say /sethome in the chat that is to be it", code="no_home"
+        )
+
+    def _only(self, platform: str) -> str:
+        if not platform and len(self.platforms) == 1:
+            return self.platforms[0]
+        if not platform and self.platforms:
+            raise BadInputError(f"say on which platform: {_listed(self.platforms)}", code="unknown_platform")
+        return self.check(platform)
+
+    async def post(self, name: str, place: Place, text: str) -> None:
+        """Have it said there; twice under the same name is once."""
+        owed = Obligation(id=f"{_POST}{name}", kind=Owed.NOTICE, place=place, text=text, at=self.clock())
+        await self.outgoing.oblige(owed)
+
+    async def progress(self, name: str) -> dict[str, Any]:
+        found = await self.outgoing.progress(f"{_POST}{name}")
+        match found:
+            case Obligation():
+                return {"state": "waiting", "tries": found.tries, "problem": found.problem}
+            case Sent():
+                state = {"state": "sent", "messages": list(found.messages), "sent_at": found.sent_at}
+                return {**state, "repeated": found.repeated}
+            case DeadLetter():
+                return {"state": "failed", "problem": found.problem, "dead_letter": found.id}
+        raise BadInputError(f"nothing was posted as {name}", code="unknown_post")
+
+
+def _listed(platforms: Sequence[str]) -> str:
+    return " and ".join(platforms)

@@ -1,0 +1,166 @@
+"""Pairing: how somebody who is in no list comes to be allowed to talk. Pure; time and chance are arguments.
+
+A stranger who writes in a private chat gets a code, and whoever runs Hermes approves it. Of the code only a slow,
+salted hash is kept. What could be guessed is limited: codes end after an hour, few wait at a time, and wrong tries
+to approve one lock approving for an hour.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from enum import StrEnum
+
+from hermes.types import Place
+from hermes.values import dataclass
+
+ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I
+CODE_CHARS = 8
+VALID_S = 3600.0
+MOST_PENDING = 3  # on one platform
+MOST_WRONG = 5
+LOCKED_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A stranger who waits for approval. The hash is empty until the code is on its way to them."""
+
+    place: Place
+    user: str
+    name: str
+    at: float
+    salt: str = ""
+    hash: str = ""
+
+    @property
+    def platform(self) -> str:
+        return self.place.platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    platform: str
+    user: str
+    name: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Book:
+    """Everything that is remembered about pairing."""
+
+    pending: tuple[Request, ...] = ()
+    approved: tuple[Approved, ...] = ()
+    wrong: int = 0  # tries to approve, since the last right one
+    locked_until: float = 0.0
+
+
+class Asked(StrEnum):
+    NEW = "new"  # a code is to be sent
+    KNOWN = "known"  # one was sent, and is still good
+    FULL = "full"  # too many wait already
+
+
+# ---------------------------------------------------------------- codes
+
+
+def make_code(choose: Callable[[str], str]) -> str:
+    return "".join(choose(ALPHABET) for _ in range(CODE_CHARS))
+
+
+def read_code(text: str) -> str:
+    """A code as somebody typed it."""
+    return "".join(char for char in text.upper() if char not in " -")
+
+
+def hash_of(code: str, salt: str) -> str:
+    """Takes a while, on purpose: not for the event loop."""
+    return hashlib.scrypt(code.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=32).hex()
+
+
+# ---------------------------------------------------------------- what happens to the book
+
+
+def is_approved(book: Book, platform: str, user: str) -> bool:
+    return any((each.platform, each.user) == (platform, user) for each in book.approved)
+
+
+def current(book: Book, now: float) -> Book:
+    """Without the requests whose time is over."""
+    return replace(book, pending=tuple(each for each in book.pending if 0 <= now - each.at < VALID_S))
+
+
+def ask(book: Book, request: Request) -> tuple[Book, Asked]:
+    book = current(book, request.at)
+    same = [each for each in book.pending if each.platform == request.platform]
+    if any(each.user == request.user for each in same):
+        return book, Asked.KNOWN
+    if len(same) >= MOST_PENDING:
+        return book, Asked.FULL
+    return replace(book, pending=(*book.pending, request)), Asked.NEW
+
+
+def issue(book: Book, request: Request, salt: str, hashed: str) -> Book:
+    """The code that this hash belongs to is the one that counts for that request from now on."""
+    issued = replace(request, salt=salt, hash=hashed)
+    return replace(book, pending=tuple(issued if each is request else each for each in book.pending))
+
+
+def approve(
+    book: Book, platform: str, code: str, now: float, hashing: Callable[[str, str], str] = hash_of
+) -> tuple[Book, Request | str]:
+    """The book afterwards, and who was approved, or why nobody was."""
+    if now < book.locked_until:
+        return book, f"too many wrong codes: approving is locked for {_minutes(book.locked_until - now)}"
+    book = current(book, now)
+    typed = read_code(code)
+    for request in book.pending:
+        fits = request.platform == platform and request.hash
+        if fits and hmac.compare_digest(request.hash, hashing(typed, request.salt)):
+            friend = Approved(platform=platform, user=request.user, name=request.name, at=now)
+            left = tuple(each for each in book.pending if each is not request)
+            return replace(book, pending=left, approved=(*book.approved, friend), wrong=0), request
+    wrong = book.wrong + 1
+    if wrong >= MOST_WRONG:
+        locked = replace(book, wrong=0, locked_until=now + LOCKED_S)
+        return locked, f"wrong code, for the {wrong}th time: approving is locked for {_minutes(LOCKED_S)}"
+    return replace(book, wrong=wrong), (
+        f"no request on {platform} has that code, or its hour is over; {MOST_WRONG - wrong} tries are left"
+    )
+
+
+def revoke(book: Book, platform: str, user: str) -> Book:
+    """Nobody of that id may talk (by pairing), nor waits for it. The same book: nobody did."""
+    return replace(
+        book,
+        pending=tuple(each for each in book.pending if (each.platform, each.user) != (platform, user)),
+        approved=tuple(each for each in book.approved if (each.platform, each.user) != (platform, user)),
+    )
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
+
+
+# ---------------------------------------------------------------- as bytes
+
+
+def encode(book: Book) -> bytes:
+    return json.dumps(asdict(book), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decode(raw: bytes | None) -> Book:
+    if raw is None:
+        return Book()
+    fields = json.loads(raw)
+    return Book(
+        pending=tuple(Request(**{**each, "place": Place(**each["place"])}) for each in fields["pending"]),
+        approved=tuple(Approved(**each) for each in fields["approved"]),
+        wrong=fields["wrong"],
+        locked_until=fields["locked_until"],
+    )

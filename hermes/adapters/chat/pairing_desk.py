@@ -1,0 +1,131 @@
+"""The desk that pairs strangers: keeps the book on disk, and tells people how they stand.
+
+What it says to a stranger is an obligation. Its text has a gap where the code belongs: the code is made when the
+message is about to be sent, only its hash is stored, and nothing on disk or in the log ever holds it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+from loguru import logger
+
+from hermes.adapters.chat import pairing
+from hermes.adapters.chat.pairing import Approved, Asked, Book, Request
+from hermes.errors import BadInputError, DeliveryError, HermesError
+from hermes.ports import Clock, Inbound, Outgoing, Sessions
+from hermes.types import Obligation, Owed, Place
+
+FACT = "chat.pairing"
+GAP = "\N{BULLET}" * pairing.CODE_CHARS
+_LATER_EVERY_S = 3600.0
+_LATER = "I do not know you yet, and several others are asking to be let in. Please try again later."
+_TOO_LATE = "I do not know you yet, and this took too long. Write to me again, and I give you a code."
+
+
+class PairingDesk:
+    def __init__(self, *, sessions: Sessions, outgoing: Outgoing, clock: Clock) -> None:
+        self._sessions = sessions
+        self._outgoing = outgoing
+        self._clock = clock
+        self._book: Book | None = None  # as it is on disk
+        self._writing = asyncio.Lock()
+
+    async def book(self) -> Book:
+        return pairing.current(await self._read(), self._clock())
+
+    async def admits(self, platform: str, user: str) -> bool:
+        return pairing.is_approved(await self._read(), platform, user)
+
+    # ------------------------------------------------------------ strangers
+
+    async def ask(self, inbound: Inbound) -> None:
+        """A stranger wrote in a private chat: they are told how to be let in, once."""
+        place, now = inbound.place, self._clock()
+        request = Request(place=place, user=inbound.user, name=inbound.user_name[:100], at=now)
+        async with self._writing:
+            book, asked = pairing.ask(await self._read(), request)
+            if asked is Asked.NEW:
+                await self._write(book)
+        if asked is Asked.FULL:
+            name = f"pairing:later:{place.platform}:{inbound.user}:{now // _LATER_EVERY_S:.0f}"
+            await self._say(name, place, _LATER)
+            return
+        if asked is Asked.NEW:
+            logger.info("{}: user {} asks to be let in", place.platform, inbound.user)
+        # Also for one who has asked before: a crash may have come between the request and what is said.
+        request = next(each for each in book.pending if _id(each) == _id(request))
+        await self._say(_obligation(request), request.place, _invitation(request))
+
+    async def fill(self, obligation: Obligation, text: str) -> str:
+        """The text with its code. Raises DeliveryError."""
+        code, salt = pairing.make_code(secrets.choice), secrets.token_hex(16)
+        hashed = await asyncio.to_thread(pairing.hash_of, code, salt)
+        try:
+            async with self._writing:
+                book = pairing.current(await self._read(), self._clock())
+                request = next((each for each in book.pending if _obligation(each) == obligation.id), None)
+                if request is None:
+                    return _TOO_LATE
+                await self._write(pairing.issue(book, request, salt, hashed))
+        except HermesError as error:
+            raise DeliveryError(f"the code could not be stored: {error}") from error
+        return text.replace(GAP, code)
+
+    # ------------------------------------------------------------ whoever runs Hermes
+
+    async def approve(self, platform: str, code: str) -> Approved:
+        async with self._writing:
+            book = await self._read()
+            after, outcome = await asyncio.to_thread(pairing.approve, book, platform, code, self._clock())
+            await self._write(after)
+        if isinstance(outcome, str):
+            logger.warning("pairing: {}", outcome)
+            raise BadInputError(outcome, code="wrong_code")
+        logger.info("{}: user {} was let in", platform, outcome.user)
+        name = f"pairing:approved:{platform}:{outcome.user}:{outcome.at:.0f}"
+        await self._say(name, outcome.place, "You may talk to me now. /help says what I can do.")
+        return after.approved[-1]
+
+    async def revoke(self, platform: str, user: str) -> None:
+        async with self._writing:
+            book = await self._read()
+            after = pairing.revoke(book, platform, user)
+            if after == book:
+                raise BadInputError(
+                    f"nobody with the id {user} was let in on {platform} by pairing", code="not_paired"
+                )
+            await self._write(after)
+        logger.info("{}: user {} is not allowed any more", platform, user)
+
+    # ------------------------------------------------------------ the disk
+
+    async def _read(self) -> Book:
+        if self._book is None:
+            self._book = pairing.decode(await self._sessions.fact(FACT))
+        return self._book
+
+    async def _write(self, book: Book) -> None:
+        if book != self._book:
+            await self._sessions.remember(FACT, pairing.encode(book))
+            self._book = book
+
+    async def _say(self, name: str, place: Place, text: str) -> None:
+        await self._outgoing.oblige(Obligation(id=name, kind=Owed.NOTICE, place=place, text=text, at=self._clock()))
+
+
+def _id(request: Request) -> tuple[str, str]:
+    return request.platform, request.user
+
+
+def _obligation(request: Request) -> str:
+    return f"pairing:code:{request.platform}:{request.user}:{request.at:.3f}"
+
+
+def _invitation(request: Request) -> str:
+    return (
+        "I do not know you yet. Whoever runs this Hermes can let you in with this, within an hour:\n\n"
+        f"hermes pairing approve {request.platform} {GAP}\n\n"
+        f"Your code is {GAP}, and your id here is {request.user}."
+    )

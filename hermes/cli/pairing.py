@@ -1,0 +1,76 @@
+"""`hermes pairing`: who on chat platforms asks to be let in, who was, and to change that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import ago, moment, one_line, print_json, print_table, say
+from hermes.cli.parser import Commands
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+
+def add_commands(commands: Commands) -> None:
+    group = commands.add(
+        "pairing",
+        _list,
+        "Let people talk to Hermes on chat platforms. Somebody unknown who writes to the bot gets a code for you.",
+        examples=(
+            "  hermes pairing list\n  hermes pairing approve telegram ABCD2345\n  hermes pairing revoke telegram 77"
+        ),
+    )
+    actions = Commands(group)
+    actions.add("list", _list, "List who asks to be let in, and who was.", json=True)
+    approve = actions.add("approve", _approve, "Let in whoever has that code.", json=True)
+    approve.add_argument("platform", metavar="PLATFORM", help="telegram, say")
+    approve.add_argument("code", metavar="CODE", help="as the person was told it")
+    revoke = actions.add("revoke", _revoke, "Do not let that person talk any more, from now on.", json=True)
+    revoke.add_argument("platform", metavar="PLATFORM", help="telegram, say")
+    revoke.add_argument("user", metavar="USER", help="the person's id there, as listed")
+
+
+def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    answer = connect(environ).get("/pairing")
+    if args.json:
+        print_json(answer)
+        return 0
+    rows = [
+        [each["platform"], each["user"], state, ago(each["at"]), each["name"]]
+        for state, people in (("asks", answer["pending"]), ("let in", answer["approved"]))
+        for each in people
+    ]
+    if rows:
+        print_table(["PLATFORM", "USER", "STATE", "SINCE", "NAME"], rows, drop=("SINCE",))
+    else:
+        say("Nobody was let in by pairing, and nobody asks to be.")
+    if answer["locked_until"]:
+        say(f"Approving is locked until {moment(answer['locked_until'])}: there were too many wrong codes.")
+    return 0
+
+
+def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    answer = connect(environ).post("/pairing/approve", {"platform": args.platform, "code": args.code})
+    if args.json:
+        print_json(answer)
+    else:
+        friend = answer["approved"]
+        who = f"{friend['name']} (user {friend['user']})" if friend["name"] else f"user {friend['user']}"
+        say(one_line(f"{who} may talk on {friend['platform']} now, and was told so."))
+    return 0
+
+
+def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    answer = connect(environ).post("/pairing/revoke", {"platform": args.platform, "user": args.user})
+    if args.json:
+        print_json(answer)
+    else:
+        say(one_line(f"User {args.user} may not talk on {args.platform} any more."))
+    return 0

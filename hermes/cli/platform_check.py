@@ -1,0 +1,180 @@
+"""Whether the tokens of a chat platform are good, asked of the platform itself, and a first word to somebody there.
+
+No message of an error here holds any part of a token.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import urllib.error
+import urllib.request
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from hermes.errors import HermesError
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+_TIMEOUT_S = 15.0
+_HELLO = "Hello! I am set up, and listen here as soon as the daemon runs."
+
+
+class BadTokenError(HermesError):
+    exit_code = 78
+
+
+class UnreachableError(HermesError):
+    exit_code = 75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """A secret that a platform needs."""
+
+    prompt: str
+    check: Callable[[str, str], str]  # takes the base address and the token, returns who it belongs to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformSetup:
+    name: str
+    title: str
+    advice: str  # where the tokens come from
+    base_url: str
+    package: str  # that the adapter needs
+    tokens: tuple[Token, ...]
+    setting: str  # that names the file they are kept in
+    kept: Callable[[Sequence[str]], str]  # the file's text
+    user_id: str  # what an id of a person looks like, in words
+    greet: Callable[[str, str, str], None]  # takes the base address, the first token and a person's id
+
+
+# ---------------------------------------------------------------- Telegram
+
+
+def _telegram(base_url: str, token: str, method: str, **about: str) -> Any:
+    status, answer = _call(f"{base_url}/bot{token}/{method}", about, {}, "Telegram")
+    if answer.get("ok"):
+        return answer["result"]
+    if status in (401, 404):
+        raise BadTokenError(
+            "Telegram does not know this token: copy it again from @BotFather, or have it make a new one"
+        )
+    raise UnreachableError(f"Telegram refused {method}: {answer.get('description', status)}")
+
+
+def _check_telegram(base_url: str, token: str) -> str:
+    if not re.fullmatch(r"\d+:[\w-]{20,}", token, re.ASCII):
+        raise BadTokenError("this is not a bot's token: one looks like 123456:ABC-DEF..., digits and a colon first")
+    return f"@{_telegram(base_url, token, 'getMe')['username']}"
+
+
+def _greet_on_telegram(base_url: str, token: str, user: str) -> None:
+    try:
+        _telegram(base_url, token, "sendMessage", chat_id=user, text=_HELLO)
+    except UnreachableError as error:
+        raise UnreachableError(f"{error} (a bot can write only to people who have written to it first)") from error
+
+
+# ---------------------------------------------------------------- Slack
+
+_SLACK_ADVICE = {
+    "invalid_auth": "Slack does not know this token: copy it again from the app's page",
+    "not_authed": "Slack saw no token",
+    "account_inactive": "this token belongs to an account or a workspace that is gone",
+    "token_revoked": "this token was revoked: install the app again",
+    "token_expired": "this token has expired: install the app again",
+    "not_allowed_token_type": "this is another kind of token than the one that is needed here",
+    "missing_scope": "this token lacks a scope: an app token needs connections:write",
+}
+
+
+def _slack(base_url: str, token: str, method: str, **about: str) -> Any:
+    bearer = {"Authorization": f"Bearer {token}"}
+    _, answer = _call(f"{base_url}/{method}", about, bearer, "Slack")
+    if answer.get("ok"):
+        return answer
+    problem = str(answer.get("error", "nothing"))
+    if problem in _SLACK_ADVICE:
+        raise BadTokenError(f"{_SLACK_ADVICE[problem]} ({problem})")
+    raise UnreachableError(f"Slack refused {method}: {problem}")
+
+
+def _check_slack_bot(base_url: str, token: str) -> str:
+    if not token.startswith("xoxb-"):
+        raise BadTokenError("this is not a bot token: one begins with xoxb-, under OAuth & Permissions")
+    who = _slack(base_url, token, "auth.test")
+    return f"{who.get('user', 'a bot')} in {who.get('team', 'a workspace')}"
+
+
+def _check_slack_app(base_url: str, token: str) -> str:
+    if not token.startswith("xapp-"):
+        raise BadTokenError("this is not an app token: one begins with xapp-, under Basic Information")
+    _slack(base_url, token, "apps.connections.open")
+    return "Socket Mode works"
+
+
+def _greet_on_slack(base_url: str, token: str, user: str) -> None:
+    _slack(base_url, token, "chat.postMessage", channel=user, text=_HELLO)
+
+
+# ---------------------------------------------------------------- both
+
+SETUPS: Mapping[str, PlatformSetup] = {
+    "telegram": PlatformSetup(
+        name="telegram",
+        title="Telegram",
+        advice="Write /newbot to @BotFather on Telegram: it asks for a name and gives you a token.",
+        base_url="https://api.telegram.org",
+        package="telegram",
+        tokens=(Token(prompt="Bot token", check=_check_telegram),),
+        setting="token_file",
+        kept=lambda tokens: f"{tokens[0]}\n",
+        user_id="a number; @userinfobot tells you yours",
+        greet=_greet_on_telegram,
+    ),
+    "slack": PlatformSetup(
+        name="slack",
+        title="Slack",
+        advice="Make an app at api.slack.com/apps with Socket Mode on, and install it into your workspace.",
+        base_url="https://slack.com/api",
+        package="slack_sdk",
+        tokens=(
+            Token(prompt="Bot token", check=_check_slack_bot),
+            Token(prompt="App token", check=_check_slack_app),
+        ),
+        setting="tokens_file",
+        kept=lambda tokens: f"- bot_token: {json.dumps(tokens[0])}\n  app_token: {json.dumps(tokens[1])}\n",
+        user_id="like U012AB3CD, in your profile under Copy member ID",
+        greet=_greet_on_slack,
+    ),
+}
+
+
+def _call(url: str, about: Mapping[str, str], headers: Mapping[str, str], who: str) -> tuple[int, dict[str, Any]]:
+    """The status and the answer, whichever it is."""
+    request = urllib.request.Request(url, urlencode(about).encode(), dict(headers))  # noqa: S310
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - the owner's address
+            return response.status, _decoded(response.read(), who)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, _decoded(error.read(), who)
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", None) or type(error).__name__
+        # Not "from": the address of the request holds the token.
+        raise UnreachableError(f"{who} cannot be reached ({reason}); nothing was changed") from None
+
+
+def _decoded(raw: bytes, who: str) -> dict[str, Any]:
+    try:
+        answer = json.loads(raw)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise UnreachableError(f"what answers there is not {who}, or not at the moment; nothing was changed")
+    return answer

@@ -1,0 +1,212 @@
+"""`hermes setup`: walks through what a chat platform needs, checks it there, and writes it down.
+
+A token is never shown, and never in the configuration: it goes to a file of its own that only its owner can read.
+Nothing is written before the platform has said that the tokens are good.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import one_line, print_json, say
+from hermes.cli.parser import Commands
+from hermes.errors import ConfigError, HermesError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from hermes.cli.platform_check import PlatformSetup, Token
+    from hermes.home import Home
+    from hermes.settings import Value
+
+_PLATFORMS = ("telegram", "slack")
+_TRIES = 3
+
+
+def add_commands(commands: Commands) -> None:
+    setup = commands.add(
+        "setup",
+        _setup,
+        "Set up a chat platform: its tokens are checked there, kept in files of their own, and the configuration is "
+        "written. Without a terminal, tokens come on stdin, one a line.",
+        examples="  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt",
+        json=True,
+    )
+    setup.add_argument("platform", choices=_PLATFORMS)
+    setup.add_argument("--allow", action="append", default=[], metavar="ID", help="a person who may talk to it")
+    setup.add_argument("--admin", action="append", default=[], metavar="ID", help="a person who may also restart it")
+    setup.add_argument("--base-url", default="", metavar="URL", help="the platform's address, if it is another one")
+    setup.add_argument("--no-hello", action="store_true", help="do not write to those who may talk to it")
+
+
+def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.platform_check import SETUPS
+    from hermes.home import Home, prepare
+    from hermes.settings import SETTINGS
+
+    walk = SETUPS[args.platform]
+    if f"{walk.name}.enabled" not in SETTINGS:
+        raise ConfigError(f"this Hermes has no adapter for {walk.title}")
+    home = Home.from_environ(environ)
+    base_url = (args.base_url or walk.base_url).rstrip("/")
+    asks = sys.stdin.isatty()
+    if asks:
+        say(walk.advice)
+    tokens = [_token(walk, token, base_url, asks=asks) for token in walk.tokens]
+    allowed = args.allow or (_ask_for_person(walk) if asks and not args.admin else [])
+    prepare(home)
+    changes = _changes(walk, home, environ, allowed=allowed, admins=args.admin, base_url=args.base_url)
+    text = _checked_text(home, changes, environ)
+    _write(_token_file(walk, home), walk.kept([value for value, _ in tokens]))
+    _write(home.config_file, text)
+    greeted = {} if args.no_hello else _greet(walk, base_url, tokens[0][0], [*allowed, *args.admin])
+    _tell(args, walk, home, [who for _, who in tokens], greeted)
+    return 0
+
+
+# ---------------------------------------------------------------- asking
+
+
+def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool) -> tuple[str, str]:
+    """The token, and who it belongs to. At a terminal a bad one can be typed again."""
+    for left in range(_TRIES - 1, -1, -1):
+        value = _typed(f"{token.prompt} (not shown): ", secret=True) if asks else sys.stdin.readline().strip()
+        try:
+            if not value:
+                raise ConfigError(f"no {token.prompt.lower()} was given")
+            who = token.check(base_url, value)
+        except HermesError as error:
+            if not asks or not left:
+                raise
+            say(f"{error}. Try again.")
+            continue
+        if asks:
+            say(f"Good: {one_line(who)}.")
+        return value, who
+    raise AssertionError(walk.name)  # the last try returns or raises
+
+
+def _ask_for_person(walk: PlatformSetup) -> list[str]:
+    say(f"Who may talk to it? An id ({walk.user_id}), or nothing: then write to the bot, and it tells you a code.")
+    typed = _typed("Id: ")
+    return [typed] if typed else []
+
+
+def _typed(prompt: str, *, secret: bool = False) -> str:
+    from getpass import getpass
+
+    try:
+        return (getpass if secret else input)(prompt).strip()
+    except EOFError:
+        print()
+        raise ConfigError("nothing was changed") from None
+
+
+# ---------------------------------------------------------------- writing
+
+
+def _changes(
+    walk: PlatformSetup,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    allowed: list[str],
+    admins: list[str],
+    base_url: str,
+) -> dict[str, Value]:
+    from hermes.config import load_config
+
+    now = load_config(home, environ)
+    changes: dict[str, Value] = {f"{walk.name}.enabled": True}
+    changes[f"{walk.name}.{walk.setting}"] = _named(_token_file(walk, home), home)
+    for setting, people in (("allowed_users", allowed), ("admins", admins)):
+        if people:
+            known = now.value(f"{walk.name}.{setting}")
+            assert isinstance(known, tuple)
+            changes[f"{walk.name}.{setting}"] = tuple(dict.fromkeys((*known, *people)))
+    if base_url:
+        changes[f"{walk.name}.base_url"] = base_url
+    return changes
+
+
+def _token_file(walk: PlatformSetup, home: Home) -> Path:
+    return home.data_dir / f"{walk.name}.token"
+
+
+def _named(path: Path, home: Home) -> str:
+    """As the configuration file can say it."""
+    return path.name if path.parent == home.config_file.parent else str(path)
+
+
+def _checked_text(home: Home, changes: Mapping[str, Value], environ: Mapping[str, str]) -> str:
+    """The file as it will be. Raises ConfigError when it could not be used; nothing is changed then."""
+    from hermes.config import load_config
+    from hermes.config_edit import with_settings
+
+    old = home.config_file.read_text("utf-8") if home.config_file.exists() else ""
+    text = with_settings(old, changes)
+    home.config_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = home.config_file.with_name(f"{home.config_file.name}.check")
+    try:
+        _write(draft, text)
+        load_config(replace(home, config_file=draft), environ)
+    finally:
+        draft.unlink(missing_ok=True)
+    return text
+
+
+def _write(path: Path, text: str) -> None:
+    """Whole or not at all; for its owner alone, unless it was there before and was open to others."""
+    path = path.resolve()  # one that is kept elsewhere stays there
+    mode = path.stat().st_mode & 0o777 if path.exists() and path.suffix != ".token" else 0o600
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with open(descriptor, "w", encoding="utf-8") as file:  # noqa: PTH123 - a descriptor has no path
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+
+
+# ---------------------------------------------------------------- telling
+
+
+def _greet(walk: PlatformSetup, base_url: str, token: str, people: list[str]) -> dict[str, str]:
+    """Whom it wrote to, each with what was wrong, if anything."""
+    greeted = {}
+    for person in dict.fromkeys(people):
+        if person == "*":
+            continue
+        try:
+            walk.greet(base_url, token, person)
+            greeted[person] = ""
+        except HermesError as error:
+            greeted[person] = str(error)
+    return greeted
+
+
+def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, who: list[str], greeted: dict[str, str]) -> None:
+    from importlib.util import find_spec
+
+    from hermes.home import is_free
+
+    missing = find_spec(walk.package) is None
+    start = "hermes daemon" if is_free(home) else "hermes restart"
+    if args.json:
+        found: dict[str, Any] = {"platform": walk.name, "accounts": who, "config": str(home.config_file)}
+        print_json({**found, "greeted": greeted, "package_missing": missing, "next": start})
+        return
+    say(one_line(f"{walk.title} is set up ({', '.join(who)}); see {home.config_file}."))
+    for person, problem in greeted.items():
+        say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
+    if missing:
+        say(f"The package for {walk.title} is not installed: install hermes-sessions[{walk.name}], the extra for it.")
+    if not greeted:
+        say("Whoever writes to it now is told a code; `hermes pairing approve` lets them in.")
+    say(f"`{start}` makes it talk.")

@@ -1,0 +1,89 @@
+"""The edge of a chat platform over real sessions and commands: what people do there, and what they are told."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from hermes.actors.outgoing import ObligationDesk
+from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.adapters.chat.desk import ChatDesk
+from hermes.adapters.chat.door import Door
+from hermes.adapters.chat.home_desk import HomeDesk
+from hermes.adapters.chat.office import ChatOffice
+from hermes.adapters.chat.pairing_desk import PairingDesk
+from hermes.ports import Inbound
+from hermes.types import InboundKey, Obligation, Place, SessionId
+from tests.commands.world import World, world
+
+PEOPLE = ("ann", "bob")
+
+
+class Edge:
+    def __init__(
+        self, here: World, *, allowed: Collection[str], admins: Collection[str], per_user: bool, pair: bool = True
+    ) -> None:
+        self.here = here
+        self.owed: list[Obligation] = []
+        self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
+        self._updates = itertools.count(1)
+        self._settings: dict[str, Any] = {"allowed": allowed, "admins": admins, "pair": pair}
+        self._per_user = per_user
+        self.restart()
+
+    def restart(self) -> None:
+        """What is in memory is gone."""
+        here = self.here
+
+        def clock() -> float:
+            return here.now
+
+        self.pairing = PairingDesk(sessions=here.desk, outgoing=self.outgoing, clock=clock)
+        self.homes = HomeDesk(["toy"], sessions=here.desk, outgoing=self.outgoing, clock=clock)
+        self.office = ChatOffice(
+            platforms=["toy"], pairing=self.pairing, homes=self.homes, outgoing=self.outgoing, clock=clock
+        )
+        self.desk = ChatDesk(
+            sessions=here.desk,
+            outgoing=self.outgoing,
+            commands=here.commands,
+            door=Door(pairing=self.pairing, **self._settings),
+            new_turn_id=here.new_turn_id,
+            clock=clock,
+            alive=lambda: None,
+            per_user=self._per_user,
+            splits_at=100,
+        )
+
+    def _deliver(self, owed: Sequence[Obligation]) -> None:
+        self.owed.extend(owed)
+
+    # ------------------------------------------------------------ people
+
+    async def says(self, user: str, text: str, chat: str = "", **more: Any) -> Inbound:
+        """In a private chat, unless one is named."""
+        inbound = did(user, text, chat, number=next(self._updates), **more)
+        await self.desk.take(inbound)
+        return inbound
+
+    async def session(self, inbound: Inbound, **more: Any) -> SessionId | None:
+        return await self.here.desk.bound(conversation_key(inbound, **more))
+
+    def told(self, chat: str) -> list[str]:
+        return [each.text for each in self.owed if each.place.chat == chat]
+
+
+def did(user: str, text: str, chat: str = "", *, number: int = 1, thread: str = "", **more: Any) -> Inbound:
+    place = Place(platform="toy", chat=chat or user, thread=thread, message=more.pop("message", f"m{number}"))
+    kind = "thread" if thread else "group" if chat else "dm"
+    return Inbound(id=InboundKey(f"toy:{number}"), place=place, user=user, text=text, chat_type=kind, **more)
+
+
+@asynccontextmanager
+async def edge(
+    *, allowed: Collection[str] = PEOPLE, admins: Collection[str] = (), per_user: bool = True, pair: bool = True
+) -> AsyncIterator[Edge]:
+    async with world() as here:
+        yield Edge(here, allowed=allowed, admins=admins, per_user=per_user, pair=pair)

@@ -1,0 +1,185 @@
+"""What people do on a platform, each for themselves: conversations, commands, buttons, bursts and edits."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
+from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.asking import button_token
+from hermes.types import TurnId
+from tests.actors.talk import needs_leave
+from tests.adapters.chat.edge import Edge, did, edge
+
+# ---------------------------------------------------------------- who talks where
+
+
+@pytest.mark.parametrize(("inbound", "per_user", "key"), [
+    (did("ann", "x"), True, "agent:main:toy:dm:ann"),
+    (did("ann", "x"), False, "agent:main:toy:dm:ann"),
+    (did("ann", "x", "g"), True, "agent:main:toy:group:g:ann"),
+    (did("bob", "x", "g"), True, "agent:main:toy:group:g:bob"),
+    (did("ann", "x", "g"), False, "agent:main:toy:group:g"),
+    (did("ann", "x", "g", thread="t"), True, "agent:main:toy:thread:g:t"),
+    (did("bob", "x", "g", thread="t"), True, "agent:main:toy:thread:g:t"),
+])  # fmt: skip
+def test_a_conversation_is_who_talks_where(inbound: object, per_user: bool, key: str) -> None:
+    assert conversation_key(inbound, group_sessions_per_user=per_user) == key  # type: ignore[arg-type]
+
+
+async def test_in_a_group_each_person_has_a_conversation_of_their_own() -> None:
+    async with edge() as here:
+        first, second = await here.says("ann", "a", "g"), await here.says("bob", "b", "g")
+        anns, bobs = await here.session(first), await here.session(second)
+        assert anns is not None
+        assert bobs is not None
+        assert anns != bobs
+        assert (await here.here.session(anns)).owner == "ann"
+
+
+async def test_a_group_can_share_one_conversation_and_a_thread_always_does() -> None:
+    async with edge(per_user=False) as here:
+        await here.says("ann", "a", "g")
+        second = await here.says("bob", "b", "g")
+        session = await here.session(second, group_sessions_per_user=False)
+        assert session is not None
+        assert len((await here.here.session(session)).queue) == 1  # behind ann's
+    async with edge() as here:
+        first, second = await here.says("ann", "a", "g", thread="t"), await here.says("bob", "b", "g", thread="t")
+        assert await here.session(first) == await here.session(second)
+
+
+async def test_nobody_sees_or_takes_up_what_somebody_else_began() -> None:
+    async with edge() as here:
+        anns = await here.session(await here.says("ann", "my secret"))
+        await here.here.answer()
+        await here.says("bob", "hello")
+        await here.here.answer()
+        await here.says("bob", "/sessions")
+        assert str(anns) not in here.told("bob")[-1]
+        await here.says("bob", f"/resume {anns}")
+        assert "no conversation with the id" in here.told("bob")[-1]
+        again = await here.says("bob", "hello again")
+        assert await here.session(again) != anns
+
+
+# ---------------------------------------------------------------- who decides
+
+
+async def asked_in_a_thread(here: Edge) -> str:
+    """Ann's turn wants to run something, in a thread that she shares. Returns the button's token."""
+    first = await here.says("ann", "do it", "g", thread="t")
+    await here.here.answer("", needs_leave("c1"))
+    session = await here.session(first)
+    assert session is not None
+    turn = (await here.here.session(session)).turn
+    assert turn is not None
+    return button_token(turn.id, "c1")
+
+
+async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() -> None:
+    async with edge() as here:
+        token = await asked_in_a_thread(here)
+        await here.says("bob", "once", "g", thread="t", answers=token)
+        assert here.here.agent.acts == []
+        assert "not taken as an answer" in here.told("g")[-1]
+        await here.says("ann", "once", "g", thread="t", answers=token)
+        await here.here.finish_tool()
+
+
+async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "do it", "g")
+        await here.here.answer("", needs_leave("c1"))
+        session = await here.session(first)
+        assert session is not None
+        turn = (await here.here.session(session)).turn
+        assert turn is not None
+        await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
+        assert here.here.agent.acts == []
+
+
+@pytest.mark.parametrize("command", ["/approve", "/yolo on", "/processes kill 1"])
+async def test_other_members_of_a_thread_do_not_decide_what_runs_in_it(command: str) -> None:
+    async with edge() as here:
+        await asked_in_a_thread(here)
+        await here.says("bob", command, "g", thread="t")
+        assert here.here.agent.acts == []
+        session = await here.session(did("ann", "x", "g", thread="t"))
+        assert session is not None
+        assert not (await here.here.session(session)).preferences.yolo
+
+
+async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
+    async with edge(admins=("ann",)) as here:
+        await here.says("bob", "/restart")
+        assert "Only the owner" in here.told("bob")[-1]
+        await here.says("bob", "/sethome")
+        assert "Only the admins" in here.told("bob")[-1]
+        await here.says("ann", "/sethome")
+        assert await here.homes.places() == [did("ann", "x", message="").place]
+
+
+# ---------------------------------------------------------------- bursts and edits
+
+
+def test_only_a_message_of_about_the_greatest_length_is_cut_off() -> None:
+    assert is_cut_off("a" * 4096, 4096)
+    assert is_cut_off("\N{GRINNING FACE}" * 2048, 4096)  # two units each
+    assert not is_cut_off("a" * 2048, 4096)
+    assert not is_cut_off("a" * 10_000, 0)
+
+
+def test_what_comes_too_late_continues_nothing() -> None:
+    bursts = Bursts()
+    bursts.expect("ann", TurnId("t"), 1.0)
+    assert bursts.take_up("bob", 1.1) is None
+    assert bursts.take_up("ann", 1.0 + WAIT_S + 0.1) is None
+    bursts.expect("ann", TurnId("t"), 1.0)
+    assert bursts.take_up("ann", 1.0 + WAIT_S) == "t"
+    assert bursts.take_up("ann", 1.0) is None
+
+
+async def test_a_split_text_is_one_turn_of_its_author() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "a" * 100, "g", thread="t")
+        await here.says("bob", "an aside", "g", thread="t")  # ends the wait
+        await here.says("ann", "the end", "g", thread="t")
+        session = await here.session(first)
+        assert session is not None
+        assert len((await here.here.session(session)).queue) == 2  # too late for one turn: hers runs already
+    async with edge() as here:
+        for text in ("a" * 100, "b" * 100, "the end"):
+            first = await here.says("ann", text)
+        await here.here.answer()
+        session = await here.session(first)
+        assert session is not None
+        assert await here.here.transcript(session) == ["a" * 100, "b" * 100, "the end", "yes"]
+        assert (await here.here.session(session)).turns == 1
+
+
+async def test_a_part_that_comes_again_is_taken_once() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "a" * 100)
+        second = await here.says("ann", "the end")
+        await here.desk.take(first)
+        await here.desk.take(second)
+        await here.here.answer()
+        session = await here.session(first)
+        assert session is not None
+        assert await here.here.transcript(session) == ["a" * 100, "the end", "yes"]
+
+
+async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "first")
+        waiting = await here.says("ann", "wrong")
+        await here.says("ann", "right", message=waiting.place.message, edited=True)
+        await here.says("ann", "too late", message=first.place.message, edited=True)
+        await here.says("bob", "not mine", "ann", message=waiting.place.message, edited=True)
+        await here.here.answer()
+        await here.here.answer()
+        session = await here.session(first)
+        assert session is not None
+        assert await here.here.transcript(session) == ["first", "yes", "right", "yes"]
+        assert here.owed == []

@@ -1,0 +1,188 @@
+"""What belongs to no conversation is told in a home channel, once; and posts without the agent."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.adapters.chat.home_desk import HomeDesk
+from hermes.adapters.chat.home_watch import HomeWatch
+from hermes.errors import BadInputError
+from hermes.home_channel import encode, fact_of
+from hermes.ports import ActorView, Discharge, SetAside, Waive
+from hermes.types import DeadLetter, Obligation, Owed, Place, ProcessView, Sent, SessionId, Source, TurnId
+from tests.adapters.chat.edge import Edge, edge
+from tests.commands.world import START
+
+HOME = Place(platform="toy", chat="ann")
+
+
+def adapter(name: str, state: str, error: str = "") -> ActorView:
+    return ActorView(
+        kind="adapter",
+        name=name,
+        state=state,
+        mailbox=0,
+        oldest_s=0,
+        handled=0,
+        slowest_s=0,
+        age_s=0,
+        last_error=error,
+    )
+
+
+def letter(name: str, *, at: float = START, undelivered: Obligation | None = None) -> DeadLetter:
+    return DeadLetter(
+        id=name,
+        session=SessionId("s"),
+        turn=TurnId("t"),
+        messages=(),
+        source=Source(platform="toy"),
+        options=b"{}",
+        problem="it crashed twice",
+        at=at,
+        undelivered=undelivered,
+    )
+
+
+def watch(here: Edge, *actors: ActorView) -> HomeWatch:
+    return HomeWatch(
+        here.homes,
+        sessions=here.here.desk,
+        processes=here.here.processes,
+        actors=lambda: list(actors),
+        clock=lambda: here.here.now,
+    )
+
+
+async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() -> None:
+    async with edge() as here:
+        await here.says("ann", "/sethome", "g", thread="t")
+        here.restart()
+        assert await here.homes.places() == [Place(platform="toy", chat="g", thread="t")]
+        await here.says("bob", "/sethome")
+        assert await here.homes.place("toy") == Place(platform="toy", chat="bob")
+
+
+async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
+    async with edge() as here:
+        homes = HomeDesk(["toy", "other"], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
+        assert not await homes.tell("n", "nobody hears it")
+        for platform in ("toy", "other"):
+            await here.here.desk.remember(
+                fact_of(platform), encode(Place(platform=platform, chat=f"home of {platform}"))
+            )
+        assert await homes.tell("n", "about other", about="other")
+        assert await homes.tell("n", "said twice", about="other")
+        assert await homes.tell("m", "not on other", about="other", elsewhere=True)
+        await homes.tell_all("b", "banner")
+        assert here.told("home of other") == ["about other", "banner"]
+        assert here.told("home of toy") == ["not on other", "banner"]
+
+
+async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
+    async with edge() as here:
+        lost = Obligation(id="reply:1", kind=Owed.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0)
+        letters = (letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401))
+        here.here.journal.engine.commit([tuple(SetAside(letter=each) for each in letters)])
+        looking = watch(here)
+        await looking.look()
+        assert here.owed == []  # there is no home yet
+        await here.says("ann", "/sethome")
+        await looking.look()
+        await looking.look()
+        await watch(here).look()
+        told = here.told("ann")[1:]
+        assert len(told) == 2
+        assert "set aside in session s: it crashed twice" in told[0]
+        assert "A message for chat gone on toy cannot be delivered" in told[1]
+
+
+async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -> None:
+    async with edge() as here:
+        await here.says("ann", "/sethome")
+        down = [adapter("other", "down", "no route"), adapter("toy", "down")]
+        looking = HomeWatch(
+            here.homes,
+            sessions=here.here.desk,
+            processes=here.here.processes,
+            actors=lambda: down,
+            clock=lambda: here.here.now,
+        )
+        for _ in range(3):
+            await looking.look()
+            here.here.now += 200
+        await looking.look()
+        assert here.told("ann")[1:] == ["other has been down for a while: no route"]
+        down[0] = adapter("other", "running")
+        await looking.look()
+        down[0] = adapter("other", "silent")
+        await looking.look()
+        here.here.now += 300
+        await looking.look()
+        assert here.told("ann")[2:] == ["other has been silent for a while: it does not answer"]
+
+
+async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat() -> None:
+    async with edge() as here:
+        await here.says("ann", "/sethome")
+        bare = await here.here.talk("hello", key="agent:main:cli:dm:x")
+        chat = await here.session(await here.says("ann", "hello"))
+        assert chat is not None
+        for session, name in ((bare, "p1"), (chat, "p2")):
+            here.here.processes.known[name] = ended(name, session)
+        looking = watch(here)
+        await looking.look()
+        await looking.look()
+        [told] = here.told("ann")[1:]
+        assert f"belongs to session {bare}" in told
+
+
+def ended(name: str, session: SessionId) -> ProcessView:
+    return ProcessView(
+        id=name,
+        session=session,
+        command="make",
+        pid=1,
+        started_at=START,
+        heartbeat_at=START,
+        active_at=START,
+        ended_at=START,
+        exit_code=0,
+        notify=True,
+    )
+
+
+# ---------------------------------------------------------------- posts
+
+
+async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
+    async with edge() as here:
+        office = here.office
+        with pytest.raises(BadInputError, match="no home channel"):
+            await office.address("", "", "")
+        with pytest.raises(BadInputError, match="other is not configured"):
+            await office.address("other", "c", "")
+        assert await office.address("", "c", "t") == Place(platform="toy", chat="c", thread="t")
+        await here.says("ann", "/sethome")
+        assert await office.address("toy", "", "") == await office.address("", "", "") == HOME
+
+
+async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
+    async with edge() as here:
+        office = here.office
+        await office.post("1", HOME, "hello")
+        await office.post("1", HOME, "hello")
+        assert here.told("ann") == ["hello"]
+        assert (await office.progress("1"))["state"] == "waiting"
+        [owed] = here.owed
+        engine = here.here.journal.engine
+        sent = Sent(id=owed.id, kind=owed.kind, place=HOME, at=1.0, sent_at=2.0, messages=("m1",))
+        engine.commit([(Discharge(sent=sent),)])
+        assert (await office.progress("1"))["messages"] == ["m1"]
+        await office.post("2", HOME, "hello")
+        engine.commit([(SetAside(letter=letter("send:2")), Waive(id="send:2"))])
+        assert await office.progress("2") == {
+            "state": "failed", "problem": "it crashed twice", "dead_letter": "send:2"
+        }  # fmt: skip
+        with pytest.raises(BadInputError, match="nothing was posted"):
+            await office.progress("3")

@@ -1,0 +1,210 @@
+"""How strangers are let in: codes, their limits and locks, as pure functions and through the edge."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import replace
+
+import pytest
+
+from hermes.adapters.chat import pairing
+from hermes.adapters.chat.discreet import DiscreetPlatform
+from hermes.adapters.chat.pairing import Asked, Book, Request
+from hermes.adapters.chat.pairing_desk import FACT, GAP
+from hermes.errors import BadInputError
+from hermes.types import Obligation, Owed, Place
+from tests.adapters.chat.edge import Edge, edge
+from tests.chat_platform import ToyPlatform
+
+NOW = 1000.0
+GOOD = "ABCD2345"
+
+
+def request(user: str, at: float = NOW, platform: str = "toy") -> Request:
+    return Request(place=Place(platform=platform, chat=user), user=user, name=f"Mr {user}", at=at)
+
+
+def quick(code: str, salt: str) -> str:
+    return f"{salt}/{code}"
+
+
+def asked(*people: str) -> Book:
+    book = Book()
+    for user in people:
+        book, _ = pairing.ask(book, request(user))
+    return book
+
+
+def issued(book: Book, user: str, code: str = GOOD) -> Book:
+    waiting = next(each for each in book.pending if each.user == user)
+    return pairing.issue(book, waiting, "salt", quick(code, "salt"))
+
+
+def test_a_code_has_eight_characters_and_none_that_look_alike() -> None:
+    codes = {pairing.make_code(secrets.choice) for _ in range(200)}
+    assert len(codes) == 200
+    assert all(len(code) == 8 for code in codes)
+    assert not set("".join(codes)) & set("0O1I")
+    assert len(pairing.ALPHABET) == len(set(pairing.ALPHABET)) == 32
+
+
+def test_the_hash_of_a_code_depends_on_its_salt_and_does_not_hold_it() -> None:
+    assert pairing.hash_of(GOOD, "a") == pairing.hash_of(GOOD, "a") != pairing.hash_of(GOOD, "b")
+    assert GOOD not in pairing.hash_of(GOOD, "a")
+
+
+def test_three_may_wait_on_each_platform() -> None:
+    book = asked("a", "b", "c")
+    assert pairing.ask(book, request("d"))[1] is Asked.FULL
+    assert pairing.ask(book, request("a"))[1] is Asked.KNOWN
+    assert pairing.ask(book, request("d", platform="other"))[1] is Asked.NEW
+    later, verdict = pairing.ask(book, request("d", at=NOW + pairing.VALID_S))
+    assert verdict is Asked.NEW
+    assert [each.user for each in later.pending] == ["d"]
+
+
+def test_whoever_has_the_code_is_let_in_whatever_way_it_is_typed() -> None:
+    book = issued(asked("a", "b"), "b")
+    after, found = pairing.approve(book, "toy", " abcd-2345 ", NOW + 10, quick)
+    assert isinstance(found, Request)
+    assert found.user == "b"
+    assert pairing.is_approved(after, "toy", "b")
+    assert not pairing.is_approved(after, "toy", "a")
+    assert not pairing.is_approved(after, "other", "b")
+    assert [each.user for each in after.pending] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "code", "at"),
+    [
+        ("other", GOOD, NOW),
+        ("toy", "AAAAAAAA", NOW),
+        ("toy", "", NOW),
+        ("toy", GOOD, NOW + pairing.VALID_S),
+    ],
+)
+def test_nobody_is_let_in_with_the_wrong_code_elsewhere_or_too_late(platform: str, code: str, at: float) -> None:
+    after, problem = pairing.approve(issued(asked("a"), "a"), platform, code, at, quick)
+    assert isinstance(problem, str)
+    assert after.approved == ()
+    assert after.wrong == 1
+
+
+def test_a_request_whose_code_was_not_sent_yet_cannot_be_approved() -> None:
+    assert isinstance(pairing.approve(asked("a"), "toy", "", NOW, lambda *_: "")[1], str)
+
+
+def test_five_wrong_codes_lock_approving_for_an_hour() -> None:
+    book = issued(asked("a"), "a")
+    for _ in range(5):
+        assert book.locked_until == 0
+        book, problem = pairing.approve(book, "toy", "AAAAAAAA", NOW, quick)
+    assert "locked for 60 minutes" in str(problem)
+    assert "locked" in str(pairing.approve(book, "toy", GOOD, NOW + pairing.LOCKED_S - 1, quick)[1])
+    book = issued(replace(book, pending=(request("a", at=NOW + pairing.LOCKED_S),)), "a")
+    assert isinstance(pairing.approve(book, "toy", GOOD, NOW + pairing.LOCKED_S, quick)[1], Request)
+
+
+def test_a_right_code_clears_the_wrong_ones() -> None:
+    book = issued(asked("a"), "a")
+    for _ in range(4):
+        book, _ = pairing.approve(book, "toy", "AAAAAAAA", NOW, quick)
+    assert pairing.approve(book, "toy", GOOD, NOW, quick)[0].wrong == 0
+
+
+def test_the_book_is_the_same_after_it_was_stored() -> None:
+    book, _ = pairing.approve(issued(asked("a", "b"), "a"), "toy", GOOD, NOW, quick)
+    assert pairing.decode(pairing.encode(book)) == book
+    assert pairing.decode(None) == Book()
+    assert pairing.revoke(book, "toy", "a").approved == ()
+
+
+# ---------------------------------------------------------------- through the edge
+
+
+async def sent_code(here: Edge, user: str) -> str:
+    """As delivery does: the code is known only to the message that is sent."""
+    platform = ToyPlatform()
+    [owed] = [each for each in here.owed if each.place.chat == user and GAP in each.text]
+    await DiscreetPlatform(platform, gap=GAP, fill=here.pairing.fill).send(owed, owed.text)
+    [text] = platform.texts(user)
+    return text.split("approve toy ")[1].split()[0]
+
+
+async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello")
+        await here.says("eve", "hello?")
+        assert len(here.told("eve")) == 1
+        code = await sent_code(here, "eve")
+        assert code.encode() not in (await here.here.desk.fact(FACT) or b"")
+        here.restart()
+        await here.pairing.approve("toy", code)
+        assert here.told("eve")[-1].startswith("You may talk to me now")
+        first = await here.says("eve", "hello")
+        assert await here.session(first) is not None
+        here.restart()
+        assert await here.pairing.admits("toy", "eve")
+
+        await here.pairing.revoke("toy", "eve")
+        session = await here.session(first)
+        assert session is not None
+        turns = (await here.here.session(session)).queue
+        await here.says("eve", "and again")
+        assert (await here.here.session(session)).queue == turns
+        with pytest.raises(BadInputError, match="nobody"):
+            await here.pairing.revoke("toy", "mallory")
+
+
+async def test_wrong_codes_lock_approving_also_over_a_restart() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello")
+        code = await sent_code(here, "eve")
+        for _ in range(5):
+            with pytest.raises(BadInputError):
+                await here.pairing.approve("toy", "AAAAAAAA")
+        here.restart()
+        with pytest.raises(BadInputError, match="locked"):
+            await here.pairing.approve("toy", code)
+
+
+async def test_the_fourth_stranger_is_put_off_at_most_once_an_hour() -> None:
+    async with edge() as here:
+        for user in ("u1", "u2", "u3", "u4", "u4"):
+            await here.says(user, "hello")
+        assert here.told("u4") == [here.told("u4")[0]]
+        assert "try again later" in here.told("u4")[0]
+        here.here.now += 3600
+        await here.says("u4", "hello")
+        assert GAP in here.told("u4")[1]  # the others' hour is over
+
+
+async def test_strangers_in_groups_and_their_presses_are_ignored() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello", "group")
+        await here.says("eve", "hello", "group", thread="t")
+        await here.says("eve", "once", answers="token")
+        assert here.owed == []
+        assert (await here.pairing.book()).pending == ()
+
+
+async def test_where_strangers_are_ignored_nobody_gets_a_code() -> None:
+    async with edge(pair=False) as here:
+        await here.says("eve", "hello")
+        assert here.owed == []
+
+
+async def test_a_code_that_comes_too_late_is_none_and_a_sent_one_is_not_changed() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello")
+        [owed] = here.owed
+        here.here.now += pairing.VALID_S
+        platform = ToyPlatform()
+        discreet = DiscreetPlatform(platform, gap=GAP, fill=here.pairing.fill)
+        message = await discreet.send(owed, owed.text)
+        assert "took too long" in platform.texts("eve")[0]
+        await discreet.edit(owed, message, owed.text)
+        assert platform.edits == []
+        plain = Obligation(id="a", kind=Owed.REPLY, place=owed.place, text="x", at=1.0)
+        await discreet.edit(plain, await discreet.send(plain, "x"), "y")
+        assert platform.texts("eve")[1:] == ["y"]

@@ -1,0 +1,97 @@
+"""`hermes pairing` and `hermes send`: what they ask of the daemon, and how they say what came of it."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from hermes.cli.main import main
+from tests.cli.fake_admin import Answer, Asked, FakeAdmin
+
+PLACE = {"platform": "telegram", "chat": "7", "thread": "", "message": ""}
+EVE = {"platform": "telegram", "user": "8", "name": "Eve\x1b[2J", "at": 1.0}
+
+
+def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    body = {"pending": [EVE], "approved": [{**EVE, "user": "9"}], "locked_until": 4e9}
+    admin.routes["GET /pairing"] = Answer(body=body)
+    assert main(["pairing", "list"]) == 0
+    head, asks, friend, locked = capsys.readouterr().out.splitlines()
+    assert head.split() == ["PLATFORM", "USER", "STATE", "SINCE", "NAME"]
+    assert asks.split()[:3] == ["telegram", "8", "asks"]
+    assert "\x1b" not in asks
+    assert "let in" in friend
+    assert "Approving is locked until" in locked
+    assert main(["pairing", "list", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == body
+
+
+def test_pairing_says_when_there_is_nobody(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /pairing"] = Answer(body={"pending": [], "approved": [], "locked_until": None})
+    assert main(["pairing", "list"]) == 0
+    assert capsys.readouterr().out == "Nobody was let in by pairing, and nobody asks to be.\n"
+
+
+def test_pairing_lets_people_in_and_out(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["POST /pairing/approve"] = Answer(body={"approved": {**EVE, "name": "Eve"}})
+    admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"platform": "telegram", "user": "8"}})
+    assert main(["pairing", "approve", "telegram", "abcd2345"]) == 0
+    assert admin.asked[-1].body == {"platform": "telegram", "code": "abcd2345"}
+    assert capsys.readouterr().out == "Eve (user 8) may talk on telegram now, and was told so.\n"
+    assert main(["pairing", "revoke", "telegram", "8"]) == 0
+    assert capsys.readouterr().out == "User 8 may not talk on telegram any more.\n"
+
+
+def answering(admin: FakeAdmin, *states: dict[str, object]) -> None:
+    """It takes a post and then says these things about it, the last one for ever."""
+    left = list(states)
+
+    def progress(_: Asked) -> Answer:
+        return Answer(body=left.pop(0) if len(left) > 1 else left[0])
+
+    def take(asked: Asked) -> Answer:
+        admin.routes[f"GET /posts/{asked.body['id']}"] = progress
+        return Answer(status=202, body={"id": asked.body["id"], "place": PLACE})
+
+    admin.routes["POST /posts"] = take
+
+
+def test_send_waits_until_it_has_arrived_and_says_what_it_waits_for(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waiting = {"state": "waiting", "tries": 1, "problem": "no route"}
+    sent = {"state": "sent", "messages": ["5"], "sent_at": 1.0, "repeated": False}
+    answering(admin, {**waiting, "problem": ""}, waiting, waiting, sent)
+    assert main(["send", "--chat", "7:3", "two", "words"]) == 0
+    said = capsys.readouterr()
+    assert said.out == "Delivered to telegram, chat 7.\n"
+    assert said.err == "not yet: no route; it is tried again\n"
+    body = next(each.body for each in admin.asked if each.path == "/posts")
+    assert (body["chat"], body["thread"], body["text"]) == ("7", "3", "two words")
+
+
+def test_send_says_what_is_wrong_and_keeps_stdout_clean(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answering(admin, {"state": "failed", "problem": "the chat is gone", "dead_letter": "send:x"})
+    monkeypatch.setattr(sys, "stdin", io.StringIO("from a pipe\n"))
+    assert main(["send", "--home", "--json"]) == 75
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "the chat is gone" in said.err
+    assert "dead-letters replay send:x" in said.err
+    answering(admin, {"state": "waiting", "tries": 3, "problem": "no route"})
+    assert main(["send", "--timeout", "0", "hello"]) == 75
+    assert "not delivered to telegram, chat 7 yet: no route (the daemon goes on trying)" in capsys.readouterr().err
+
+
+def test_there_must_be_something_to_say(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO(" \n"))
+    assert main(["send"]) == 2
+    assert "there is nothing to say" in capsys.readouterr().err
+    assert admin.asked == []

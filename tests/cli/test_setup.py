@@ -1,0 +1,191 @@
+"""Setting up a chat platform: tokens are checked there, kept private, and the configuration stays the owner's."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import ClassVar
+
+import pytest
+
+from hermes.cli.platform_check import SETUPS, BadTokenError, UnreachableError
+from hermes.config import load_config
+from hermes.home import Home
+from tests.cli.conftest import Hermes, command
+from tests.telegram_server import TOKEN, Fault, TelegramServer
+
+ANN = 7
+
+
+@pytest.fixture
+def server() -> Iterator[TelegramServer]:
+    with TelegramServer() as server:
+        yield server
+
+
+def test_a_good_token_is_kept_in_a_private_file_and_the_comments_stay(
+    server: TelegramServer, home: Home, hermes: Hermes
+) -> None:
+    home.config_file.write_text("# mine\nlog:\n  level: DEBUG  # loud\n")
+    server.say(ANN, ANN, "hello")
+    done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", str(ANN), input=f"{TOKEN}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "is set up (@" in done.stdout
+    assert "Said hello to 7." in done.stdout
+    assert "`hermes daemon` makes it talk." in done.stdout
+    assert len(server.replies(ANN)) == 1
+
+    text = home.config_file.read_text()
+    assert text.startswith("# mine\nlog:\n  level: DEBUG  # loud\n")
+    assert TOKEN not in text + done.stdout
+    telegram = load_config(home, {}).telegram
+    assert (telegram.enabled, telegram.allowed_users) == (True, ("7",))
+    assert telegram.token({}).reveal() == TOKEN
+    kept = home.data_dir / "telegram.token"
+    assert kept.stat().st_mode & 0o777 == 0o600
+    assert sorted(home.data_dir.glob("*.new")) == []
+
+    more = hermes(
+        "setup", "telegram", "--base-url", server.base_url, "--admin", "9", "--no-hello", "--json", input=TOKEN
+    )
+    assert json.loads(more.stdout)["greeted"] == {}
+    telegram = load_config(home, {}).telegram
+    assert (telegram.allowed_users, telegram.admins) == (("7",), ("9",))
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    ("", "no bot token was given"),
+    ("hunter2", "this is not a bot's token"),
+    ("123:wrong-token-of-nobody-in-particular", "Telegram does not know this token"),
+])  # fmt: skip
+def test_a_bad_token_changes_nothing_and_is_not_shown(
+    server: TelegramServer, home: Home, hermes: Hermes, typed: str, said: str
+) -> None:
+    done = hermes("setup", "telegram", "--base-url", server.base_url, input=f"{typed}\n")
+    assert done.returncode == 78
+    assert said in done.stderr
+    assert not typed or typed not in done.stderr
+    assert list(home.data_dir.iterdir()) == []
+
+
+def test_a_platform_that_does_not_answer_is_named_and_nothing_is_changed(
+    server: TelegramServer, home: Home, hermes: Hermes
+) -> None:
+    server.fail("getMe", Fault.bad_gateway())
+    away = hermes("setup", "telegram", "--base-url", server.base_url, input=TOKEN)
+    assert "what answers there is not Telegram" in away.stderr
+    gone = hermes("setup", "telegram", "--base-url", "http://127.0.0.1:9", input=TOKEN)
+    assert (gone.returncode, TOKEN in gone.stderr) == (75, False)
+    assert "Telegram cannot be reached" in gone.stderr
+    assert list(home.data_dir.iterdir()) == []
+
+
+def test_a_wrong_id_changes_nothing(server: TelegramServer, home: Home, hermes: Hermes) -> None:
+    done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "ann", input=TOKEN)
+    assert "must be numeric ids" in done.stderr
+    assert not home.config_file.exists()
+    assert not (home.data_dir / "telegram.token").exists()
+
+
+def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
+    server: TelegramServer, home: Home, hermes: Hermes
+) -> None:
+    server.fail("sendMessage", Fault(status=400, description="Bad Request: chat not found"))
+    done = hermes("setup", "telegram", "--base-url", server.base_url, "--allow", "7", input=TOKEN)
+    assert done.returncode == 0
+    assert "No hello to 7" in done.stdout
+    assert "only to people who have written to it first" in done.stdout
+
+
+def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
+    server: TelegramServer, home: Home
+) -> None:
+    parent, child = pty.openpty()
+    process = subprocess.Popen(
+        command("setup", "telegram", "--base-url", server.base_url, "--no-hello"),
+        stdin=child, stdout=child, stderr=child, start_new_session=True, env={**os.environ, "COLUMNS": "200"},
+    )  # fmt: skip
+    os.close(child)
+    said = ""
+    for prompt, line in (("Bot token", "hunter2"), ("Bot token", TOKEN), ("Id:", "7")):
+        said += _until(parent, prompt)
+        os.write(parent, f"{line}\n".encode())
+    said += _until(parent, "makes it talk.")
+    assert process.wait(20) == 0
+    os.close(parent)
+    assert "this is not a bot's token" in said
+    assert "@BotFather" in said
+    assert TOKEN not in said
+    assert load_config(home, {}).telegram.allowed_users == ("7",)
+
+
+def _until(descriptor: int, text: str) -> str:
+    said = ""
+    while text not in said:
+        said += os.read(descriptor, 4096).decode()
+    return said
+
+
+# ---------------------------------------------------------------- Slack
+
+
+class _Slack(BaseHTTPRequestHandler):
+    answers: ClassVar[dict[tuple[str, str], dict[str, object]]] = {
+        ("/auth.test", "xoxb-good"): {"ok": True, "user": "hermes", "team": "Acme"},
+        ("/auth.test", "xoxb-old"): {"ok": False, "error": "token_revoked"},
+        ("/auth.test", "xoxb-odd"): {"ok": False, "error": "ratelimited"},
+        ("/apps.connections.open", "xapp-good"): {"ok": True, "url": "wss://x"},
+        ("/chat.postMessage", "xoxb-good"): {"ok": True},
+    }
+
+    def do_POST(self) -> None:
+        token = self.headers["Authorization"].removeprefix("Bearer ")
+        body = json.dumps(self.answers.get((self.path, token), {"ok": False, "error": "invalid_auth"})).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def slack() -> Iterator[str]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Slack) as server:
+        thread = threading.Thread(target=lambda: server.serve_forever(0.05))
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
+    setup = SETUPS["slack"]
+    bot, app = setup.tokens
+    assert bot.check(slack, "xoxb-good") == "hermes in Acme"
+    assert app.check(slack, "xapp-good") == "Socket Mode works"
+    setup.greet(slack, "xoxb-good", "U1")
+    assert setup.kept(["xoxb-good", "xapp-good"]) == '- bot_token: "xoxb-good"\n  app_token: "xapp-good"\n'
+
+
+@pytest.mark.parametrize(("number", "token", "said"), [
+    (0, "xapp-good", "begins with xoxb-"),
+    (0, "xoxb-unknown", "Slack does not know this token"),
+    (0, "xoxb-old", "was revoked"),
+    (1, "xoxb-good", "begins with xapp-"),
+    (1, "xapp-bad", "Slack does not know this token"),
+])  # fmt: skip
+def test_what_is_wrong_with_a_token_of_slack_is_said(slack: str, number: int, token: str, said: str) -> None:
+    with pytest.raises(BadTokenError, match=said):
+        SETUPS["slack"].tokens[number].check(slack, token)
+
+
+def test_a_refusal_of_slack_that_is_no_ones_fault_is_told_apart(slack: str) -> None:
+    with pytest.raises(UnreachableError, match="ratelimited"):
+        SETUPS["slack"].tokens[0].check(slack, "xoxb-odd")

@@ -1,0 +1,149 @@
+"""Strangers, the home channel, posts without the agent and split texts, on the fake Telegram and the real daemon."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.daemon_process import DaemonProcess, eventually
+from tests.scripted_model import ScriptedModel
+from tests.telegram_server import TOKEN, TelegramServer
+
+pytestmark = pytest.mark.timeout(120)
+ANN, BOB, GROUP = 7, 8, -100
+_CODE = re.compile(r"approve telegram ([A-Z2-9]{8})")
+
+
+@pytest.fixture
+def server() -> Iterator[TelegramServer]:
+    with TelegramServer() as server:
+        yield server
+
+
+@pytest.fixture
+def daemon(server: TelegramServer, tmp_path: Path) -> Iterator[DaemonProcess]:
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedModel())
+        config = (
+            f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{ANN}"], '
+            "require_mention: false}\n"
+        )
+        # A clock that a test could set has it look around for news more often, too.
+        environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CLOCK": str(tmp_path / "clock")}
+        yield stack.enter_context(DaemonProcess(config=config, environ=environ))
+
+
+def code_for(server: TelegramServer, user: int) -> str:
+    server.until(lambda: bool(_CODE.search("".join(server.replies(user)[-1:]))))
+    found = _CODE.search(server.replies(user)[-1])
+    assert found is not None
+    return found[1]
+
+
+def everything_on_disk(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_stranger_gets_a_code_is_let_in_and_out_again(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(BOB, BOB, "say hello")
+    server.say(BOB, BOB, "say hello")
+    code = code_for(server, BOB)
+    assert len(server.replies(BOB)) == 1
+    assert [each["user"] for each in json.loads(daemon.hermes("pairing", "list", "--json").stdout)["pending"]] == [
+        "8"
+    ]
+    assert code.encode() not in everything_on_disk(daemon.home) + daemon.stderr().encode()
+    approved = daemon.hermes("pairing", "approve", "telegram", code.lower())
+    assert (approved.returncode, approved.stderr) == (0, "")
+    server.until(lambda: "You may talk" in server.replies(BOB)[-1])
+
+    daemon.kill()
+    daemon.start()
+    assert "let in" in daemon.hermes("pairing", "list").stdout
+    server.say(BOB, BOB, "say again")
+    server.until(lambda: server.replies(BOB)[-1] == "again")
+    assert daemon.hermes("pairing", "revoke", "telegram", str(BOB)).returncode == 0
+    server.say(BOB, BOB, "say never")
+    code_for(server, BOB)
+    assert "never" not in server.replies(BOB)
+    assert "nobody" in daemon.hermes("pairing", "revoke", "telegram", "99").stderr
+
+
+def test_a_stranger_in_a_group_hears_nothing(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(GROUP, BOB, "say hello")
+    server.say(GROUP, ANN, "say I am here")
+    server.until(lambda: server.replies(GROUP) == ["I am here"] and server.unconfirmed == [])
+    assert json.loads(daemon.hermes("pairing", "list", "--json").stdout)["pending"] == []
+
+
+def test_the_home_channel_hears_of_a_restart_and_of_what_cannot_be_delivered(
+    server: TelegramServer, daemon: DaemonProcess
+) -> None:
+    server.say(ANN, ANN, "/sethome")
+    server.until(lambda: len(server.replies(ANN)) == 1)
+    assert daemon.hermes("restart", "--reason", "new version").returncode == 0
+    server.until(lambda: server.replies(ANN)[1:] == ["Hermes is restarting (new version).", "Hermes is back."])
+
+    server.say(BOB, BOB, "hello")
+    server.block(BOB)
+    failed = daemon.hermes("send", "--chat", str(BOB), "are you there?")
+    assert (failed.returncode, failed.stdout) == (75, "")
+    assert "cannot be delivered" in failed.stderr
+    server.until(lambda: "cannot be delivered" in server.replies(ANN)[-1])
+
+
+def test_a_post_needs_no_agent_and_says_when_it_has_arrived(server: TelegramServer, daemon: DaemonProcess) -> None:
+    nowhere = daemon.hermes("send", "hello")
+    assert "there is no home channel" in nowhere.stderr
+    server.say(ANN, ANN, "/sethome")
+    server.until(lambda: len(server.replies(ANN)) == 1)
+    home = json.loads(daemon.hermes("send", "--json", stdin="from a pipe\n").stdout)
+    assert (home["state"], home["place"]["chat"]) == ("sent", str(ANN))
+    there = daemon.hermes("send", "--platform", "telegram", "--chat", str(ANN), "two", "words")
+    assert there.stdout == f"Delivered to telegram, chat {ANN}.\n"
+    assert server.replies(ANN)[1:] == ["from a pipe", "two words"]
+    assert "slack is not configured" in daemon.hermes("send", "--platform", "slack", "--chat", "C1", "x").stderr
+    assert "nothing to say" in daemon.hermes("send", "--home").stderr
+    daemon.terminate()
+    assert "no daemon runs" in daemon.hermes("send", "hello").stderr
+
+
+def test_a_long_text_that_the_client_split_is_one_turn(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(ANN, ANN, "say " + "a" * 4092)
+    server.say(ANN, ANN, "and the rest of it")
+    server.until(lambda: server.unconfirmed == [] and len(server.replies(ANN)) >= 1)
+    [session] = daemon.admin.get("/sessions")["sessions"]
+    eventually(lambda: daemon.admin.get(f"/sessions/{session['id']}")["session"]["phase"] == "idle")
+    transcript = daemon.admin.get(f"/sessions/{session['id']}")["transcript"]
+    assert [each["role"] for each in transcript if each["role"] != "system"] == ["user", "user", "assistant"]
+
+
+def test_an_edit_of_a_message_that_waits_replaces_it(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(ANN, ANN, "run sleep 2")
+    server.until(lambda: ANN in server.typing)
+    message = server.say(ANN, ANN, "say wrong")
+    server.until(lambda: server.unconfirmed == [])
+    server.rewrite(ANN, message, "say right")
+    server.until(lambda: server.replies(ANN)[-1:] == ["right"])
+    assert "wrong" not in server.replies(ANN)
+
+
+def test_what_setup_wrote_is_all_that_the_daemon_needs(server: TelegramServer) -> None:
+    with ExitStack() as stack:
+        model = stack.enter_context(ScriptedModel())
+        daemon = DaemonProcess(config=model.config)
+        stack.push(daemon.__exit__)
+        token = f"{TOKEN}\n"
+        done = daemon.hermes("setup", "telegram", "--base-url", server.base_url, "--allow", str(ANN), stdin=token)
+        assert done.returncode == 0, done.stderr
+        daemon.start()
+        server.say(ANN, ANN, "say hello")
+        server.until(lambda: server.replies(ANN)[-1:] == ["hello"])
+        assert TOKEN not in daemon.stderr()
+        again = daemon.hermes("setup", "telegram", "--base-url", server.base_url, "--no-hello", stdin=token)
+        assert "`hermes restart` makes it talk." in again.stdout
