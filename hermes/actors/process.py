@@ -109,6 +109,7 @@ class ProcessActor(LoopActor):
         row = services.board[process]
         self._watch = WatchPatterns(patterns=row.record.watch, terminal=row.record.pty)
         self._reading = False  # output that is being looked through
+        self._reached = row.record.watched_bytes  # that far; the record follows when all of it was told
         self._ending: End | Lost | None = None
         self._hushed = False
         self._again_s = AGAIN_S
@@ -197,19 +198,18 @@ class ProcessActor(LoopActor):
         services.board.put(row)
         if abs(row.view.active_at - self._saved_active_at) >= SAVE_EVERY_S:
             self._save(row.record)
-        if look.output_bytes > row.record.watched_bytes:
+        if look.output_bytes > self._reached or self._watch.held:
             self._read_output(None)
 
     # ------------------------------------------------------------ words in its output
 
     def _read_output(self, end: End | None) -> None:
-        row = self._row
-        handle = row.handle
+        handle, reached = self._row.handle, self._reached
         if handle is None or not self._watch.patterns or self._watch.promoted or (self._reading and end is None):
             return
         self._reading = True
         self._in_thread(
-            lambda: self._services.host.output(handle, row.record.watched_bytes, _WATCHED_AT_ONCE),
+            lambda: self._services.host.output(handle, reached, _WATCHED_AT_ONCE),
             lambda chunk: _Written(chunk=chunk, end=end),
         )
 
@@ -217,28 +217,33 @@ class ProcessActor(LoopActor):
         self._reading = False
         now = self._services.clock()
         chunk = written.chunk
-        reached = chunk.offset + len(chunk.data)
-        seen_before = max(0, self._row.record.watched_bytes - chunk.offset)  # two reads may have met at its end
+        seen_before = max(0, self._reached - chunk.offset)  # two reads may have met at its end
+        self._reached = max(self._reached, chunk.offset + len(chunk.data))
         self._watch, notice = watch_output(self._watch, chunk.data[seen_before:], now)
-        record = replace(self._row.record, watched_bytes=reached)
-        self._services.board.put(with_record(self._row, record))
+        self._mark_watched()
         if notice is not None:
-            self._tell_watched(notice, record)
+            self._tell_watched(notice)
         if written.end is None:
             return
-        if chunk.data and reached < chunk.total:
+        if chunk.data and self._reached < chunk.total:
             self._read_output(written.end)
             return
         self._watch, notice = watch_end(self._watch, now)
+        self._mark_watched()
         if notice is not None:
-            self._tell_watched(notice, self._row.record)
+            self._tell_watched(notice)
         self._record_end(written.end)
 
-    def _tell_watched(self, notice: WatchNotice, record: ProcessRecord) -> None:
+    def _mark_watched(self) -> None:
+        """Another daemon begins where nothing was held back, nor a line cut."""
+        if not self._watch.held:
+            record = replace(self._row.record, watched_bytes=self._reached - len(self._watch.unfinished))
+            self._services.board.put(with_record(self._row, record))
+
+    def _tell_watched(self, notice: WatchNotice) -> None:
         """First it is stored how far was looked, so that after a crash nothing is told twice."""
-        if notice.promoted:
-            record = replace(record, notify=True)
-        self._save(record)
+        record = self._row.record
+        self._save(replace(record, notify=True) if notice.promoted else record)
         if self._services.notices.admit(self._services.clock()):
             text = watch_notice(self._row.view, notice)
             self._send(f"watch:{record.watched_bytes}", text, self._on_watch_told)

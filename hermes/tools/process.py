@@ -17,6 +17,7 @@ from hermes.errors import BadInputError
 from hermes.ports import BackgroundProcesses, ProcessOrder
 from hermes.processes.process import Chunk
 from hermes.processes.typed import as_read
+from hermes.processes.watch import BETWEEN_S
 from hermes.tools.child import is_bash, limit_commands
 from hermes.tools.command_output import plain_text
 from hermes.tools.terminal import BackgroundCommand
@@ -29,6 +30,9 @@ _LOG_BYTES: Final = 20_000
 _LOG_MAX_BYTES: Final = 40_000
 _PATTERNS_MAX: Final = 16
 _PATTERN_CHARS: Final = 200
+_WATCHED: Final = (
+    f" Lines with a text you watch for, in the same case, are told as they come, at most every {BETWEEN_S:g} s."
+)
 _SEVERITY: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
 Action = Literal["list", "poll", "log", "wait", "kill", "write", "submit", "close"]
@@ -62,7 +66,7 @@ def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCo
         except BadInputError as error:
             raise ToolError(str(error)) from error
         told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
-        return f"Started in the background as {view.id} (pid {view.pid}). {told}"
+        return f"Started in the background as {view.id} (pid {view.pid}). {told}{_WATCHED if asked.watch else ''}"
 
     return start
 

@@ -135,7 +135,7 @@ class _Terminal:
         background: Annotated[bool, "let it run on by itself, for servers and long work; answers at once"] = False,
         notify: Annotated[bool, "with background: have its end told to you, in a message of its own"] = False,
         watch: Annotated[
-            list[str] | None, "with background: have lines told to you that contain one of these"
+            list[str] | None, "with background: have lines told to you that contain one of these, in the same case"
         ] = None,
     ) -> ToolResult:
         """Run a shell command and get its output (standard error included) and exit code.

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -59,6 +60,7 @@ class FakeHost:
         self.forgotten: list[str] = []
         self.looks = 0
         self._pids = itertools.count(1000)
+        self._ending = threading.Lock()  # an end between a look for it and the descriptor would go unseen
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart:
         self.on_start(spec)
@@ -127,11 +129,12 @@ class FakeHost:
 
     def end_fd(self, handle: Handle) -> int | None:
         process = self.running[handle.id]
-        if not self.descriptors or process.end is not None:
-            return None
-        reading, writing = os.pipe()
-        process.pipes.append(writing)
-        return reading
+        with self._ending:
+            if not self.descriptors or process.end is not None:
+                return None
+            reading, writing = os.pipe()
+            process.pipes.append(writing)
+            return reading
 
     def forget(self, handle: Handle | Lost) -> None:
         self.forgotten.append(handle.id)
@@ -142,7 +145,8 @@ class FakeHost:
         self, process: str, code: int | None = 0, *, signal: int | None = None, reason: EndReason = EndReason.EXITED
     ) -> None:
         found = self.running[process]
-        found.end = End(reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=len(found.out))
+        with self._ending:
+            found.end = End(reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=len(found.out))
         while found.pipes:
             with suppress(OSError):
                 os.close(found.pipes.pop())

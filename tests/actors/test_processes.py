@@ -246,8 +246,33 @@ async def test_lines_that_are_watched_for_are_told_and_not_too_often() -> None:
         here.now += 20
         out += b"ready at last\n"
         await until(lambda: len(here.sent) == 2)
-        assert "1 more such lines" in text_of(here)
+        assert "ready again\nready at last" in text_of(here)
         assert here.stored(name).watched_bytes == len(out)
+
+
+async def test_a_watched_line_that_was_held_back_is_told_when_the_process_ends() -> None:
+    async with world() as here:
+        name = (await here.start(watch=("ready",))).id
+        here.host.running[name].out += b"ready 1\n"
+        await until(lambda: len(here.sent) == 1)
+        here.host.running[name].out += b"ready 2\n"
+        await here.look()
+        here.host.finish(name)
+        await until(lambda: len(here.sent) == 2)
+        assert text_of(here).endswith("ready 2")
+
+
+async def test_a_watched_line_that_was_held_back_is_told_by_the_next_daemon() -> None:
+    async with world() as here:
+        name = (await here.start(watch=("ready",))).id
+        here.host.running[name].out += b"ready 1\n"
+        await until(lambda: len(here.sent) == 1)
+        here.host.running[name].out += b"ready 2\n"
+        await here.look()
+        await here.restart()
+        await until(lambda: len(here.sent) == 2)
+        assert text_of(here).endswith("ready 2")
+        assert "ready 1" not in text_of(here)
 
 
 async def test_the_last_line_is_looked_through_before_the_end_is_told() -> None:
