@@ -667,8 +667,11 @@ class ProcessList(Processes, Protocol):
     def explain(self, view: ProcessView) -> str:
         """Its age, what it did, and whether and why a reset waits for it."""
 
-    async def kill(self, process: str) -> ProcessView:
-        """Has it ended, with all that it started; answers when that is known, or a while later."""
+    async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
+        """Has it ended, with all that it started; answers when that is known, or a while later.
+
+        `why` is shown wherever its end is. `heard`: the answer is its conversation's, which is told nothing more.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -697,7 +700,7 @@ class BackgroundProcesses(ProcessList, Protocol):
 
     async def close_input(self, process: str) -> None: ...
     async def wait(self, process: str, timeout_s: float) -> ProcessView:
-        """How it is when it has ended, or after that time."""
+        """How it is when it has ended, which its conversation hears by this; or after that time."""
 
 
 class ProcessHost(Protocol):
@@ -713,7 +716,7 @@ class ProcessHost(Protocol):
     def write(self, handle: Handle, data: bytes) -> int: ...
     def typed(self, name: str) -> bytes: ...
     def close_input(self, handle: Handle) -> None: ...
-    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool: ...
+    def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool: ...
     def end_fd(self, handle: Handle) -> int | None: ...
     def forget(self, handle: Handle | Lost) -> None: ...
 

@@ -462,10 +462,10 @@ class FakeProcesses:
     def explain(self, view: ProcessView) -> str:
         return f"{view.command} is explained"
 
-    async def kill(self, process: str) -> ProcessView:
+    async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
         if process not in self.known:
             raise BadInputError(f"there is no background process {process}", code="unknown_process")
-        self.known[process] = replace(self.known[process], ended_at=NOW, signal=15, reason="killed")
+        self.known[process] = replace(self.known[process], ended_at=NOW, signal=15, reason="killed", detail=why)
         return self.known[process]
 
 

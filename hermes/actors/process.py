@@ -23,7 +23,7 @@ from pykka import ActorDeadError
 from hermes.actors.loop import LoopActor
 from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
-from hermes.actors.process_wording import end_notice, late_notice, watch_notice
+from hermes.actors.process_wording import DELETED, end_notice, late_notice, watch_notice
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.ports import ProcessHost, PutProcess, Submission
 from hermes.processes.process import Chunk, End, Handle, Look, Lost
@@ -91,7 +91,7 @@ class _Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    text: bytes
+    chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class ProcessActor(LoopActor):
 
     def _record_end(self, end: End | Lost) -> None:
         now = self._services.clock()
-        record = self._row.record
+        record = replace(self._row.record, told=self._services.board.is_heard(self._id))
         self._save(ended(record, end, now) if isinstance(end, End) else lost(record, end, now))
 
     def _save(self, record: ProcessRecord) -> None:
@@ -303,7 +303,7 @@ class ProcessActor(LoopActor):
         row, host = self._row, self._services.host
         handle = row.handle
         if self._hushed and row.runs and handle is not None:
-            self._in_thread(lambda: host.kill(handle), lambda _: _EndSeen())
+            self._in_thread(lambda: host.kill(handle, why=DELETED), lambda _: _EndSeen())
 
     def _hush(self) -> None:
         self._hushed = True
@@ -327,9 +327,9 @@ class ProcessActor(LoopActor):
         match message:
             case _Tell():
                 host, handle = self._services.host, row.handle
-                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda text: _Tail(text=text))
+                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _Tail(chunk=chunk))
             case _Tail():
-                text = end_notice(row.record, row.view, message.text, terminal=row.record.pty)
+                text = end_notice(row.record, row.view, message.chunk)
                 self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
             case _Told(error=None):
                 self._save(replace(row.record, told=True))
@@ -403,7 +403,7 @@ class ProcessActor(LoopActor):
         self._close()
 
 
-def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> bytes:
+def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> Chunk:
     """Empty when nothing is left of it. Blocking."""
     found = handle or host.find(process)
-    return host.tail(found, TAIL_BYTES).data if isinstance(found, Handle) else b""
+    return host.tail(found, TAIL_BYTES) if isinstance(found, Handle) else Chunk(offset=0, data=b"", total=0)

@@ -50,12 +50,12 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
 
 
 def how_ended(process: ProcessView) -> str:
-    """In a few words: exit code 0, signal 15 (killed), an unknown exit code (lost: its shim was killed)."""
+    """In a few words: exit code 0, signal 15 (killed: by whom), an unknown exit code (lost: its shim was killed)."""
     if process.signal is not None:
         code = f"signal {process.signal}"
     else:
         code = "an unknown exit code" if process.exit_code is None else f"exit code {process.exit_code}"
-    why = "" if process.reason in ("", "exited") else ": ".join(filter(None, (process.reason, process.detail)))
+    why = ": ".join(filter(None, (process.reason.removeprefix("exited"), process.detail)))
     return f"{code} ({why})" if why else code
 
 
@@ -106,7 +106,8 @@ def _ports(ports: tuple[int, ...]) -> str:
 
 
 def _done(process: ProcessView) -> str:
-    return f"{lasting(process.cpu_s)} of CPU and {_size(process.output_bytes)} of output"
+    cpu = f"{process.cpu_s:.1f} s" if process.cpu_s < 10 else lasting(process.cpu_s)
+    return f"{cpu} of CPU and {_size(process.output_bytes)} of output"
 
 
 def _since(what: str, at: float, now: float, limit_s: float) -> str:

@@ -38,7 +38,7 @@ async def _kill(errand: Errand, views: tuple[ProcessView, ...], which: str) -> R
     [view] = found
     if view.ended_at is not None:
         return refused(f"{view.id} has ended already.")
-    view = await errand.desk.processes.kill(view.id)
+    view = await errand.desk.processes.kill(view.id, "asked for with /processes")
     if view.ended_at is None:
         return Reply(text=f"{view.id} was told to end; /processes shows when it has.")
     return Reply(text=f"{view.id} was ended: {view.command}")

@@ -142,8 +142,8 @@ class _Terminal:
 
         The directory (cd) and exported variables are kept for your next command. There is nobody to type: nothing can
         be read from standard input, so use flags that answer questions (-y). What a command leaves running with & is
-        ended with it; use background for that, and the process tool to look after it. Prefer the file tools for
-        reading, searching and editing files.
+        ended with it, also a background command: for what shall stay use background, without & or nohup, and the
+        process tool to look after it. Prefer the file tools for reading, searching and editing files.
         """
         limit_s = self._checked(command, timeout)
         start = await asyncio.to_thread(self._start, context.folder, workdir)

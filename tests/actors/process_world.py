@@ -122,9 +122,9 @@ class FakeHost:
     def close_input(self, handle: Handle) -> None:
         self.running[handle.id].out += b"closed"
 
-    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool:
+    def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
         self.running[handle.id].killed = True
-        self.finish(handle.id, None, signal=15, reason=EndReason.KILLED)
+        self.finish(handle.id, None, signal=15, reason=EndReason.KILLED, detail=why)
         return True
 
     def end_fd(self, handle: Handle) -> int | None:
@@ -142,11 +142,20 @@ class FakeHost:
     # ------------------------------------------------------------ for tests
 
     def finish(
-        self, process: str, code: int | None = 0, *, signal: int | None = None, reason: EndReason = EndReason.EXITED
+        self,
+        process: str,
+        code: int | None = 0,
+        *,
+        signal: int | None = None,
+        reason: EndReason = EndReason.EXITED,
+        detail: str = "",
     ) -> None:
         found = self.running[process]
         with self._ending:
-            found.end = End(reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=len(found.out))
+            size = len(found.out)
+            found.end = End(
+                reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=size, detail=detail
+            )
         while found.pipes:
             with suppress(OSError):
                 os.close(found.pipes.pop())
@@ -236,9 +245,9 @@ class World:
         return self.board[process].view
 
     async def ended(self, process: str) -> ProcessView:
-        view = await self.front.wait(process, 10)
-        assert view.ended_at is not None
-        return view
+        """For a test: its conversation does not hear of it by this."""
+        await until(lambda: self.view(process).ended_at is not None)
+        return self.view(process)
 
     async def look(self) -> None:
         """Two whole looks from now on."""

@@ -127,9 +127,11 @@ def test_silence_and_age_are_explained() -> None:
 def test_the_end_of_a_process_is_explained_with_its_exit_code_if_that_is_known() -> None:
     ended = replace(BUILD, cpu_s=0.4, output_bytes=12, ended_at=NOW - 90, exit_code=2)
     assert explain(ended, SETTINGS, NOW) == (
-        "make all (pid 77) ended 1 min 30 s ago with exit code 2, after 0 s of CPU and 12 bytes of output. "
+        "make all (pid 77) ended 1 min 30 s ago with exit code 2, after 0.4 s of CPU and 12 bytes of output. "
         "It does not block a reset."
     )
+    left = replace(ended, exit_code=0, reason="exited", detail="what it left running was ended: sleep")
+    assert "with exit code 0 (what it left running was ended: sleep), after" in explain(left, SETTINGS, NOW)
     assert "an unknown exit code" in explain(replace(ended, exit_code=None), SETTINGS, NOW)
 
 
