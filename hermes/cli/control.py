@@ -1,6 +1,6 @@
 """What an operator can do to a running daemon and its sessions.
 
-`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete`, `kill` and `dead-letters`.
+`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete` and `dead-letters`.
 """
 
 from __future__ import annotations
@@ -84,14 +84,6 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(compress)
     compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should dwell on")
-    kill = commands.add(
-        "kill",
-        _kill,
-        "End a background process, with all that it started. `hermes ps --processes` lists them.",
-        examples="  hermes kill proc_0123456789ab",
-        json=True,
-    )
-    kill.add_argument("id", metavar="ID", help="the process's id")
     delete = commands.add(
         "delete",
         _delete,
@@ -337,22 +329,6 @@ def _is_sure(family: list[Mapping[str, Any]]) -> bool:
     except EOFError:
         print()
         return False
-
-
-def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(f"/processes/{quote(args.id, safe='')}/kill")
-    process = answer["process"]
-    if args.json:
-        print_json(answer)
-    elif process["running"]:
-        say(f"{one_line(args.id)} was told to end, and has not yet.")
-    else:
-        say(f"{one_line(args.id)} has ended: {one_line(process['explanation'])}")
-    return 0
 
 
 def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

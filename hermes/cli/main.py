@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli import answering, chat, config, control, daemon, inspect, storage, tail, trace
+from hermes.cli import answering, chat, config, control, daemon, inspect, processes, storage, tail, trace
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
 from hermes.errors import HermesError
@@ -87,7 +87,7 @@ def _build_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)
     commands = Commands(parser, required=False)
-    for group in (daemon, chat, inspect, tail, trace, answering, control, storage, config):
+    for group in (daemon, chat, inspect, tail, trace, answering, processes, control, storage, config):
         group.add_commands(commands)
     completion = commands.add(
         "completion",

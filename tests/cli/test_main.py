@@ -16,8 +16,8 @@ from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "stop",
-    "restart", "end", "suspend", "resume", "compress", "kill", "delete", "dead-letters", "storage", "config",
+    "daemon", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "log",
+    "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "dead-letters", "storage", "config",
     "completion",
 ]  # fmt: skip
 
