@@ -434,6 +434,8 @@ class Daemon:
                 await self.children[DELIVERY].ask(Settle(), block=False)
         if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
+        elif left := self.processes.running():
+            logger.info("{} background processes run on (processes.keep_on_stop); the next daemon finds them", left)
         if active := self.agent.runner.active:
             logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
 

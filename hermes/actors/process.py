@@ -24,7 +24,9 @@ from hermes.actors.loop import LoopActor
 from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
 from hermes.actors.process_wording import DELETED, end_notice, late_notice, watch_notice
+from hermes.actors.staleness import how_ended
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
+from hermes.events import ProcessEnded
 from hermes.ports import ProcessHost, PutProcess, Submission
 from hermes.processes.process import Chunk, End, Handle, Look, Lost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
@@ -137,6 +139,7 @@ class ProcessActor(LoopActor):
                 self._look_now()
             case _Found(found=Handle() as handle):
                 self._services.board.put(with_handle(self._row, handle))
+                logger.info("process {} was found again: pid {}", self._id, handle.pid)
                 self._await_end(handle)
                 self._end_if_hushed()
             case _Found(found=Lost() as found):
@@ -297,6 +300,10 @@ class ProcessActor(LoopActor):
                 "process {} of session {} ended: {}, exit code {}, signal {}",
                 self._id, record.session, record.reason, record.exit_code, record.signal,
             )  # fmt: skip
+            view = self._row.view
+            self._services.publish(
+                ProcessEnded(session=view.session, process=view.id, command=view.command, end=how_ended(view))
+            )
         self._after_end()
 
     def _end_if_hushed(self) -> None:

@@ -55,6 +55,9 @@ class ProcessFront:
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return self._board.views(lambda row: root in (None, row.record.root))
 
+    def running(self) -> int:
+        return self._board.running()
+
     async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
         lineage = await self._journal.fetch(lambda reader: _lineage(reader, session))
         return self._board.views(lambda row: row.record.session in lineage or row.record.root in lineage)

@@ -45,7 +45,7 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
     if process.ended_at is not None:
         ended = f"{name} ended {_ago(process.ended_at, now)} with {how_ended(process)}, after {_done(process)}."
         why = blocking(process, settings, now)
-        return f"{ended} It blocks a reset: {why}." if why else f"{ended} It does not block a reset."
+        return f"{ended} A reset would wait for it: {why}." if why else ended
     return f"{name} {_life(process, now)}. {_judgement(process, settings, now)}"
 
 
@@ -86,9 +86,9 @@ def _excuse(process: ProcessView, settings: StalenessSettings, now: float) -> st
 def _judgement(process: ProcessView, settings: StalenessSettings, now: float) -> str:
     excuse = _excuse(process, settings, now)
     if excuse:
-        return f"It does not block a reset: {excuse}."
+        return f"A reset would not wait for it: {excuse}."
     return (
-        f"It blocks a reset: {blocking(process, settings, now)}. It does so until it has done nothing for "
+        f"A reset would wait for it: {blocking(process, settings, now)}. It would until it has done nothing for "
         f"{lasting(settings.stale_after_s)} or is {lasting(settings.max_age_s)} old."
     )
 

@@ -24,7 +24,9 @@ def _listed(errand: Errand, views: tuple[ProcessView, ...]) -> Reply:
         return Reply(text="Nothing runs in the background of this conversation.")
     explain = errand.desk.processes.explain
     lines = [f"{n}. {view.id}: {explain(view)}" for n, view in enumerate(views, 1)]
-    return Reply(text="\n".join([*lines, "/processes kill N ends one."]))
+    if any(view.ended_at is None for view in views):
+        lines.append("/processes kill N ends one.")
+    return Reply(text="\n".join(lines))
 
 
 async def _kill(errand: Errand, views: tuple[ProcessView, ...], which: str) -> Reply:

@@ -35,6 +35,7 @@ from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.types import Gate, SessionId, TurnId
 from hermes.values import dataclass
 
+_NO_TIMEOUT: Final = "timeout does not hold for a background command: it runs until it ends or is killed"
 _COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
 
 
@@ -148,8 +149,8 @@ class _Terminal:
         limit_s = self._checked(command, timeout)
         start = await asyncio.to_thread(self._start, context.folder, workdir)
         if background:
-            hand_over = self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
-            return ToolResult(text=await hand_over)
+            told = await self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
+            return ToolResult(text=told if timeout is None else f"{told}\n[{_NO_TIMEOUT}]")
         if notify or watch:
             raise ToolError("nothing was run: notify and watch are for background=true")
         output = CommandOutput(

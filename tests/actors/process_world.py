@@ -26,6 +26,7 @@ from hermes.actors.process_services import (
     ProcessSettings,
 )
 from hermes.errors import HermesError
+from hermes.events import Event
 from hermes.ports import ProcessOrder, Receipt, Submission
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.supervision.policy import RestartIntensity
@@ -173,6 +174,7 @@ class World:
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
         self.announced: list[Announcement] = []
+        self.published: list[Event] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
@@ -196,6 +198,7 @@ class World:
             notices=NoticeLimit(),
             settings=lambda: self.front.settings,
             new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
+            publish=self.published.append,
         )
         self.front = ProcessFront(
             desk=lambda: self.desk,

@@ -15,6 +15,7 @@ from hermes.actors.process_desk import KEEP_ENDED_S, ForgetProcesses
 from hermes.actors.process_services import ProcessSettings
 from hermes.actors.staleness import StalenessSettings, blocking
 from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
+from hermes.events import ProcessEnded, ProcessStarted
 from hermes.ports import Erase, PutProcess
 from hermes.processes.process import EndReason, ProcessSpec
 from hermes.types import SessionId
@@ -43,6 +44,18 @@ async def test_a_process_is_in_the_store_before_it_is_started() -> None:
         assert known == [view.id]
         assert (view.command, view.session, view.pid) == ("make all", "s", 1000)
         await until(lambda: here.stored(view.id).pid == 1000)
+
+
+async def test_its_start_and_its_end_are_events() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        here.host.finish(name, 3)
+        await here.ended(name)
+        await until(lambda: len(here.published) == 2)
+        assert here.published == [
+            ProcessStarted(session=SessionId("s"), process=name, command="make all"),
+            ProcessEnded(session=SessionId("s"), process=name, command="make all", end="exit code 3"),
+        ]
 
 
 async def test_what_could_not_be_started_leaves_nothing() -> None:
@@ -456,7 +469,7 @@ async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_f
         here.host.finish(name)
         view = await here.ended(name)
         assert "still to be told" in here.front.blocks(view)
-        assert "It blocks a reset" in here.front.explain(view)
+        assert "A reset would wait for it" in here.front.explain(view)
         here.now += 3600 * 4
         assert here.front.blocks(view) == ""
         assert not blocking(replace(view, untold=False), StalenessSettings(), START + 6)
