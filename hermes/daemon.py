@@ -37,6 +37,7 @@ from hermes.actors.loop import live_actors
 from hermes.actors.outgoing import ObligationDesk
 from hermes.actors.process_desk import ForgetProcesses
 from hermes.actors.process_front import ProcessFront
+from hermes.actors.process_wording import RESET, STOPPED
 from hermes.actors.reset_clock import EVERY_S, PolicyChanged, ResetClock
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.session_protocol import Limits
@@ -366,7 +367,7 @@ def _start_actors(
     resets: bool,
     chat: Sequence[ChildSpec],
 ) -> None:
-    after_reset = AfterReset(journal=journal, end_process=processes.front.end, tell=tell_left)
+    after_reset = AfterReset(journal=journal, end_process=partial(processes.front.end, why=RESET), tell=tell_left)
     stack.push_async_callback(after_reset.close)
     if resets:
         after_reset.take_up()
@@ -462,8 +463,10 @@ class Daemon:
             async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _GRACE_S)):
                 await self._mark(request)  # each answers when its last answer is on disk and with delivery
                 await self.children[DELIVERY].ask(Settle(), block=False)
-        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all()):
+        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
+        elif left := self.processes.running():
+            logger.info("{} background processes run on (processes.keep_on_stop); the next daemon finds them", left)
         if active := self.agent.runner.active:
             logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
 

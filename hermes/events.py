@@ -151,6 +151,23 @@ class PhaseChanged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStarted:
+    """In the background of that session."""
+
+    session: SessionId
+    process: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnded:
+    session: SessionId
+    process: str
+    command: str
+    end: str  # in a few words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActorFailed:
     name: str
     problem: str
@@ -173,6 +190,8 @@ Event: TypeAlias = (
     | SessionMoved
     | Notice
     | PhaseChanged
+    | ProcessStarted
+    | ProcessEnded
     | ActorFailed
 )
 TurnOutcome: TypeAlias = TurnAnswered | TurnGaveUp

@@ -73,6 +73,7 @@ async def open_processes(
         settings=lambda: front.settings,
         new_turn=new_turn,
         redact=redacted,
+        publish=hub.publish,
     )
     start = partial(ProcessDesk.start, services, new_id=new_process_id, restart_policy=RestartIntensity(), name=NAME)
     try:

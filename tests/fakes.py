@@ -21,6 +21,7 @@ from hermes.events import (
     TurnOutcome,
 )
 from hermes.ports import ActorView, Receipt, SessionView, StoredMessage, StoreStats, Submission, Tally, TurnRecord
+from hermes.processes.process import Chunk
 from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
@@ -458,6 +459,7 @@ class FakeProcesses:
 
     def __init__(self, *views: ProcessView) -> None:
         self.known = {view.id: view for view in views}
+        self.out = b""
 
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return tuple(view for view in self.known.values() if root in (None, view.session))
@@ -471,11 +473,21 @@ class FakeProcesses:
     def explain(self, view: ProcessView) -> str:
         return f"{view.command} is explained"
 
-    async def kill(self, process: str) -> ProcessView:
+    async def output(self, process: str, offset: int, limit: int) -> Chunk:
+        self._require(process)
+        return Chunk(offset=offset, data=self.out[offset : offset + limit], total=len(self.out))
+
+    async def tail(self, process: str, limit: int) -> Chunk:
+        return await self.output(process, max(0, len(self.out) - limit), limit)
+
+    async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
+        self._require(process)
+        self.known[process] = replace(self.known[process], ended_at=NOW, signal=15, reason="killed", detail=why)
+        return self.known[process]
+
+    def _require(self, process: str) -> None:
         if process not in self.known:
             raise BadInputError(f"there is no background process {process}", code="unknown_process")
-        self.known[process] = replace(self.known[process], ended_at=NOW, signal=15, reason="killed")
-        return self.known[process]
 
 
 def process_view(name: str, session: str = "s", **changes: Any) -> ProcessView:

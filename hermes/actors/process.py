@@ -23,8 +23,10 @@ from pykka import ActorDeadError
 from hermes.actors.loop import LoopActor
 from hermes.actors.process_services import Announcement, ProcessServices
 from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
-from hermes.actors.process_wording import end_notice, late_notice, watch_notice
+from hermes.actors.process_wording import DELETED, end_notice, late_notice, watch_notice
+from hermes.actors.staleness import how_ended
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
+from hermes.events import ProcessEnded
 from hermes.ports import ProcessHost, PutProcess, Submission
 from hermes.processes.process import Chunk, End, Handle, Look, Lost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
@@ -91,7 +93,7 @@ class _Tell:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Tail:
-    text: bytes
+    chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,6 +111,7 @@ class ProcessActor(LoopActor):
         row = services.board[process]
         self._watch = WatchPatterns(patterns=row.record.watch, terminal=row.record.pty)
         self._reading = False  # output that is being looked through
+        self._reached = row.record.watched_bytes  # that far; the record follows when all of it was told
         self._ending: End | Lost | None = None
         self._hushed = False
         self._again_s = AGAIN_S
@@ -136,6 +139,7 @@ class ProcessActor(LoopActor):
                 self._look_now()
             case _Found(found=Handle() as handle):
                 self._services.board.put(with_handle(self._row, handle))
+                logger.info("process {} was found again: pid {}", self._id, handle.pid)
                 self._await_end(handle)
                 self._end_if_hushed()
             case _Found(found=Lost() as found):
@@ -197,19 +201,18 @@ class ProcessActor(LoopActor):
         services.board.put(row)
         if abs(row.view.active_at - self._saved_active_at) >= SAVE_EVERY_S:
             self._save(row.record)
-        if look.output_bytes > row.record.watched_bytes:
+        if look.output_bytes > self._reached or self._watch.held:
             self._read_output(None)
 
     # ------------------------------------------------------------ words in its output
 
     def _read_output(self, end: End | None) -> None:
-        row = self._row
-        handle = row.handle
+        handle, reached = self._row.handle, self._reached
         if handle is None or not self._watch.patterns or self._watch.promoted or (self._reading and end is None):
             return
         self._reading = True
         self._in_thread(
-            lambda: self._services.host.output(handle, row.record.watched_bytes, _WATCHED_AT_ONCE),
+            lambda: self._services.host.output(handle, reached, _WATCHED_AT_ONCE),
             lambda chunk: _Written(chunk=chunk, end=end),
         )
 
@@ -217,28 +220,33 @@ class ProcessActor(LoopActor):
         self._reading = False
         now = self._services.clock()
         chunk = written.chunk
-        reached = chunk.offset + len(chunk.data)
-        seen_before = max(0, self._row.record.watched_bytes - chunk.offset)  # two reads may have met at its end
+        seen_before = max(0, self._reached - chunk.offset)  # two reads may have met at its end
+        self._reached = max(self._reached, chunk.offset + len(chunk.data))
         self._watch, notice = watch_output(self._watch, chunk.data[seen_before:], now)
-        record = replace(self._row.record, watched_bytes=reached)
-        self._services.board.put(with_record(self._row, record))
+        self._mark_watched()
         if notice is not None:
-            self._tell_watched(notice, record)
+            self._tell_watched(notice)
         if written.end is None:
             return
-        if chunk.data and reached < chunk.total:
+        if chunk.data and self._reached < chunk.total:
             self._read_output(written.end)
             return
         self._watch, notice = watch_end(self._watch, now)
+        self._mark_watched()
         if notice is not None:
-            self._tell_watched(notice, self._row.record)
+            self._tell_watched(notice)
         self._record_end(written.end)
 
-    def _tell_watched(self, notice: WatchNotice, record: ProcessRecord) -> None:
+    def _mark_watched(self) -> None:
+        """Another daemon begins where nothing was held back, nor a line cut."""
+        if not self._watch.held:
+            record = replace(self._row.record, watched_bytes=self._reached - len(self._watch.unfinished))
+            self._services.board.put(with_record(self._row, record))
+
+    def _tell_watched(self, notice: WatchNotice) -> None:
         """First it is stored how far was looked, so that after a crash nothing is told twice."""
-        if notice.promoted:
-            record = replace(record, notify=True)
-        self._save(record)
+        record = self._row.record
+        self._save(replace(record, notify=True) if notice.promoted else record)
         if self._services.notices.admit(self._services.clock()):
             text = watch_notice(self._row.view, notice)
             self._send(f"watch:{record.watched_bytes}", text, self._on_watch_told)
@@ -262,7 +270,7 @@ class ProcessActor(LoopActor):
 
     def _record_end(self, end: End | Lost) -> None:
         now = self._services.clock()
-        record = self._row.record
+        record = replace(self._row.record, told=self._services.board.is_heard(self._id))
         self._save(ended(record, end, now) if isinstance(end, End) else lost(record, end, now))
 
     def _save(self, record: ProcessRecord) -> None:
@@ -292,13 +300,17 @@ class ProcessActor(LoopActor):
                 "process {} of session {} ended: {}, exit code {}, signal {}",
                 self._id, record.session, record.reason, record.exit_code, record.signal,
             )  # fmt: skip
+            view = self._row.view
+            self._services.publish(
+                ProcessEnded(session=view.session, process=view.id, command=view.command, end=how_ended(view))
+            )
         self._after_end()
 
     def _end_if_hushed(self) -> None:
         row, host = self._row, self._services.host
         handle = row.handle
         if self._hushed and row.runs and handle is not None:
-            self._in_thread(lambda: host.kill(handle), lambda _: _EndSeen())
+            self._in_thread(lambda: host.kill(handle, why=DELETED), lambda _: _EndSeen())
 
     def _hush(self) -> None:
         self._hushed = True
@@ -322,9 +334,9 @@ class ProcessActor(LoopActor):
         match message:
             case _Tell():
                 host, handle = self._services.host, row.handle
-                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda text: _Tail(text=text))
+                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _Tail(chunk=chunk))
             case _Tail():
-                text = end_notice(row.record, row.view, message.text, terminal=row.record.pty)
+                text = end_notice(row.record, row.view, message.chunk)
                 self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
             case _Told(error=None):
                 self._save(replace(row.record, told=True))
@@ -398,7 +410,7 @@ class ProcessActor(LoopActor):
         self._close()
 
 
-def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> bytes:
+def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> Chunk:
     """Empty when nothing is left of it. Blocking."""
     found = handle or host.find(process)
-    return host.tail(found, TAIL_BYTES).data if isinstance(found, Handle) else b""
+    return host.tail(found, TAIL_BYTES) if isinstance(found, Handle) else Chunk(offset=0, data=b"", total=0)

@@ -6,7 +6,9 @@ Each process's actor writes its own row and nobody else's; the desk adds and rem
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from hermes.actors.future import LoopFuture
 from hermes.actors.process_state import ProcessRow
@@ -17,6 +19,7 @@ class ProcessBoard:
     def __init__(self) -> None:
         self._rows: dict[str, ProcessRow] = {}
         self._waiting: dict[str, list[LoopFuture]] = {}
+        self._hearing: Counter[str] = Counter()
         self.filled = asyncio.Event()  # what ran before this daemon is on it
 
     def get(self, process: str) -> ProcessRow | None:
@@ -46,6 +49,19 @@ class ProcessBoard:
         else:
             self._waiting.setdefault(process, []).append(future)
         return future
+
+    @contextmanager
+    def hearing(self, process: str) -> Iterator[None]:
+        """Meanwhile its conversation waits for its end, and needs no message of its own to hear of it."""
+        self._hearing[process] += 1
+        try:
+            yield
+        finally:
+            self._hearing[process] -= 1
+            self._hearing += Counter()  # without those that are zero
+
+    def is_heard(self, process: str) -> bool:
+        return process in self._hearing
 
     def give_up(self, process: str, future: LoopFuture) -> None:
         """Whoever waited for its end does so no longer."""

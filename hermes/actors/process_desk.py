@@ -22,6 +22,7 @@ from hermes.actors.process import Hush, Looked, ProcessActor
 from hermes.actors.process_services import ProcessServices
 from hermes.actors.process_state import ProcessRow, row_of, summary, with_record
 from hermes.errors import BadInputError, BadRowError, HermesError
+from hermes.events import ProcessStarted
 from hermes.ports import DropProcess, Park, ProcessHost, ProcessOrder, PutProcess, Reader, RestartPolicy
 from hermes.processes.process import FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.types import ProcessRecord, Session, SessionId
@@ -206,14 +207,14 @@ class ProcessDesk(LoopActor):
     def _too_many(self, root: SessionId) -> str:
         board, settings = self._services.board, self._services.settings()
         if board.running(root) >= settings.max_per_session:
-            most, whose = settings.max_per_session, "this conversation"
+            most, whose, which = settings.max_per_session, "this conversation", "max_per_session"
         elif board.running() >= settings.max_total:
-            most, whose = settings.max_total, "all conversations together"
+            most, whose, which = settings.max_total, "all conversations together", "max_total"
         else:
             return ""
         return (
-            f"nothing was started: {most} background processes may run for {whose}, and so many do; "
-            "end one that is not needed any more first"
+            f"nothing was started: {most} background processes may run for {whose} (processes.{which}), and so many "
+            "do; end one that is not needed any more first (`hermes ps --running` lists those of all conversations)"
         )
 
     def _launch(self, noted: _Noted) -> None:
@@ -249,6 +250,7 @@ class ProcessDesk(LoopActor):
         self._services.journal.commit((PutProcess(record=record),), _log_error)
         self._start_actor(record.id)
         logger.info("process {} of session {} started: pid {}", record.id, record.session, record.pid)
+        self._services.publish(ProcessStarted(session=record.session, process=record.id, command=record.command))
         reply.settle(board[record.id].view)
 
     # ------------------------------------------------------------ actors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from typing import Any, TypeVar, cast
 
 from loguru import logger
@@ -55,6 +55,9 @@ class ProcessFront:
     def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
         return self._board.views(lambda row: root in (None, row.record.root))
 
+    def running(self) -> int:
+        return self._board.running()
+
     async def listed(self, session: SessionId) -> tuple[ProcessView, ...]:
         lineage = await self._journal.fetch(lambda reader: _lineage(reader, session))
         return self._board.views(lambda row: row.record.session in lineage or row.record.root in lineage)
@@ -102,6 +105,10 @@ class ProcessFront:
         await self._with_handle(process, self._host.close_input)
 
     async def wait(self, process: str, timeout_s: float) -> ProcessView:
+        with self._board.hearing(process):
+            return await self._until_ended(process, timeout_s)
+
+    async def _until_ended(self, process: str, timeout_s: float) -> ProcessView:
         self._row(process)
         ended = self._board.ended(process)
         try:
@@ -112,16 +119,17 @@ class ProcessFront:
             self._board.give_up(process, ended)
         return self._row(process).view
 
-    async def kill(self, process: str) -> ProcessView:
-        if self._row(process).runs:
-            await self._with_handle(process, lambda handle: self._host.kill(handle, KILL_GRACE_S))
-        return await self.wait(process, _ENDED_WITHIN_S)
+    async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
+        self._require_running(process)
+        with self._board.hearing(process) if heard else nullcontext():
+            await self._with_handle(process, lambda handle: self._host.kill(handle, KILL_GRACE_S, why))
+            return await self._until_ended(process, _ENDED_WITHIN_S)
 
-    async def end(self, process: str) -> None:
+    async def end(self, process: str, why: str) -> None:
         """The same for whoever does not care whether it is still there."""
         await self.until_filled()
         try:
-            await self.kill(process)
+            await self.kill(process, why)
         except BadInputError as error:  # gone, or lost: that is found out and told elsewhere
             logger.info("process {} needed no ending: {}", process, error)
 
@@ -133,10 +141,10 @@ class ProcessFront:
             async with asyncio.timeout(_FILLED_WITHIN_S):
                 await self._board.filled.wait()
 
-    async def end_all(self) -> int:
+    async def end_all(self, why: str) -> int:
         """How many there were."""
         running = [row.record.id for row in self._board if row.runs]
-        await asyncio.gather(*map(self.end, running))
+        await asyncio.gather(*(self.end(process, why) for process in running))
         return len(running)
 
     # ------------------------------------------------------------ parts
@@ -149,7 +157,7 @@ class ProcessFront:
 
     def _require_running(self, process: str) -> None:
         if not self._row(process).runs:
-            raise BadInputError(f"process {process} has ended", code="process_ended")
+            raise BadInputError(f"process {process} has ended already", code="process_ended")
 
     async def _with_handle(self, process: str, call: Callable[[Handle], T]) -> T:
         row = self._row(process)

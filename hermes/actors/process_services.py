@@ -14,6 +14,7 @@ from loguru import logger
 
 from hermes.actors.process_board import ProcessBoard
 from hermes.errors import HermesError
+from hermes.events import Event
 from hermes.ports import Clock, Journal, ProcessHost, Receipt, Submission
 from hermes.processes.watch import Breaker, admit
 from hermes.types import SessionId, TurnId
@@ -127,3 +128,4 @@ class ProcessServices:
     settings: Callable[[], ProcessSettings]
     new_turn: Callable[[], TurnId]
     redact: Callable[[str], str] = str
+    publish: Callable[[Event], None] = lambda _: None

@@ -6,6 +6,7 @@ It comes as a message of its own, which no person wrote; it says so, and it says
 from __future__ import annotations
 
 from hermes.actors.staleness import how_ended, lasting
+from hermes.processes.process import Chunk
 from hermes.processes.watch import WatchNotice
 from hermes.tools.command_output import plain_text
 from hermes.types import ProcessRecord, ProcessView
@@ -13,17 +14,25 @@ from hermes.types import ProcessRecord, ProcessView
 _NOBODY = "This is told by Hermes, no person wrote it."
 
 
-def end_notice(record: ProcessRecord, view: ProcessView, tail: bytes, *, terminal: bool) -> str:
+DELETED = "its conversation was deleted"  # why it was killed
+RESET = "a reset ended what was left over"
+STOPPED = "the daemon stopped, and processes.keep_on_stop is off"
+
+
+def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk) -> str:
     took_s = (record.ended_at or view.started_at) - view.started_at
     lines = [
         f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_NOBODY}]",
         f"Command: {record.command}",
     ]
-    said = plain_text(tail, terminal=terminal).lstrip("\ufffd").strip("\n")
+    said = plain_text(tail.data, terminal=record.pty).lstrip("\ufffd").strip("\n")
     if not said:
         lines.append("It wrote nothing.")
-    elif record.output_bytes > len(tail):
-        lines.append(f"The end of its output (process with action log shows all {record.output_bytes} bytes):")
+    elif tail.kept_from:
+        kept = f"the last {tail.total - tail.kept_from} of {tail.total} bytes; the rest is no longer kept"
+        lines.append(f"The end of its output (process with action log shows {kept}):")
+    elif tail.offset:
+        lines.append(f"The end of its output (process with action log shows all {tail.total} bytes):")
     else:
         lines.append("Its output:")
     return "\n".join([*lines, said]).rstrip()

@@ -127,18 +127,21 @@ class ResetRules:
         )
         until = session.taken_up_at + GRACE_S
         if isinstance(decision, Blocked | Due) and now < until <= now + GRACE_S:
-            return Keep(next_look=until, reason=f"{decision.reason}, after a while for whoever came back to it")
+            reason = f"{decision.reason}, but somebody came back to it and has {lasting(GRACE_S)} to write"
+            return Keep(next_look=until, reason=reason)
         return decision
 
     # ------------------------------------------------------------ in words
 
     def explain(self, session: Session) -> str:
-        """The policy in force, when the next reset is due, and what keeps it off; nothing for one that is closed."""
-        if session.phase in (Phase.SUSPENDED, Phase.ENDED):
-            return ""
+        """The policy in force, when the next reset is due, what keeps it off, and what runs in its background."""
         now, policy = self._clock(), self.policy(session)
+        closed = session.phase in (Phase.SUSPENDED, Phase.ENDED)
         processes = [each for each in self._processes.views(root_of(session)) if each.ended_at is None]
-        told = [explain_process(each, self.settings.staleness, now) for each in processes]
+        own = [each for each in processes if not closed or each.session == session.id]
+        told = [f"{each.id}: {explain_process(each, self.settings.staleness, now)}" for each in own]
+        if closed:
+            return "\n".join(["It left running in the background:", *told]) if told else ""
         if policy.mode == ResetMode.NONE:
             return "\n".join(["It is not reset by itself: resets are off here.", *told])
         rule = f"It is reset {_in_words(policy)}."
@@ -167,15 +170,17 @@ def chat_type(key: SessionKey) -> str:
 
 def _notice(session: Session, due: Due, left: str) -> str:
     told = (
-        f"The conversation was reset: {due.reason}. What you write now begins a fresh one; "
+        f"The conversation was reset: {due.reason}. The first message after that begins a fresh one; "
         f"/resume {session.id} brings the earlier one back."
     )
     return f"{told} {left}" if left else told
 
 
 def _left(due: Due, *, ended: bool) -> str:
-    names = ", ".join(f"{process.command} (pid {process.pid})" for process in due.stale)
-    return f"Background processes that do nothing any more {'are ended' if ended else 'still run'}: {names}."
+    names = ", ".join(f"{process.id}: {process.command} (pid {process.pid})" for process in due.stale)
+    if ended:
+        return f"Background processes that do nothing any more are ended: {names}."
+    return f"Background processes that do nothing any more still run: {names}. /processes kill ID ends one."
 
 
 def _in_words(policy: ResetPolicy) -> str:

@@ -45,17 +45,17 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
     if process.ended_at is not None:
         ended = f"{name} ended {_ago(process.ended_at, now)} with {how_ended(process)}, after {_done(process)}."
         why = blocking(process, settings, now)
-        return f"{ended} It blocks a reset: {why}." if why else f"{ended} It does not block a reset."
+        return f"{ended} A reset would wait for it: {why}." if why else ended
     return f"{name} {_life(process, now)}. {_judgement(process, settings, now)}"
 
 
 def how_ended(process: ProcessView) -> str:
-    """In a few words: exit code 0, signal 15 (killed), an unknown exit code (lost: its shim was killed)."""
+    """In a few words: exit code 0, signal 15 (killed: by whom), an unknown exit code (lost: its shim was killed)."""
     if process.signal is not None:
         code = f"signal {process.signal}"
     else:
         code = "an unknown exit code" if process.exit_code is None else f"exit code {process.exit_code}"
-    why = "" if process.reason in ("", "exited") else ": ".join(filter(None, (process.reason, process.detail)))
+    why = ": ".join(filter(None, (process.reason.removeprefix("exited"), process.detail)))
     return f"{code} ({why})" if why else code
 
 
@@ -86,9 +86,9 @@ def _excuse(process: ProcessView, settings: StalenessSettings, now: float) -> st
 def _judgement(process: ProcessView, settings: StalenessSettings, now: float) -> str:
     excuse = _excuse(process, settings, now)
     if excuse:
-        return f"It does not block a reset: {excuse}."
+        return f"A reset would not wait for it: {excuse}."
     return (
-        f"It blocks a reset: {blocking(process, settings, now)}. It does so until it has done nothing for "
+        f"A reset would wait for it: {blocking(process, settings, now)}. It would until it has done nothing for "
         f"{lasting(settings.stale_after_s)} or is {lasting(settings.max_age_s)} old."
     )
 
@@ -106,7 +106,8 @@ def _ports(ports: tuple[int, ...]) -> str:
 
 
 def _done(process: ProcessView) -> str:
-    return f"{lasting(process.cpu_s)} of CPU and {_size(process.output_bytes)} of output"
+    cpu = f"{process.cpu_s:.1f} s" if process.cpu_s < 10 else lasting(process.cpu_s)
+    return f"{cpu} of CPU and {_size(process.output_bytes)} of output"
 
 
 def _since(what: str, at: float, now: float, limit_s: float) -> str:

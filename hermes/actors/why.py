@@ -13,7 +13,7 @@ def explain(session: Session, now: float) -> str:
     if session.parent is not None:
         lines.append(f"It continues {session.parent}.")
     if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
-        lines.append(f"The conversation went on in {session.successor}.")
+        lines.append(f"The conversation went on in {session.successor}: `hermes why {session.successor}` has more.")
     if session.compressing:
         lines.append(f"It is being compressed: {session.compressing}.")
     if session.queue:

@@ -80,8 +80,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.dialogue import Dialogue
 
         say(_opening(daemon, greeting))
-        dialogue = Dialogue(conversation, daemon.client, yolo=args.yolo, inside=daemon.inside)
-        return dialogue.run(resumed=args.resume is not None)
+        resumed = args.resume is not None
+        return Dialogue(conversation, daemon.client, yolo=args.yolo, inside=daemon.inside, resumed=resumed).run()
 
 
 @contextmanager

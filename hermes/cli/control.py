@@ -1,6 +1,6 @@
 """What an operator can do to a running daemon and its sessions.
 
-`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete`, `kill` and `dead-letters`.
+`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete` and `dead-letters`.
 """
 
 from __future__ import annotations
@@ -84,14 +84,6 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(compress)
     compress.add_argument("topic", nargs="*", metavar="TOPIC", help="what the summary should dwell on")
-    kill = commands.add(
-        "kill",
-        _kill,
-        "End a background process, with all that it started. `hermes ps --processes` lists them.",
-        examples="  hermes kill proc_0123456789ab",
-        json=True,
-    )
-    kill.add_argument("id", metavar="ID", help="the process's id")
     delete = commands.add(
         "delete",
         _delete,
@@ -159,6 +151,7 @@ def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
 
     client = AdminClient(home.socket)
     pid = client.get("/info").get("pid")
+    running = _in_the_background(client)
     deadline = time.monotonic() + args.timeout
     with _process(pid) as process:
         client.post("/stop", {"reason": args.reason})
@@ -169,8 +162,35 @@ def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
     if args.json:
         print_json({"stopped": True, "pid": pid})
     else:
-        say(f"The daemon on {home.data_dir} (pid {pid}) has stopped.")
+        left = sum(map(_lives, running))
+        on = f" {_processes(left)} on and will be found again (processes.keep_on_stop)." if left else ""
+        say(f"The daemon on {home.data_dir} (pid {pid}) has stopped.{on}")
     return 0
+
+
+def _in_the_background(client: AdminClient, session: str | None = None) -> list[int]:
+    """The numbers of the processes that run there."""
+    from hermes.cli.client import AdminError
+
+    try:
+        listed = client.get("/processes", session=session)["processes"]
+    except AdminError:  # none that it could tell of
+        return []
+    return [process["pid"] for process in listed if process["running"] and process["pid"]]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's by now
+        return False
+    return True
+
+
+def _processes(number: int) -> str:
+    return "1 background process runs" if number == 1 else f"{number} background processes run"
 
 
 def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -245,8 +265,11 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
         answer = client.post(f"{session_path(meant_by(client, args.session))}/{verb}", {"reason": args.reason})
         if args.json:
             print_json(answer)
-        else:
-            say(one_line(_CHANGED[verb].format(**answer["session"])))
+            return 0
+        session = answer["session"]
+        left = len(_in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
+        on = f" {_processes(left)} on in its background; `hermes ps --running` lists what runs." if left else ""
+        say(one_line(_CHANGED[verb].format(**session) + on))
         return 0
 
     return run
@@ -337,22 +360,6 @@ def _is_sure(family: list[Mapping[str, Any]]) -> bool:
     except EOFError:
         print()
         return False
-
-
-def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(f"/processes/{quote(args.id, safe='')}/kill")
-    process = answer["process"]
-    if args.json:
-        print_json(answer)
-    elif process["running"]:
-        say(f"{one_line(args.id)} was told to end, and has not yet.")
-    else:
-        say(f"{one_line(args.id)} has ended: {one_line(process['explanation'])}")
-    return 0
 
 
 def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

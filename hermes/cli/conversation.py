@@ -134,6 +134,7 @@ def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
 class Conversation:
     def __init__(self, client: AdminClient, session: str) -> None:
         self.session = session  # follows the session when it goes on under another id
+        self.turns: set[str] = set()  # those that were answered here
         self.last: dict[str, Any] = {}  # what the last answer said about itself
         self._client = client
         self._turn: str | None = None  # the one that is being answered
@@ -181,6 +182,7 @@ class Conversation:
         """The same for a turn that was begun before, by a command say. Its text comes at once, when it is whole."""
         self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
         self._turn = turn
+        self.turns.add(turn)
         with self._client.follow("GET", f"/events?{urlencode({'session': self.session})}") as feed:
             asked = self.pending(turn)  # from before anybody listened
             if asked is not None:
@@ -336,7 +338,8 @@ class Conversation:
         ours = chunk.get("hermes", {})
         self.session = ours.get("session_id", self.session)
         if str(chunk.get("id") or "").startswith(_TURN_PREFIX):
-            self._turn = chunk["id"].removeprefix(_TURN_PREFIX)
+            turn = self._turn = chunk["id"].removeprefix(_TURN_PREFIX)
+            self.turns.add(turn)
         choice: Mapping[str, Any] = next(iter(chunk.get("choices", [])), {})
         news = {
             "model": chunk.get("model"),

@@ -15,6 +15,7 @@ from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
 from hermes.cli.conversation import Asked, Notice, Reset, is_command
 from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
+from hermes.cli.news import News
 from hermes.cli.output import printable, say
 from hermes.cli.view import make_view
 from hermes.cli.waiting import WaitingError, details, expected, headline, prompt, understood
@@ -52,7 +53,9 @@ class _Begun:
 
 
 class Dialogue:
-    def __init__(self, conversation: Conversation, client: AdminClient, *, yolo: bool, inside: bool) -> None:
+    def __init__(
+        self, conversation: Conversation, client: AdminClient, *, yolo: bool, inside: bool, resumed: bool
+    ) -> None:
         self._conversation = conversation
         self._client = client
         self._yolo = yolo
@@ -60,11 +63,13 @@ class Dialogue:
         self._interactive = sys.stdin.isatty()
         self._ahead: deque[str | _Begun] = deque()  # came while an answer ran
         self._leaving = False  # as soon as that is done
+        self._news = News(conversation, client, resumed=resumed)
+        self._resumed = resumed
 
-    def run(self, *, resumed: bool) -> int:
-        opened, failed, said = self._conversation.session, False, resumed
+    def run(self) -> int:
+        opened, failed, said = self._conversation.session, False, self._resumed
         try:
-            if resumed:
+            if self._resumed:
                 self._take_up()
             for message in self._messages():
                 done = self._see_to(message)
@@ -88,7 +93,7 @@ class Dialogue:
             if self._leaving:
                 return
             try:
-                message = read_message("you> ")
+                message = read_message("you> ", self._news.look)
             except (EOFError, KeyboardInterrupt):
                 print()
                 return

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands, Parser
     from hermes.cli.session_lookup import Records
 
@@ -42,12 +41,18 @@ def add_commands(commands: Commands) -> None:
         "ps",
         _ps,
         "List the live actors of the daemon, sessions or processes. `hermes ps --sessions` finds a session's id.",
-        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n"
+        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n  hermes ps --running\n"
+        "  hermes ps proc_0123456789ab\n"
         "  hermes ps --json | jq '.actors[].name'",
         json=True,
     )
-    ps.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
-    ps.add_argument("--processes", action="store_true", help="list background processes, of all sessions")
+    which = ps.add_mutually_exclusive_group()
+    which.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
+    which.add_argument("--processes", action="store_true", help="list background processes, of all sessions")
+    which.add_argument("--running", action="store_true", help="only the background processes that run")
+    which.add_argument(
+        "processes_named", nargs="*", default=(), metavar="PROCESS", help="explain these background processes"
+    )
     _add_limit(ps, f"how many (default: {_SESSIONS} sessions, all actors)")
     sessions = commands.add(
         "sessions",
@@ -90,8 +95,10 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _sessions(args, environ)
     from hermes.cli.client import connect
 
-    if args.processes:
-        return _processes(args, connect(environ))
+    if args.processes or args.running or args.processes_named:
+        from hermes.cli.processes import show_processes
+
+        return show_processes(args, connect(environ))
     actors = connect(environ).get("/actors")["actors"][: args.limit]
     if args.json:
         print_json({"actors": actors})
@@ -117,44 +124,6 @@ def _print_actors(actors: list[dict[str, Any]]) -> None:
     ]
     columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
     print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"))
-
-
-def _processes(args: argparse.Namespace, client: AdminClient) -> int:
-    processes = client.get("/processes")["processes"][: args.limit]
-    if args.json:
-        print_json({"processes": processes})
-    elif processes:
-        _print_processes(processes)
-    else:
-        print("Nothing runs in the background.")
-    return 0
-
-
-def _print_processes(processes: list[dict[str, Any]]) -> None:
-    rows = [
-        [
-            process["id"],
-            "running" if process["running"] else _ended(process),
-            str(process["pid"]),
-            duration(process["age_s"]),
-            ago(process["active_at"]),
-            f"{process['cpu_s']:.1f} s",
-            ", ".join(map(str, process["ports"])) or "-",
-            process["session_id"],
-            shortened(process["command"]),
-        ]
-        for process in processes
-    ]
-    columns = ["PROCESS", "STATE", "PID", "AGE", "ACTIVE", "CPU", "PORTS", "SESSION", "COMMAND"]
-    print_table(columns, rows, drop=("CPU", "PID", "PORTS", "SESSION", "ACTIVE"))
-    for process in processes:
-        say(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
-
-
-def _ended(process: Mapping[str, Any]) -> str:
-    if process["signal"] is not None:
-        return f"signal {process['signal']}"
-    return "lost" if process["exit_code"] is None else f"exit {process['exit_code']}"
 
 
 def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

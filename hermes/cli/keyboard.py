@@ -1,13 +1,17 @@
 """What a person types: messages, where a paste of many lines is one, answers to what is asked, and what comes while
-an answer runs.
+an answer runs. What happens while they sit at the prompt is shown above it.
 """
 
 from __future__ import annotations
 
+import os
 import select
 import sys
+import threading
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
+
+from hermes.cli.output import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,15 +27,52 @@ def prepare_keyboard() -> None:
         readline.parse_and_bind("set enable-bracketed-paste on")  # a paste then arrives whole, also without an end
 
 
-def read_message(prompt: str) -> str:
-    """Raises EOFError and KeyboardInterrupt as `input` does."""
-    lines = [input(prompt)]
+def read_message(prompt: str, news: Callable[[], list[str]]) -> str:
+    """`news` is asked again and again, in a thread. Raises EOFError and KeyboardInterrupt as `input` does."""
+    for text in news():
+        say(text)
+    with _shown_above(prompt, news):
+        lines = [input(prompt)]
     while _waits(_PASTE_GAP_S):
         try:
             lines.append(input())
         except EOFError:
             break
     return "\n".join(lines)
+
+
+@contextmanager
+def _shown_above(prompt: str, news: Callable[[], list[str]]) -> Iterator[None]:
+    read = threading.Event()
+
+    def watch() -> None:
+        while not read.wait(_LOOK_UP_S):
+            if texts := news():
+                _put_above("" if read.is_set() else prompt, texts)
+
+    watching = threading.Thread(target=watch, name="news", daemon=True)
+    watching.start()
+    try:
+        yield
+    finally:
+        read.set()
+        watching.join()
+
+
+def _put_above(prompt: str, texts: list[str]) -> None:
+    """In place of the prompt and what was typed so far, which come again below."""
+    begun = ""
+    with suppress(ImportError):
+        import readline
+
+        begun = readline.get_line_buffer()
+    if prompt:
+        plain = os.environ.get("TERM", "dumb") in ("", "dumb")
+        print("\n" if plain else "\r\x1b[2K", end="", flush=True)
+    for text in texts:
+        say(text)
+    if prompt:
+        print(f"{prompt}{begun}", end="", flush=True)
 
 
 def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:

@@ -29,6 +29,8 @@ _NAMES = {
     "call_answered": "was told",
     "session_moved": "session moved",
     "phase_changed": "phase changed",
+    "process_started": "process started",
+    "process_ended": "process ended",
     "actor_failed": "actor failed",
 }
 _NAME_WIDTH = max(map(len, _NAMES.values()))
@@ -111,7 +113,8 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "choices": lambda choices: f"[{', '.join(choices)}]",
     "approval": lambda _: "(needs permission)",
     "call": lambda _: "",  # its name says enough
-    **dict.fromkeys(("name", "outcome", "phase"), str),
-    **dict.fromkeys(("text", "question", "summary", "answer"), _quoted),
+    "end": lambda end: f"with {shortened(end)}",
+    **dict.fromkeys(("name", "outcome", "phase", "process"), str),
+    **dict.fromkeys(("text", "question", "summary", "answer", "command"), _quoted),
     **dict.fromkeys(("reason", "problem", "verdict"), _aside),
 }

@@ -24,7 +24,9 @@ def _listed(errand: Errand, views: tuple[ProcessView, ...]) -> Reply:
         return Reply(text="Nothing runs in the background of this conversation.")
     explain = errand.desk.processes.explain
     lines = [f"{n}. {view.id}: {explain(view)}" for n, view in enumerate(views, 1)]
-    return Reply(text="\n".join([*lines, "/processes kill N ends one."]))
+    if any(view.ended_at is None for view in views):
+        lines.append("/processes kill N ends one.")
+    return Reply(text="\n".join(lines))
 
 
 async def _kill(errand: Errand, views: tuple[ProcessView, ...], which: str) -> Reply:
@@ -38,7 +40,7 @@ async def _kill(errand: Errand, views: tuple[ProcessView, ...], which: str) -> R
     [view] = found
     if view.ended_at is not None:
         return refused(f"{view.id} has ended already.")
-    view = await errand.desk.processes.kill(view.id)
+    view = await errand.desk.processes.kill(view.id, "asked for with /processes")
     if view.ended_at is None:
         return Reply(text=f"{view.id} was told to end; /processes shows when it has.")
     return Reply(text=f"{view.id} was ended: {view.command}")

@@ -32,6 +32,10 @@ async def new(errand: Errand) -> Reply:
         lines.append("The turn that ran was stopped.")
     if earlier is not None:
         lines.append(f"The earlier one is kept: /resume {earlier.id} brings it back.")
+        listed = await errand.desk.processes.listed(earlier.id)
+        if left := sum(view.ended_at is None for view in listed):
+            what = "A background process" if left == 1 else f"{left} background processes"
+            lines.append(f"{what} of it still run{'s' if left == 1 else ''}: /processes shows more.")
     return Reply(text="\n".join(lines), session=fresh.id)
 
 

@@ -6,14 +6,15 @@ the terminal or the admin socket owns this Hermes and sees everything.
 
 from __future__ import annotations
 
+import asyncio
 import re
 
 from hermes.commands.conversation import busy_with
 from hermes.commands.errand import Errand, Handler, whole_number
 from hermes.commands.reply import Caller, Reply, refused
-from hermes.commands.wording import SESSION_HEADINGS, UNTITLED, session_lines, session_rows
+from hermes.commands.wording import SESSION_HEADINGS, UNTITLED, excerpt, session_lines, session_rows
 from hermes.errors import UnknownSessionError
-from hermes.types import Phase, Session, SessionId
+from hermes.types import Phase, Seq, Session, SessionId
 
 SHOWN = 10
 MAX_SHOWN = 50
@@ -44,7 +45,7 @@ async def resume(errand: Errand) -> Reply:
         return Reply(text="This is the conversation that you are in.")
     if closed or caller.key is not None:
         found = await errand.sessions.resume(found.id, errand.reason, caller.key)
-    return Reply(text=f"Taken up: {found.preferences.title or UNTITLED}, session {found.id}.", session=found.id)
+    return Reply(text=f"Taken up: {await _about(errand, found)}, session {found.id}.", session=found.id)
 
 
 async def _listed(errand: Errand, most: int) -> Reply:
@@ -52,10 +53,23 @@ async def _listed(errand: Errand, most: int) -> Reply:
     if not found:
         return Reply(text="There are no earlier conversations.")
     errand.desk.shown.remember(errand.caller, [session.id for session in found])
-    rows = session_rows(found, errand.desk.clock())
+    rows = await _rows(errand, found)
     current = errand.session.id if errand.session is not None else ""
     text = f"{session_lines(rows, current)}\n\n/resume NUMBER takes one of them up."
     return Reply(text=text, title="Sessions", rows=(SESSION_HEADINGS, *rows))
+
+
+async def _rows(errand: Errand, found: list[Session]) -> tuple[tuple[str, ...], ...]:
+    about = await asyncio.gather(*(_about(errand, session) for session in found))
+    return session_rows(found, about, errand.desk.clock())
+
+
+async def _about(errand: Errand, session: Session) -> str:
+    """Its title, or how it began."""
+    if session.preferences.title:
+        return session.preferences.title
+    first = await errand.sessions.messages(session.id, Seq(-1), 1, exact=True)
+    return (excerpt(first[0].message) if first else "") or UNTITLED
 
 
 async def _own(errand: Errand, most: int) -> list[Session]:
@@ -123,7 +137,7 @@ async def _by_title(errand: Errand, wanted: str) -> Session | Reply:
         return fitting[0]
     several = fitting[:SHOWN]
     errand.desk.shown.remember(errand.caller, [session.id for session in several])
-    rows = session_rows(several, errand.desk.clock())
+    rows = await _rows(errand, several)
     text = f"Several fit. Take one by its number, with /resume NUMBER:\n{session_lines(rows, '')}"
     return Reply(text=text, ok=False, title="Sessions", rows=(SESSION_HEADINGS, *rows))
 

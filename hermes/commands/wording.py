@@ -108,20 +108,21 @@ def question(call: Call) -> str:
 # ---------------------------------------------------------------- lists
 
 
-SESSION_HEADINGS = ("number", "title", "phase", "turns", "last active", "session")
+SESSION_HEADINGS = ("number", "about", "phase", "turns", "last active", "session")
 
 
-def session_rows(sessions: Sequence[Session], now: float) -> tuple[tuple[str, ...], ...]:
+def session_rows(sessions: Sequence[Session], about: Sequence[str], now: float) -> tuple[tuple[str, ...], ...]:
+    """`about` has a line for each."""
     return tuple(
         (
             str(number),
-            session.preferences.title or UNTITLED,
+            words,
             session.phase.value.replace("_", " "),
             str(session.turns),
             f"{span(now - session.active_at)} ago",
             session.id,
         )
-        for number, session in enumerate(sessions, 1)
+        for number, (session, words) in enumerate(zip(sessions, about, strict=True), 1)
     )
 
 

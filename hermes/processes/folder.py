@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,6 +43,21 @@ def _read(path: Path) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
+def note_kill(handle: Handle, why: str) -> None:
+    """Why its end was asked for; the first word stands. A disk that is full costs no more than that."""
+    path = Path(handle.folder, "why")
+    with suppress(OSError):
+        path.touch(mode=0o600, exist_ok=False)
+        path.write_text(why, encoding="utf-8")
+
+
+def _why_killed(handle: Handle) -> str:
+    try:
+        return Path(handle.folder, "why").read_text(encoding="utf-8", errors="replace")[:_SAID_MAX]
+    except OSError:  # nobody said
+        return ""
+
+
 def read_end(handle: Handle) -> End | None:
     values = _read(Path(handle.folder, "exit.json"))
     try:
@@ -53,7 +69,7 @@ def read_end(handle: Handle) -> End | None:
             output_bytes=values["bytes"],
             dropped_bytes=values["dropped"],
             problem=values["problem"],
-            detail=values["detail"],
+            detail=values["detail"] or (_why_killed(handle) if values["reason"] == EndReason.KILLED else ""),
             left=tuple(values["left"]),
         )
     except (KeyError, ValueError):

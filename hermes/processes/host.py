@@ -23,6 +23,7 @@ from typing import Final
 from hermes.processes.folder import (
     awaited_state,
     complaint,
+    note_kill,
     read_end,
     read_output,
     read_state,
@@ -122,7 +123,7 @@ class ProcessHost:
             at = min(max(offset, first * size), total)
             data = read_output(handle, at, min(limit, total - at))
             if data is not None:
-                return Chunk(offset=at, data=data, total=total)
+                return Chunk(offset=at, data=data, total=total, kept_from=min(first * size, total))
             # It has moved on meanwhile, or somebody has deleted a part: what is kept begins further on, or nowhere.
             total, _ = self._written(handle)
             first = min((number for number in segments(handle) if number > at // size), default=total // size + 1)
@@ -164,13 +165,14 @@ class ProcessHost:
             return False
         return signal_group(handle, number)
 
-    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool:
+    def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
         """End it and all that it has started: asked first, forced after `grace_s`. Does not wait. False: it was over.
 
         A second call does not wait for the first one's grace.
         """
         with suppress(OSError):  # forgotten, or a full disk: then it is the usual grace
             Path(handle.folder, "grace").write_text(str(grace_s))
+        note_kill(handle, why)
         return tell_shim(handle, signal.SIGTERM, signal.SIGCONT)
 
     def end_fd(self, handle: Handle) -> int | None:

@@ -83,7 +83,7 @@ class End:
     output_bytes: int = 0  # that were stored, of which the last are still there
     dropped_bytes: int = 0  # that could not be stored, because of `problem`
     problem: str = ""
-    detail: str = ""  # of a limit that was exceeded, or of a loss
+    detail: str = ""  # of a limit that was exceeded, of a loss, or who asked for its end
     left: tuple[str, ...] = ()  # names of what outlived the command and was ended
 
 
@@ -108,3 +108,4 @@ class Chunk:
     offset: int
     data: bytes
     total: int  # written so far
+    kept_from: int = 0  # what was written before is gone

@@ -1,8 +1,9 @@
 """Words that a process's output is watched for, and how often that may disturb anybody.
 
 A line that contains one of the patterns is worth a notice, but there is at most one in 15 seconds; what matches in
-between is counted and told with the next. A process that matches too much, three such windows in a row, is no longer
-watched: its end will be told instead. Over all processes a breaker keeps the same order.
+between is held back and told with the next, when that time is over or the process ends. One that matches too much,
+three such windows in a row, is no longer watched: its end will be told instead. Over all processes a breaker keeps
+the same order.
 
 Pure: the state goes in and comes out, and time is an argument.
 """
@@ -32,7 +33,8 @@ class WatchPatterns:
     terminal: bool = False
     unfinished: bytes = b""  # the last line, as far as it has come
     noticed_at: float | None = None
-    suppressed: int = 0  # matches since then that nobody was told of
+    held: tuple[str, ...] = ()  # matching lines since then, the last of them
+    suppressed: int = 0  # such lines before those
     strikes: int = 0  # windows in a row that had such
     promoted: bool = False  # given up: the end will be told instead
 
@@ -45,7 +47,7 @@ class WatchNotice:
 
 
 def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
-    """What follows from output that is new."""
+    """What follows from output that is new; without any, from the time that went by."""
     if watch.promoted or not watch.patterns:
         return watch, None
     *lines, rest = (watch.unfinished + data).split(b"\n")
@@ -56,10 +58,11 @@ def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPa
 
 
 def watch_end(watch: WatchPatterns, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
-    """The last line may lack its end."""
+    """The last line may lack its end, and nothing is held back any longer."""
     if watch.promoted or not watch.patterns:
         return watch, None
-    return _judged(replace(watch, unfinished=b""), _matching(watch, [watch.unfinished]), now)
+    last = replace(watch, unfinished=b"", noticed_at=None, strikes=0)
+    return _judged(last, _matching(watch, [watch.unfinished]), now)
 
 
 def _matching(watch: WatchPatterns, lines: list[bytes]) -> list[str]:
@@ -73,15 +76,17 @@ def _matching(watch: WatchPatterns, lines: list[bytes]) -> list[str]:
 
 
 def _judged(watch: WatchPatterns, found: list[str], now: float) -> tuple[WatchPatterns, WatchNotice | None]:
-    if not found:
+    lines = (*watch.held, *(line.strip()[:_LINE_MAX] for line in found))
+    shown = lines[-_LINES_MAX:]
+    suppressed = watch.suppressed + len(lines) - len(shown)
+    if not shown:
         return watch, None
     if watch.noticed_at is not None and 0 <= now - watch.noticed_at < BETWEEN_S:
-        return replace(watch, suppressed=watch.suppressed + len(found)), None
-    strikes = watch.strikes + 1 if watch.suppressed else 0
+        return replace(watch, held=shown, suppressed=suppressed), None
+    strikes = watch.strikes + 1 if watch.held else 0
     promoted = strikes >= STRIKES_MAX
-    shown = tuple(line.strip()[:_LINE_MAX] for line in found[-_LINES_MAX:])
-    notice = WatchNotice(lines=shown, suppressed=watch.suppressed + len(found) - len(shown), promoted=promoted)
-    return replace(watch, noticed_at=now, suppressed=0, strikes=strikes, promoted=promoted), notice
+    notice = WatchNotice(lines=shown, suppressed=suppressed, promoted=promoted)
+    return replace(watch, noticed_at=now, held=(), suppressed=0, strikes=strikes, promoted=promoted), notice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from hermes.errors import BadInputError
 from hermes.ports import BackgroundProcesses, ProcessOrder
 from hermes.processes.process import Chunk
 from hermes.processes.typed import as_read
+from hermes.processes.watch import BETWEEN_S
 from hermes.tools.child import is_bash, limit_commands
 from hermes.tools.command_output import plain_text
 from hermes.tools.terminal import BackgroundCommand
@@ -29,6 +31,9 @@ _LOG_BYTES: Final = 20_000
 _LOG_MAX_BYTES: Final = 40_000
 _PATTERNS_MAX: Final = 16
 _PATTERN_CHARS: Final = 200
+_WATCHED: Final = (
+    f" Lines with a text you watch for, in the same case, are told as they come, at most every {BETWEEN_S:g} s."
+)
 _SEVERITY: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
 Action = Literal["list", "poll", "log", "wait", "kill", "write", "submit", "close"]
@@ -62,7 +67,7 @@ def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCo
         except BadInputError as error:
             raise ToolError(str(error)) from error
         told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
-        return f"Started in the background as {view.id} (pid {view.pid}). {told}"
+        return f"Started in the background as {view.id} (pid {view.pid}). {told}{_WATCHED if asked.watch else ''}"
 
     return start
 
@@ -97,7 +102,7 @@ def process_tool(
         id: Annotated[str, "which process; not needed for list"] = "",  # noqa: A002 - the name that models expect
         data: Annotated[str, "text for write and submit"] = "",
         offset: Annotated[int | None, "for log: byte to read from; without it the end of the output"] = None,
-        limit: Annotated[int, "for log: how many bytes"] = _LOG_BYTES,
+        limit: Annotated[int, "for log: how many bytes, 40000 at most"] = _LOG_BYTES,
         timeout: Annotated[float | None, "for wait: seconds"] = None,  # noqa: ASYNC109 - for the model
     ) -> ToolResult:
         """Look after commands that you started with terminal(background=true).
@@ -142,7 +147,7 @@ class _Desk:
             case "wait":
                 return await self._wait(view, timeout_s)
             case "kill":
-                return await self._told(await self._processes.kill(view.id))
+                return await self._kill(view)
             case "write" | "submit":
                 return await self._write(view, data + ("\n" if action == "submit" else ""))
             case "close":
@@ -156,8 +161,14 @@ class _Desk:
 
     async def _told(self, view: ProcessView) -> ToolResult:
         chunk = await self._tail(view)
-        said = _shown(chunk)
-        return ToolResult(text=f"{view.id}: {self._processes.explain(view)}\n{said}")
+        if view.ended_at is None:  # what it wrote since the last look at it
+            view = replace(view, output_bytes=max(view.output_bytes, chunk.total))
+        return ToolResult(text=f"{view.id}: {self._processes.explain(view)}\n{_shown(chunk)}")
+
+    async def _kill(self, view: ProcessView) -> ToolResult:
+        if view.ended_at is not None:
+            return ToolResult(text=f"It had ended already.\n{(await self._told(view)).text}")
+        return await self._told(await self._processes.kill(view.id, "the agent asked for it", heard=True))
 
     async def _tail(self, view: ProcessView) -> Chunk:
         try:
@@ -166,10 +177,16 @@ class _Desk:
             return Chunk(offset=0, data=b"", total=0)
 
     async def _log(self, view: ProcessView, offset: int | None, limit: int) -> ToolResult:
-        limit = max(1, min(limit, _LOG_MAX_BYTES))
+        if limit < 1 or (offset is not None and offset < 0):
+            raise ToolError("limit is 1 or more, offset 0 or more; without offset the end of the output is read")
+        capped = f" (limit is at most {_LOG_MAX_BYTES})" if limit > _LOG_MAX_BYTES else ""
+        limit = min(limit, _LOG_MAX_BYTES)
         if offset is None:
-            return ToolResult(text=_shown(await self._processes.tail(view.id, limit)))
-        return ToolResult(text=_shown(await self._processes.output(view.id, max(0, offset), limit)))
+            return ToolResult(text=_shown(await self._processes.tail(view.id, limit)) + capped)
+        chunk = await self._processes.output(view.id, offset, limit)
+        if offset > chunk.total:
+            return ToolResult(text=f"[it has written {chunk.total} bytes so far: there is nothing at {offset}]")
+        return ToolResult(text=_shown(chunk) + capped)
 
     async def _wait(self, view: ProcessView, timeout_s: float | None) -> ToolResult:
         most = self._settings.wait_max_s
@@ -214,4 +231,6 @@ def _shown(chunk: Chunk) -> str:
     reached = chunk.offset + len(chunk.data)
     text = plain_text(chunk.data, terminal=False).strip("\ufffd").rstrip("\n")
     where = f"[bytes {chunk.offset} to {reached} of {chunk.total}"
+    if chunk.kept_from:
+        where += f"; those before {chunk.kept_from} are no longer kept"
     return f"{text}\n{where}{']' if reached == chunk.total else f'; go on with offset={reached}]'}".lstrip("\n")

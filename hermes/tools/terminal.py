@@ -35,6 +35,7 @@ from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.types import Gate, SessionId, TurnId
 from hermes.values import dataclass
 
+_NO_TIMEOUT: Final = "timeout does not hold for a background command: it runs until it ends or is killed"
 _COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
 
 
@@ -135,21 +136,21 @@ class _Terminal:
         background: Annotated[bool, "let it run on by itself, for servers and long work; answers at once"] = False,
         notify: Annotated[bool, "with background: have its end told to you, in a message of its own"] = False,
         watch: Annotated[
-            list[str] | None, "with background: have lines told to you that contain one of these"
+            list[str] | None, "with background: have lines told to you that contain one of these, in the same case"
         ] = None,
     ) -> ToolResult:
         """Run a shell command and get its output (standard error included) and exit code.
 
         The directory (cd) and exported variables are kept for your next command. There is nobody to type: nothing can
         be read from standard input, so use flags that answer questions (-y). What a command leaves running with & is
-        ended with it; use background for that, and the process tool to look after it. Prefer the file tools for
-        reading, searching and editing files.
+        ended with it, also a background command: for what shall stay use background, without & or nohup, and the
+        process tool to look after it. Prefer the file tools for reading, searching and editing files.
         """
         limit_s = self._checked(command, timeout)
         start = await asyncio.to_thread(self._start, context.folder, workdir)
         if background:
-            hand_over = self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
-            return ToolResult(text=await hand_over)
+            told = await self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
+            return ToolResult(text=told if timeout is None else f"{told}\n[{_NO_TIMEOUT}]")
         if notify or watch:
             raise ToolError("nothing was run: notify and watch are for background=true")
         output = CommandOutput(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -25,6 +26,7 @@ from hermes.actors.process_services import (
     ProcessSettings,
 )
 from hermes.errors import HermesError
+from hermes.events import Event
 from hermes.ports import ProcessOrder, Receipt, Submission
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.supervision.policy import RestartIntensity
@@ -59,6 +61,7 @@ class FakeHost:
         self.forgotten: list[str] = []
         self.looks = 0
         self._pids = itertools.count(1000)
+        self._ending = threading.Lock()  # an end between a look for it and the descriptor would go unseen
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart:
         self.on_start(spec)
@@ -120,18 +123,19 @@ class FakeHost:
     def close_input(self, handle: Handle) -> None:
         self.running[handle.id].out += b"closed"
 
-    def kill(self, handle: Handle, grace_s: float = 2.0) -> bool:
+    def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
         self.running[handle.id].killed = True
-        self.finish(handle.id, None, signal=15, reason=EndReason.KILLED)
+        self.finish(handle.id, None, signal=15, reason=EndReason.KILLED, detail=why)
         return True
 
     def end_fd(self, handle: Handle) -> int | None:
         process = self.running[handle.id]
-        if not self.descriptors or process.end is not None:
-            return None
-        reading, writing = os.pipe()
-        process.pipes.append(writing)
-        return reading
+        with self._ending:
+            if not self.descriptors or process.end is not None:
+                return None
+            reading, writing = os.pipe()
+            process.pipes.append(writing)
+            return reading
 
     def forget(self, handle: Handle | Lost) -> None:
         self.forgotten.append(handle.id)
@@ -139,10 +143,20 @@ class FakeHost:
     # ------------------------------------------------------------ for tests
 
     def finish(
-        self, process: str, code: int | None = 0, *, signal: int | None = None, reason: EndReason = EndReason.EXITED
+        self,
+        process: str,
+        code: int | None = 0,
+        *,
+        signal: int | None = None,
+        reason: EndReason = EndReason.EXITED,
+        detail: str = "",
     ) -> None:
         found = self.running[process]
-        found.end = End(reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=len(found.out))
+        with self._ending:
+            size = len(found.out)
+            found.end = End(
+                reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=size, detail=detail
+            )
         while found.pipes:
             with suppress(OSError):
                 os.close(found.pipes.pop())
@@ -160,6 +174,7 @@ class World:
         self.journal = LoopJournal()
         self.sent: list[Submission] = []  # that were accepted
         self.announced: list[Announcement] = []
+        self.published: list[Event] = []
         self.refuse_with: HermesError | None = None
         self.on_sent: Callable[[], object] = lambda: None
         self.attempts = 0
@@ -183,6 +198,7 @@ class World:
             notices=NoticeLimit(),
             settings=lambda: self.front.settings,
             new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
+            publish=self.published.append,
         )
         self.front = ProcessFront(
             desk=lambda: self.desk,
@@ -232,9 +248,9 @@ class World:
         return self.board[process].view
 
     async def ended(self, process: str) -> ProcessView:
-        view = await self.front.wait(process, 10)
-        assert view.ended_at is not None
-        return view
+        """For a test: its conversation does not hear of it by this."""
+        await until(lambda: self.view(process).ended_at is not None)
+        return self.view(process)
 
     async def look(self) -> None:
         """Two whole looks from now on."""

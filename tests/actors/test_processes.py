@@ -15,6 +15,7 @@ from hermes.actors.process_desk import KEEP_ENDED_S, ForgetProcesses
 from hermes.actors.process_services import ProcessSettings
 from hermes.actors.staleness import StalenessSettings, blocking
 from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
+from hermes.events import ProcessEnded, ProcessStarted
 from hermes.ports import Erase, PutProcess
 from hermes.processes.process import EndReason, ProcessSpec
 from hermes.types import SessionId
@@ -43,6 +44,18 @@ async def test_a_process_is_in_the_store_before_it_is_started() -> None:
         assert known == [view.id]
         assert (view.command, view.session, view.pid) == ("make all", "s", 1000)
         await until(lambda: here.stored(view.id).pid == 1000)
+
+
+async def test_its_start_and_its_end_are_events() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start()).id
+        here.host.finish(name, 3)
+        await here.ended(name)
+        await until(lambda: len(here.published) == 2)
+        assert here.published == [
+            ProcessStarted(session=SessionId("s"), process=name, command="make all"),
+            ProcessEnded(session=SessionId("s"), process=name, command="make all", end="exit code 3"),
+        ]
 
 
 async def test_what_could_not_be_started_leaves_nothing() -> None:
@@ -154,13 +167,15 @@ async def test_a_process_is_written_to_read_and_killed() -> None:
         await here.front.close_input(name)
         assert (await here.front.tail(name, 6)).data == b"closed"
         assert (await here.front.output(name, 5, 5)).data == b"hello"
-        view = await here.front.kill(name)
-        assert (view.signal, view.reason) == (15, "killed")
+        view = await here.front.kill(name, "somebody asked for it")
+        assert (view.signal, view.reason, view.detail) == (15, "killed", "somebody asked for it")
+        with pytest.raises(BadInputError, match="has ended already"):
+            await here.front.kill(name, "once more")
         assert "signal 15" in here.front.explain(view)
         with pytest.raises(BadInputError, match="has ended"):
             await here.front.write(name, b"more")
         with pytest.raises(BadInputError, match="no background process"):
-            await here.front.kill("proc_none")
+            await here.front.kill("proc_none", "")
 
 
 # ---------------------------------------------------------------- telling it
@@ -179,6 +194,30 @@ async def test_an_end_is_told_once_as_a_message_that_waits_its_turn() -> None:
         assert "all done" in text_of(here)
         await here.restart()
         await until(lambda: here.board.get(name) is not None)
+        assert len(here.sent) == 1
+
+
+async def test_an_end_that_the_conversation_waited_for_is_not_told_again() -> None:
+    async with world(SLOW) as here:
+        waited, killed, ended = [(await here.start(notify=True)).id for _ in range(3)]
+        waiting = asyncio.create_task(here.front.wait(waited, 10))
+        await until(lambda: here.board.is_heard(waited))
+        here.host.finish(waited, 9)
+        assert (await waiting).exit_code == 9
+        await here.front.kill(killed, "the agent asked for it", heard=True)
+        await here.front.kill(ended, "a person asked for it")
+        await until(lambda: here.stored(ended).told)
+        assert [each.inbound for each in here.sent] == [f"process:{ended}:end"]
+        assert "signal 15 (killed: a person asked for it)" in text_of(here)
+        assert not here.board.is_heard(waited)
+
+
+async def test_a_wait_that_was_over_before_the_end_does_not_keep_it_from_being_told() -> None:
+    async with world(SLOW) as here:
+        name = (await here.start(notify=True)).id
+        await here.front.wait(name, 0.01)
+        here.host.finish(name)
+        await until(lambda: here.stored(name).told)
         assert len(here.sent) == 1
 
 
@@ -246,8 +285,33 @@ async def test_lines_that_are_watched_for_are_told_and_not_too_often() -> None:
         here.now += 20
         out += b"ready at last\n"
         await until(lambda: len(here.sent) == 2)
-        assert "1 more such lines" in text_of(here)
+        assert "ready again\nready at last" in text_of(here)
         assert here.stored(name).watched_bytes == len(out)
+
+
+async def test_a_watched_line_that_was_held_back_is_told_when_the_process_ends() -> None:
+    async with world() as here:
+        name = (await here.start(watch=("ready",))).id
+        here.host.running[name].out += b"ready 1\n"
+        await until(lambda: len(here.sent) == 1)
+        here.host.running[name].out += b"ready 2\n"
+        await here.look()
+        here.host.finish(name)
+        await until(lambda: len(here.sent) == 2)
+        assert text_of(here).endswith("ready 2")
+
+
+async def test_a_watched_line_that_was_held_back_is_told_by_the_next_daemon() -> None:
+    async with world() as here:
+        name = (await here.start(watch=("ready",))).id
+        here.host.running[name].out += b"ready 1\n"
+        await until(lambda: len(here.sent) == 1)
+        here.host.running[name].out += b"ready 2\n"
+        await here.look()
+        await here.restart()
+        await until(lambda: len(here.sent) == 2)
+        assert text_of(here).endswith("ready 2")
+        assert "ready 1" not in text_of(here)
 
 
 async def test_the_last_line_is_looked_through_before_the_end_is_told() -> None:
@@ -307,7 +371,7 @@ async def test_a_deleted_conversation_takes_its_processes_along_without_a_word()
 async def test_all_are_ended_when_the_daemon_takes_them_along() -> None:
     async with world(QUICK) as here:
         names = [(await here.start()).id for _ in range(3)]
-        assert await here.front.end_all() == 3
+        assert await here.front.end_all("the daemon stops") == 3
         assert all(here.view(name).ended_at is not None for name in names)
 
 
@@ -355,7 +419,7 @@ async def test_ending_all_is_not_held_up_by_one_of_which_nothing_is_left() -> No
         first, second = await here.start(), await here.start()
         here.board.put(replace(here.board[first.id], handle=None))
         here.host.running.pop(first.id)
-        assert await here.front.end_all() == 2
+        assert await here.front.end_all("the daemon stops") == 2
         assert here.host.running[second.id].killed
 
 
@@ -405,7 +469,7 @@ async def test_one_that_has_just_ended_blocks_a_reset_until_it_is_told_and_not_f
         here.host.finish(name)
         view = await here.ended(name)
         assert "still to be told" in here.front.blocks(view)
-        assert "It blocks a reset" in here.front.explain(view)
+        assert "A reset would wait for it" in here.front.explain(view)
         here.now += 3600 * 4
         assert here.front.blocks(view) == ""
         assert not blocking(replace(view, untold=False), StalenessSettings(), START + 6)

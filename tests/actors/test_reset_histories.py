@@ -260,7 +260,7 @@ class World:
         for process in decision.by:
             why = blocking(process, self.staleness, self.wall(self.now))
             assert f"{process.command} (pid {process.pid}): {why}" in decision.reason
-            assert f"It blocks a reset: {why}" in explain(process, self.staleness, self.wall(self.now))
+            assert f"A reset would wait for it: {why}" in explain(process, self.staleness, self.wall(self.now))
             (child,) = (child for child in self.children if child.command == process.id)
             assert self.now < self.believed_alive_until(child)
             worked = child.last_work(self.now)

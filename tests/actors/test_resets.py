@@ -56,7 +56,7 @@ async def test_an_idle_session_is_reset_at_its_time_and_not_with_the_next_messag
         assert (ended.phase, ended.reason) == (Phase.ENDED, "idle for 2 h")
         [told] = [event.text for event in feed.waiting() if isinstance(event, Notice)]
         assert told == (
-            "The conversation was reset: idle for 2 h. What you write now begins a fresh one; "
+            "The conversation was reset: idle for 2 h. The first message after that begins a fresh one; "
             f"/resume {first.session} brings the earlier one back."
         )
 
@@ -210,12 +210,14 @@ async def test_two_forgotten_servers_block_nothing_and_are_named(logged: list[st
         ended = day.stored(first.session)
         assert ended.reason == "idle for 2 h"
         left = (
-            "Background processes that do nothing any more still run: http.server 8765 (pid 101), "
-            "http.server 8766 (pid 102)."
+            "Background processes that do nothing any more still run: http.server 8765: http.server 8765 (pid 101), "
+            "http.server 8766: http.server 8766 (pid 102). /processes kill ID ends one."
         )
         assert (ended.notice or "").endswith(left)
         assert f"INFO session {first.session} was reset: {left}" in logged
         assert here.ended == []
+        why = (await here.desk.view(first.session, exact=True)).why
+        assert "It left running in the background:\nhttp.server 8765: http.server 8765 (pid 101) was started" in why
 
 
 async def test_stale_processes_are_ended_where_that_is_configured() -> None:
@@ -224,7 +226,7 @@ async def test_stale_processes_are_ended_where_that_is_configured() -> None:
         day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
         assert here.ended == ["http.server"]
-        assert "are ended: http.server (pid 101)" in (day.stored(first.session).notice or "")
+        assert "are ended: http.server: http.server (pid 101)" in (day.stored(first.session).notice or "")
 
 
 async def test_a_build_that_works_blocks_the_reset_and_everybody_is_told_once(logged: list[str]) -> None:
@@ -244,9 +246,9 @@ async def test_a_build_that_works_blocks_the_reset_and_everybody_is_told_once(lo
         why = (await here.desk.view(first.session)).why
         assert "It is reset after 2 h without a person's message. One is due and blocked: idle for 3 h" in why
         assert "make all (pid 101) was started 3 h ago" in why
-        assert "It blocks a reset: it did something 0 s ago." in why
+        assert "A reset would wait for it: it did something 0 s ago." in why
         assert "http.server (pid 102)" in why
-        assert "It does not block a reset: it did nothing for 3 h (the limit is 30 min)." in why
+        assert "A reset would not wait for it: it did nothing for 3 h (the limit is 30 min)." in why
 
         day.work(first.session, "make test")
         await day.passes_idly(10 * MINUTE)
@@ -478,7 +480,7 @@ async def test_whoever_comes_back_has_a_while_to_write_and_the_idle_clock_is_not
         assert day.stored(first.session).active_at == START
         await day.passes(GRACE_S - MINUTE)
         assert day.stored(first.session).phase == Phase.IDLE
-        assert "for whoever came back to it" in (await here.desk.view(first.session)).why
+        assert "but somebody came back to it and has 30 min to write" in (await here.desk.view(first.session)).why
         await day.passes(2 * MINUTE)
         assert day.stored(first.session).phase == Phase.ENDED
 

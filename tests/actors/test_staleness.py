@@ -100,16 +100,16 @@ def test_a_time_a_little_ahead_counts_as_now_and_one_further_ahead_as_long_ago(
 def test_a_working_process_is_explained_with_what_ends_its_block() -> None:
     assert explain(BUILD, SETTINGS, NOW) == (
         "make all (pid 77) was started 3 h ago, last did something 2 min ago (12 min 34 s of CPU and 3.2 MB of "
-        "output in all). It blocks a reset: it did something 2 min ago. It does so until it has done nothing for "
-        "30 min or is 1 d old."
+        "output in all). A reset would wait for it: it did something 2 min ago. It would until it has done nothing "
+        "for 30 min or is 1 d old."
     )
 
 
 def test_a_forgotten_server_is_explained_with_its_port() -> None:
     assert explain(SERVER, SETTINGS, NOW) == (
         "python3 -m http.server 8765 (pid 77) was started 3 h ago, last did something 2 h ago (12 min 34 s of CPU "
-        "and 3.2 MB of output in all), listens on port 8765. It does not block a reset: it did nothing for 2 h (the "
-        "limit is 30 min)."
+        "and 3.2 MB of output in all), listens on port 8765. A reset would not wait for it: it did nothing for 2 h "
+        "(the limit is 30 min)."
     )
 
 
@@ -127,9 +127,10 @@ def test_silence_and_age_are_explained() -> None:
 def test_the_end_of_a_process_is_explained_with_its_exit_code_if_that_is_known() -> None:
     ended = replace(BUILD, cpu_s=0.4, output_bytes=12, ended_at=NOW - 90, exit_code=2)
     assert explain(ended, SETTINGS, NOW) == (
-        "make all (pid 77) ended 1 min 30 s ago with exit code 2, after 0 s of CPU and 12 bytes of output. "
-        "It does not block a reset."
+        "make all (pid 77) ended 1 min 30 s ago with exit code 2, after 0.4 s of CPU and 12 bytes of output."
     )
+    left = replace(ended, exit_code=0, reason="exited", detail="what it left running was ended: sleep")
+    assert "with exit code 0 (what it left running was ended: sleep), after" in explain(left, SETTINGS, NOW)
     assert "an unknown exit code" in explain(replace(ended, exit_code=None), SETTINGS, NOW)
 
 
@@ -173,8 +174,8 @@ limits = st.floats(min_value=0, max_value=2 * DAY)
 def test_the_explanation_always_agrees_with_the_judgement(process: ProcessView, settings: StalenessSettings) -> None:
     why = blocking(process, settings, NOW)
     words = explain(process, settings, NOW)
-    assert ("It blocks a reset" in words) == bool(why)
-    assert ("It does not block a reset" in words) != bool(why)
+    assert ("A reset would wait for it" in words) == bool(why)
+    assert ("A reset would not wait for it" in words) == (not why and process.ended_at is None)
     assert why in words
 
 

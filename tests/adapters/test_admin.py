@@ -244,7 +244,24 @@ async def test_background_processes_are_listed_and_ended(world: World, admin: ai
     status, answer = await post(admin, "/processes/proc_a/kill")
     assert (status, answer["process"]["running"], answer["process"]["signal"]) == (200, False, 15)
     status, answer = await post(admin, "/processes/proc_c/kill")
-    assert (status, answer["error"]["code"]) == (400, "unknown_process")
+    assert (status, answer["error"]["code"]) == (404, "unknown_process")
+
+
+async def test_a_background_process_is_read_and_ended_over_the_api(
+    world: World, admin: aiohttp.ClientSession
+) -> None:
+    world.processes.known = {"proc_a": process_view("proc_a")}
+    world.processes.out = "Grüße\n".encode()
+    assert [each["id"] for each in (await get(admin, "/api/processes"))["processes"]] == ["proc_a"]
+    assert (await get(admin, "/api/processes/proc_a"))["process"]["running"]
+    assert (await get(admin, "/api/processes/proc_a/log"))["text"] == "Grüße\n"
+    part = await get(admin, "/api/processes/proc_a/log?offset=0&limit=5")
+    assert (part["text"], part["next_offset"], part["total_bytes"]) == ("Grü", 4, 8)
+    status, answer = await post(admin, "/api/processes/proc_a/kill")
+    assert (status, answer["process"]["detail"]) == (200, "asked for over the API")
+    for path in ("/api/processes/proc_b", "/api/processes/proc_b/log"):
+        async with admin.get(path) as response:
+            assert response.status == 404
 
 
 async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp.ClientSession) -> None:

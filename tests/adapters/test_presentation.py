@@ -70,7 +70,8 @@ def test_every_event_has_its_public_name() -> None:
     names = {presentation.event_name(kind.__new__(kind)) for kind in typing.get_args(events.Event)}
     turn = {"turn_accepted", "turn_began", "text_delta", "text_reset", "turn_answered", "turn_gave_up", "steered"}
     call = {"call_began", "call_progress", "call_ended", "call_asked", "call_answered"}
-    assert names == turn | call | {"session_moved", "notice", "phase_changed", "actor_failed"}
+    others = {"session_moved", "notice", "phase_changed", "process_started", "process_ended", "actor_failed"}
+    assert names == turn | call | others
 
 
 def test_half_a_surrogate_pair_from_a_model_is_not_an_error() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -37,9 +38,17 @@ def test_a_verb_is_done_to_one_session(
     admin.routes[f"POST /sessions/s0/{verb}"] = Answer(body=changed)
     assert main([verb, "s0", "--reason", "by mail"]) == 0
     assert capsys.readouterr().out == f"{said}\n"
-    assert admin.asked[-1].body == {"reason": "by mail"}
+    assert [asked.body for asked in admin.asked if asked.method == "POST"] == [{"reason": "by mail"}]
     assert main([verb, "s0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == changed
+
+
+def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["POST /sessions/s1/end"] = Answer(body={"session": session("s1", phase="ended", reason="asked for")})
+    listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
+    admin.routes["GET /processes"] = Answer(body={"processes": listed})
+    assert main(["end", "s1"]) == 0
+    assert "2 background processes run on in its background; `hermes ps --running`" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -86,10 +95,15 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
         return Answer(status=202, body={"stopping": True})
 
     admin.routes["POST /stop"] = stop
+    listed = [{"pid": os.getpid(), "running": True}, {"pid": NOBODY, "running": True}]
+    admin.routes["GET /processes"] = Answer(body={"processes": listed})
     assert main(["stop"]) == 0
     assert is_free(home)
     leaving.join()
-    assert capsys.readouterr().out == f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
+    assert capsys.readouterr().out == (
+        f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped. "
+        "1 background process runs on and will be found again (processes.keep_on_stop).\n"
+    )
 
 
 def test_a_daemon_that_does_not_go_is_reported(

@@ -47,6 +47,13 @@ async def test_new_ends_the_conversation_and_begins_one_with_a_title() -> None:
         assert list((await here.next_thought()).job.messages) == [said("b")]
 
 
+async def test_new_says_what_the_earlier_one_left_running() -> None:
+    async with world() as here:
+        await here.talk("a", "s")
+        here.processes.known = {"proc_a": process_view("proc_a"), "proc_b": process_view("proc_b", ended_at=1.0)}
+        assert "A background process of it still runs: /processes" in (await here.command("/new", "s")).text
+
+
 async def test_new_stops_the_turn_that_runs() -> None:
     async with world() as here:
         await here.say("a", "s")
@@ -345,6 +352,16 @@ async def test_resume_by_number_means_the_list_that_was_shown() -> None:
         assert not (await here.command("/resume 9", key=ANNS, source=ANN)).ok
 
 
+async def test_a_conversation_without_a_title_is_listed_by_how_it_began() -> None:
+    async with world() as here:
+        await here.talk("where is Oslo?", "s1")
+        await here.talk("what is a tax?", "s2")
+        await here.command("/title Taxes", "s2")
+        listed = await here.command("/sessions", "s2")
+        assert [row[1] for row in listed.rows[1:]] == ["Taxes", "where is Oslo?"]
+        assert "Taken up: where is Oslo?, session s1" in (await here.command("/resume s1", "s2")).text
+
+
 async def test_a_number_without_a_list_means_the_list_of_now() -> None:
     async with world() as here:
         await here.talk("a", "s1")
@@ -567,6 +584,7 @@ async def test_processes_are_listed_and_ended_by_number_or_id() -> None:
         assert "2. proc_b" in listed
         assert (await here.command("/processes kill 2", "s")).text == "proc_b was ended: make all"
         assert "has ended already" in (await here.command("/processes kill proc_b", "s")).text
+        assert here.processes.known["proc_b"].detail == "asked for with /processes"
         assert (await here.command("/ps kill proc_a", "s")).ok
         for wrong in ("/processes kill 3", "/processes kill proc_c", "/processes kill", "/processes stop 1"):
             assert not (await here.command(wrong, "s")).ok

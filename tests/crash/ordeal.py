@@ -153,7 +153,7 @@ class Ordeal:
         self._said = threading.Thread(target=self._ask_until_answered, name=f"client {self.point}")
         self._said.start()
         if stalled:
-            eventually(lambda: len(self._model.requests) >= 2)
+            eventually(lambda: len(self._model.requests) >= 2, within_s=60)
 
     def _ask_until_answered(self) -> None:
         """As a patient client does: the same again, under the same key, until there is an answer."""
@@ -183,8 +183,8 @@ class Ordeal:
         history.add(Delivered(to="client", turn=turns[self._http], text=self._answer))
         history.add(Owed(to="chat", turn=turns[self._chat]))
         for text in self._replies():
-            plain = text.removeprefix(REPEATED.strip()).lstrip()
-            history.add(Delivered(to="chat", turn=turns[self._chat], text=plain, marked=plain != text))
+            marked = _plain(text) != text
+            history.add(Delivered(to="chat", turn=turns[self._chat], text=_plain(text), marked=marked))
         for request in self._model.requests:
             check_valid(request["messages"])
             said = tuple(
@@ -197,8 +197,13 @@ class Ordeal:
         return [
             text
             for text in self._telegram.replies(CHAT)
-            if not text.startswith(_NOTICES) and not text.endswith("▌") and not text.startswith("⚙")
+            if not _plain(text).startswith((*_NOTICES, "⚙")) and not text.endswith("▌")
         ]
+
+
+def _plain(text: str) -> str:
+    """Without the warning that it may be a repeat."""
+    return text.removeprefix(REPEATED.strip()).lstrip()
 
 
 def _state(pid: int) -> str:

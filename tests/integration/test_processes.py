@@ -164,7 +164,7 @@ def test_every_surface_shows_the_same_list_and_can_end_one(daemon: DaemonProcess
     own = daemon.request("GET", "/api/sessions/s/processes").json()["processes"]
     assert [each["id"] for each in own] == [first, second]
     assert own[0]["blocks_reset"]
-    assert "It blocks a reset" in own[0]["explanation"]
+    assert "A reset would wait for it" in own[0]["explanation"]
     shown = daemon.request("POST", "/api/sessions/s/commands", {"text": "/processes"}).json()["text"]
     assert f"1. {first}" in shown
     assert "listens on port" in shown
@@ -174,9 +174,15 @@ def test_every_surface_shows_the_same_list_and_can_end_one(daemon: DaemonProcess
     reply = daemon.request("POST", "/api/sessions/s/commands", {"text": "/processes kill 2"}).json()
     assert reply["ok"], reply
     assert process(daemon, second)["running"] is False
-    killed = daemon.hermes("kill", third)
+    killed = daemon.hermes("kill", third[:9])
     assert killed.returncode == 0, killed.stderr
-    assert "has ended" in killed.stdout
+    assert "was ended" in killed.stdout
+    assert "killed: asked for by the operator" in killed.stdout
+    again = daemon.hermes("kill", third)
+    assert (again.returncode, again.stdout) == (1, "")
+    assert "has ended already" in again.stderr
+    assert "Serving HTTP" in daemon.hermes("log", first).stdout
+    assert "Serving HTTP" in daemon.request("GET", f"/api/processes/{first}/log").json()["text"]
     with pytest.raises(AdminError, match="no background process"):
         daemon.admin.post("/processes/proc_none/kill")
 
@@ -195,6 +201,18 @@ def test_the_end_wakes_the_session_once(daemon: DaemonProcess) -> None:
     daemon.start()
     eventually(lambda: any(each["id"] == name for each in processes(daemon)))
     assert len(told(daemon, "s")) == 1
+
+
+def test_what_the_agent_waited_for_is_not_told_again_and_the_rest_is(daemon: DaemonProcess) -> None:
+    first = start(daemon, "s", "sleep 0.5; exit 9", notify=True)
+    assert "exit code 9" in tool(daemon, "s", "process", action="wait", id=first)
+    second = start(
+        daemon, "s", "echo FOO1; sleep 1; echo FOO2; (setsid sleep 300 &); exit 3", watch=["FOO"], notify=True
+    )
+    texts = eventually(lambda: texts if len(texts := told(daemon, "s")) == 3 else None)
+    assert not any(first in text for text in texts)
+    assert [line for text in texts[:2] for line in text.splitlines() if line.startswith("FOO")] == ["FOO1", "FOO2"]
+    assert f"{second} has ended with exit code 3 (what it left running was ended: sleep)" in texts[2]
 
 
 def test_a_watched_line_is_told(daemon: DaemonProcess) -> None:

@@ -170,9 +170,9 @@ def test_control_c_at_a_terminal_interrupts_the_command(stage: Stage) -> None:
 def test_a_kill_is_polite_first(stage: Stage) -> None:
     handle = stage.run("sh", "-c", "trap 'echo bye; exit 5' TERM; echo ready; while :; do sleep 0.05; done")
     stage.until_said(handle, b"ready")
-    assert stage.kill(handle, grace_s=10)
+    assert stage.kill(handle, grace_s=10, why="somebody asked for it")
     end = stage.ended(handle)
-    assert (end.reason, end.code) == (EndReason.KILLED, 5)
+    assert (end.reason, end.code, end.detail) == (EndReason.KILLED, 5, "somebody asked for it")
     assert stage.said(handle).endswith(b"bye\n")
     assert not stage.kill(handle)
 
@@ -313,6 +313,7 @@ def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(sta
     kept = stage.output(handle, 0, 10**9)
     assert kept.offset + len(kept.data) == kept.total == 100_000_008
     assert 2_000_000 <= len(kept.data) <= 4_000_000
+    assert kept.kept_from == kept.offset == stage.tail(handle, 5).kept_from
     assert kept.data.endswith(b"\0the end\n")
     assert sum(path.stat().st_size for path in Path(handle.folder).glob("output.*")) <= 4_000_000
 
@@ -321,7 +322,7 @@ def test_every_byte_is_where_its_offset_says(stage: Stage) -> None:
     handle = stage.run("seq", "-w", "100000", limits=ProcessLimits(spool_bytes=100_000))
     stage.ended(handle)
     chunk = stage.output(handle, 0, 10**9)
-    assert chunk.offset >= 600_000
+    assert chunk.kept_from == chunk.offset >= 600_000
     assert chunk.total == 700_000
     first = chunk.offset // 7 + 1
     assert stage.output(handle, first * 7, 7).data == b"%06d\n" % (first + 1)

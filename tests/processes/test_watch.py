@@ -33,11 +33,25 @@ def test_colours_do_not_hide_a_word() -> None:
     assert watch_output(WATCH, b"\x1b[32mre\x1b[1mady\x1b[0m\n", 0)[1] == WatchNotice(lines=("ready",))
 
 
-def test_between_two_notices_is_a_pause_and_what_was_held_back_is_counted() -> None:
+def test_between_two_notices_is_a_pause_and_what_was_held_back_comes_with_the_next() -> None:
     watch, _ = watch_output(WATCH, b"ready 1\n", 0)
     watch, notice = watch_output(watch, b"ready 2\nready 3\n", 14.9)
     assert notice is None
-    assert watch_output(watch, b"ready 4\n", 15)[1] == WatchNotice(lines=("ready 4",), suppressed=2)
+    assert watch_output(watch, b"ready 4\n", 15)[1] == WatchNotice(lines=("ready 2", "ready 3", "ready 4"))
+
+
+def test_what_was_held_back_needs_no_further_line_to_be_told() -> None:
+    watch, _ = watch_output(WATCH, b"ready 1\n", 0)
+    watch, _ = watch_output(watch, b"ready 2\n", 3)
+    assert watch_output(watch, b"", 14.9)[1] is None
+    assert watch_output(watch, b"", 15)[1] == WatchNotice(lines=("ready 2",))
+
+
+def test_the_end_brings_what_was_held_back_and_gives_nothing_up() -> None:
+    watch = WATCH
+    for second in range(44):
+        watch, _ = watch_output(watch, b"ready\n", second)
+    assert watch_end(watch, 44)[1] == WatchNotice(lines=("ready",) * 13)
 
 
 def test_a_chatty_process_is_given_up_after_three_windows() -> None:
@@ -82,7 +96,8 @@ def test_how_the_output_is_cut_does_not_matter(data: bytes, cuts: list[int]) -> 
         seen += len(notice.lines) + notice.suppressed if notice else 0
     whole, notice = watch_output(WATCH, data, 0)
     assert notice is not None
-    assert seen + watch.suppressed == len(notice.lines) + notice.suppressed + whole.suppressed
+    held = len(watch.held) + watch.suppressed
+    assert seen + held == len(notice.lines) + notice.suppressed + len(whole.held) + whole.suppressed
 
 
 def test_nothing_to_watch_for_is_nothing_to_do() -> None:

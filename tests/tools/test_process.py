@@ -39,6 +39,7 @@ class FakeProcesses:
     def __init__(self) -> None:
         self.all: dict[str, ProcessView] = {RUNNING.id: RUNNING}
         self.out = b""
+        self.kept_from = 0
         self.sent = b""
         self.line = b""
         self.takes = 10**9
@@ -67,7 +68,9 @@ class FakeProcesses:
         return RUNNING
 
     async def output(self, process: str, offset: int, limit: int) -> Chunk:
-        return Chunk(offset=offset, data=self.out[offset : offset + limit], total=len(self.out))
+        offset = min(max(offset, self.kept_from), len(self.out))
+        data = self.out[offset : offset + limit]
+        return Chunk(offset=offset, data=data, total=len(self.out), kept_from=self.kept_from)
 
     async def tail(self, process: str, limit: int) -> Chunk:
         return await self.output(process, max(0, len(self.out) - limit), limit)
@@ -94,8 +97,8 @@ class FakeProcesses:
             self.did.append("waited")
         return replace(self.all[process], ended_at=1.0, exit_code=0)
 
-    async def kill(self, process: str) -> ProcessView:
-        self.did.append(f"kill {process}")
+    async def kill(self, process: str, why: str, *, heard: bool = False) -> ProcessView:
+        self.did.append(f"kill {process} {heard}")
         return replace(self.all[process], ended_at=1.0, signal=15)
 
 
@@ -141,7 +144,22 @@ async def test_each_action_does_what_it_says(bench: Bench) -> None:
     await bench.call("kill")
     await bench.call("close")
     assert bench.processes.sent == b"abcdef\n"
-    assert bench.processes.did == ["kill proc_1", "close proc_1"]
+    assert bench.processes.did == ["kill proc_1 True", "close proc_1"]
+
+
+async def test_a_log_says_what_it_does_not_show(bench: Bench) -> None:
+    bench.processes.out = b"line one\nline two\n"
+    assert "so far: there is nothing at 2000]" in (await bench.call("log", offset=2000)).text
+    assert "offset 0 or more" in (await bench.call("log", offset=-1)).text
+    assert (await bench.call("log", limit=50_000)).text.endswith("of 18] (limit is at most 40000)")
+    bench.processes.kept_from = 9
+    assert "[bytes 9 to 18 of 18; those before 9 are no longer kept]" in (await bench.call("log", offset=0)).text
+
+
+async def test_an_ended_process_is_not_killed_again(bench: Bench) -> None:
+    bench.processes.all[RUNNING.id] = replace(RUNNING, ended_at=1.0, exit_code=0)
+    assert (await bench.call("kill")).text.startswith("It had ended already.\nproc_1: ")
+    assert bench.processes.did == []
 
 
 async def test_another_conversations_process_is_not_there(bench: Bench) -> None:
@@ -229,6 +247,7 @@ async def test_the_starter_says_what_runs_and_refuses_too_many_words_to_watch_fo
     )
     assert "proc_1 (pid 7). You will be told" in await start(asked)
     assert processes.orders[0].argv[-1] == "make all"
+    assert "in the same case, are told as they come, at most every 15 s" in await start(replace(asked, watch=("x",)))
     with pytest.raises(ToolError, match="up to 16 texts"):
         await start(replace(asked, watch=("x",) * 17))
     processes.refusal = "too many run"

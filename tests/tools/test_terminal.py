@@ -297,6 +297,7 @@ async def test_a_background_command_is_handed_over_with_where_and_what(world: Wo
     world.background = take
     await world.run("export A=1; cd /usr")
     assert await world.text("serve", background=True) == "started as proc_1"
+    assert "timeout does not hold" in await world.text("serve", background=True, timeout=5)
     assert (taken[0].command, taken[0].cwd, taken[0].environ["A"]) == ("serve", "/usr", "1")
 
 

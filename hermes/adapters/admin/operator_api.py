@@ -157,7 +157,7 @@ class OperatorApi:
         return json_response({"processes": [self._service.shown_process(view) for view in listed]})
 
     async def kill(self, request: web.Request) -> web.Response:
-        view = await self._service.processes.kill(request.match_info["id"])
+        view = await self._service.processes.kill(request.match_info["id"], "asked for by the operator")
         logger.info("process {} was ended by the operator", view.id)
         return json_response({"process": self._service.shown_process(view)})
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.adapters.openai_api import openapi_turn
+from hermes.adapters.openai_api import openapi_process, openapi_turn
 from hermes.adapters.openai_api.body import MAX_DEPTH
 from hermes.adapters.openai_api.chat_request import MAX_MESSAGES, ROLES
 from hermes.adapters.openai_api.openapi_shape import (
@@ -122,14 +122,7 @@ def _paths() -> JsonObject:
                 [*session, parameter("limit", "query", page), parameter("after", "query", position), exact],
             ),
         },
-        "/api/sessions/{id}/processes": {
-            "get": operation(
-                "listProcesses",
-                "What it runs in the background, or did until lately, the oldest first",
-                "ProcessList",
-                session,
-            ),
-        },
+        **openapi_process.paths(),
         "/api/commands": {
             "get": operation("listCommands", "The slash commands there are", "CommandList"),
             "post": _command_operation([], "runCommandAnywhere"),
@@ -195,7 +188,7 @@ def _schemas() -> JsonObject:
         **_answer_schemas(),
         **_session_schemas(),
         **_command_schemas(),
-        **_process_schemas(),
+        **openapi_process.schemas(),
         **openapi_turn.schemas(),
     }
 
@@ -314,28 +307,6 @@ def _session_schemas() -> JsonObject:
             {"session_id": ID, "messages": {"type": "array", "items": message}, "has_more": BOOLEAN}
         ),
     }
-
-
-def _process_schemas() -> JsonObject:
-    blocks = {**BOOLEAN, "description": "A reset of the conversation waits for it."}
-    process = {
-        "id": FILLED,
-        "session_id": {**ID, "description": "The session that started it."},
-        "command": TEXT,
-        "pid": COUNT,
-        "running": BOOLEAN,
-        **dict.fromkeys(("started_at", "age_s", "heartbeat_at", "active_at", "cpu_s"), NUMBER),
-        **dict.fromkeys(("memory_bytes", "output_bytes"), COUNT),
-        "ports": {"type": "array", "items": COUNT, "description": "TCP ports that it listens on."},
-        "ended_at": nullable(NUMBER),
-        **dict.fromkeys(("exit_code", "signal"), nullable(WHOLE)),
-        "reason": {"enum": ["", "exited", "killed", "memory", "processes", "output", "lost"]},
-        "detail": TEXT,
-        "blocks_reset": blocks,
-        "explanation": {**TEXT, "description": "Its age, what it did, and whether and why a reset waits for it."},
-    }
-    listed = {"session_id": ID, "processes": {"type": "array", "items": ref("Process")}}
-    return {"Process": object_of(process), "ProcessList": object_of(listed)}
 
 
 def _command_schemas() -> JsonObject:

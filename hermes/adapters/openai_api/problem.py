@@ -86,6 +86,9 @@ _ERRORS: tuple[tuple[type[HermesError], int, str], ...] = (  # the first that fi
 _OWN_STATUS = {  # bad input with a status of its own
     "idempotency_mismatch": 422,
     "unknown_dead_letter": 404,
+    "unknown_process": 404,
+    "process_lost": 404,
+    "process_ended": 409,
     "wrong_phase": 409,
     "turn_taken_back": 409,
     "nothing_to_undo": 409,

@@ -17,6 +17,7 @@ from hermes.adapters.openai_api.guard import Guard
 from hermes.adapters.openai_api.health_api import HealthApi
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.model_api import ModelApi
+from hermes.adapters.openai_api.process_api import ProcessApi
 from hermes.adapters.openai_api.response_api import ResponseApi
 from hermes.adapters.openai_api.run_api import RunApi
 from hermes.adapters.openai_api.service import Service, application
@@ -49,8 +50,8 @@ class ApiSettings:
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
-    parts = (Chat(service), ModelApi(service), SessionApi(service), CommandApi(service), HealthApi(service))
-    return [route for part in (*parts, *_turn_parts(service)) for route in part.routes()]
+    parts = (Chat(service), ModelApi(service), SessionApi(service), ProcessApi(service), CommandApi(service))
+    return [route for part in (*parts, HealthApi(service), *_turn_parts(service)) for route in part.routes()]
 
 
 def _turn_parts(service: Service) -> tuple[SessionWishes, ResponseApi, RunApi]:

@@ -11,6 +11,7 @@ when told or when it takes too much, and says in files how it is and how it ende
     stdin         a FIFO, as long as the command's input is open
     typed         what was sent to the input since the last newline; the daemon's own
     grace         seconds between SIGTERM and SIGKILL, if whoever stops it wants others than the usual ones
+    why           why its end was asked for, in the words of whoever did; the daemon's own
     shim.err      what Python said when the shim itself failed
 
 SIGTERM ends the command, a second one without mercy. SIGUSR1 closes its input. Whatever the command starts ends with

@@ -1,0 +1,70 @@
+"""Background processes, whatever conversation they belong to: the list, one of them, its output, an end to it."""
+
+from __future__ import annotations
+
+import codecs
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.service import Service, json_response
+from hermes.adapters.presentation import JsonObject
+from hermes.errors import BadInputError
+from hermes.processes.process import Chunk
+
+LOG_BYTES = 20_000
+MAX_LOG_BYTES = 1_000_000
+_CHARACTER_BYTES = 4  # a part that is shorter must move on all the same
+
+
+class ProcessApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.get("/api/processes", self.all),
+            web.get("/api/processes/{id}", self.one),
+            web.get("/api/processes/{id}/log", self.log),
+            web.post("/api/processes/{id}/kill", self.kill),
+        ]
+
+    async def all(self, _request: web.Request) -> web.Response:
+        shown = [self._service.shown_process(view) for view in self._service.processes.views()]
+        return json_response({"processes": shown})
+
+    async def one(self, request: web.Request) -> web.Response:
+        name = request.match_info["id"]
+        view = next((view for view in self._service.processes.views() if view.id == name), None)
+        if view is None:
+            raise BadInputError(f"There is no background process {name[:80]}.", param="id", code="unknown_process")
+        return json_response({"process": self._service.shown_process(view)})
+
+    async def log(self, request: web.Request) -> web.Response:
+        """From a byte on; without one, the end."""
+        name = request.match_info["id"]
+        offset = parameter.integer(request, "offset", low=0, high=2**63 - 1)
+        limit = parameter.integer(request, "limit", low=1, high=MAX_LOG_BYTES) or LOG_BYTES
+        processes = self._service.processes
+        chunk = await (processes.tail(name, limit) if offset is None else processes.output(name, offset, limit))
+        return json_response({"id": name, **_shown(chunk)})
+
+    async def kill(self, request: web.Request) -> web.Response:
+        view = await self._service.processes.kill(request.match_info["id"], "asked for over the API")
+        logger.info("process {} was ended over the API", view.id)
+        return json_response({"process": self._service.shown_process(view)})
+
+
+def _shown(chunk: Chunk) -> JsonObject:
+    """A character whose end is not in this part waits for the next."""
+    reached = chunk.offset + len(chunk.data)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    text = decoder.decode(chunk.data, final=reached == chunk.total or len(chunk.data) < _CHARACTER_BYTES)
+    return {
+        "offset": chunk.offset,
+        "next_offset": reached - len(decoder.getstate()[0]),
+        "total_bytes": chunk.total,
+        "kept_from": chunk.kept_from,
+        "text": text,
+    }
