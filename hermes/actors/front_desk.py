@@ -130,7 +130,9 @@ class FrontDesk:
         try:
             return cast("Receipt", await self._ask(_post_of(submission)))
         except AlreadySeenError as error:
-            return _receipt_of_duplicate(error.seen, submission)
+            receipt = _receipt_of_duplicate(error.seen, submission)
+            await self._take_up_held(submission, receipt.session)
+            return receipt
         except (BusyError, SessionClosedError):
             seen = await self._seen(submission)  # a retry of what waits already, or was heard, is not turned away
             if seen is None:
@@ -138,6 +140,15 @@ class FrontDesk:
             return _receipt_of_duplicate(seen, submission)
         finally:
             self.waiting -= 1
+
+    async def _take_up_held(self, submission: Submission, session: SessionId) -> None:
+        """Whoever waits for an answer, and asks again for a turn that is held, wants it to go on."""
+        if submission.source.place is not None:
+            return  # a platform delivers again by itself: nobody has asked
+        with suppress(RefusedError, UnknownSessionError):
+            head = await self.conversation(session)
+            if head.phase == Phase.RESUME_PENDING and head.turn is not None:
+                await self.resume(head.id, "somebody asked again for its answer")
 
     async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
         return await self._command(session, Rewrite(place=place, message=message))

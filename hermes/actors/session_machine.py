@@ -191,8 +191,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
     if len(session.queue) >= limits.max_queue:
-        many = f"{limits.max_queue} messages already wait in session {session.id}"
-        return Step(session=session, effects=(Refuse(error=BusyError(f"{many}; nothing was stored, try again")),))
+        return _too_many(session, limits)
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
     if handling == "interrupting":
@@ -223,9 +222,19 @@ def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
     return then(Step(session=session), Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True))
 
 
+def _too_many(session: Session, limits: Limits) -> Step:
+    many = f"{limits.max_queue} messages already wait in session {session.id}"
+    return Step(session=session, effects=(Refuse(error=BusyError(f"{many}; nothing was stored, try again")),))
+
+
 def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: Limits) -> Step:
-    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it."""
-    received = _received(session, event, now, "steering")
+    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it.
+
+    What they had said before that, and what waits since, goes first.
+    """
+    if len(session.queue) >= limits.max_queue:
+        return _too_many(session, limits)
+    received = _received(session, event, now, "queued" if session.queue else "steering")
     return _go_on(received, turn, session.reason, now, limits)
 
 

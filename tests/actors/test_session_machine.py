@@ -447,3 +447,13 @@ def test_a_held_turn_goes_on_by_itself_once_a_daemon_starts_that_holds_nothing()
     taken = talk.do(Recover(reason="crash"))
     assert names(taken.records) == ["TurnStarted"]
     assert talk.session.interruptions == 1
+
+
+def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_now() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.say("b")
+    talk.do(Recover(reason="crash", hold=True))
+    talk.say("c")
+    assert talk.work() == ["think"]
+    assert [turn.id for turn in talk.session.queue] == ["b", "c"]

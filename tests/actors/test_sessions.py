@@ -603,3 +603,21 @@ async def test_a_session_suspended_while_its_transcript_is_read_lets_the_next_me
         assert (await second).session != S
         await until(lambda: bool(journal.looks))
         await journal.answer_next()
+
+
+async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
+    async with world() as here:
+        await here.say("a", "s", inbound="k")
+        await here.started(1)
+        here.directory.tell(Configure(settings=replace(SETTINGS, hold=True)))
+        await here.directory.ask(Release(session=S), block=False)
+        await here.say("b", "other")
+        await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held
+        head = here.journal.engine.head(S)
+        assert head is not None
+        assert head.phase == Phase.RESUME_PENDING
+        assert (await here.say("a", "s", inbound="k")).duplicate
+        await here.started(3)
+        head = here.journal.engine.head(S)
+        assert head is not None
+        assert (head.phase, head.turn and head.turn.attempt) == (Phase.RUNNING, 2)
