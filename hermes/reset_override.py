@@ -1,7 +1,8 @@
 """One line of `session_reset.overrides`: another reset policy for a platform or a kind of chat. Pure.
 
 `WHERE: WHEN`, where WHEN is `none`, `idle`, `idle MINUTES`, `daily`, `daily at HOUR`, or an idle and a daily one:
-`telegram: idle 120 daily at 6`, or `both`. What is left out is as for everybody. A platform goes before a kind of chat.
+`telegram: idle 120 daily at 6`, or `both`. What is left out is as for everybody. A platform goes before a kind
+of chat.
 """
 
 from __future__ import annotations

@@ -157,8 +157,9 @@ class ResetRules:
                 return f"None is due: {decision.reason}."
             case Keep():
                 at = datetime.fromtimestamp(decision.next_look, self.settings.zone)
-                utc = f" ({at.astimezone(UTC):%H:%M} UTC)" if at.utcoffset() else ""  # the other times are in that
-                return f"The next one is due {at:%Y-%m-%d %H:%M %Z}{utc}, in {lasting(decision.next_look - now)}: {decision.reason}."
+                utc = f" ({at.astimezone(UTC):%H:%M} UTC)" if at.utcoffset() else ""  # as other times are
+                left = lasting(decision.next_look - now)
+                return f"The next one is due {at:%Y-%m-%d %H:%M %Z}{utc}, in {left}: {decision.reason}."
             case Later():
                 return f"One is due: {decision.reason}."
             case Blocked():
