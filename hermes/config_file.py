@@ -245,8 +245,10 @@ NO_KEY_HERE = (
 
 
 def _text(setting: Setting, node: Node) -> str:
-    if node.id == "scalar" and _tag(node) == "str":
-        return str(node.value)
+    if node.id == "scalar" and (_tag(node) == "str" or (setting.rule.choices and _tag(node) == "bool")):
+        return str(
+            node.value
+        )  # YAML takes a bare `off` for a truth value; where words are to choose from it is a word
     what = "text" if type(setting.default) is str else "a text in the list"
     raise ValueError(f"expected {what}, found {_describe(node)}{_advice(str, node)}")
 

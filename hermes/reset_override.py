@@ -1,7 +1,8 @@
 """One line of `session_reset.overrides`: another reset policy for a platform or a kind of chat. Pure.
 
 `WHERE: WHEN`, where WHEN is `none`, `idle`, `idle MINUTES`, `daily`, `daily at HOUR`, or an idle and a daily one:
-`telegram: idle 120 daily at 6`. What is left out is as for everybody. A platform goes before a kind of chat.
+`telegram: idle 120 daily at 6`, or `both`. What is left out is as for everybody. A platform goes before a kind
+of chat.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ import re
 
 from hermes.values import dataclass
 
-CHAT_TYPES = ("dm", "group", "channel", "thread")  # any other name is a platform's
+CHAT_TYPES = ("dm", "group", "channel", "thread")
+PLATFORMS = ("api", "cli", "telegram", "slack", "webhook")
 _MOST_MINUTES = 5_256_000
 _MOST_HOUR = 23
 _LINE = re.compile(
     r"(?P<where>[a-z][a-z0-9_-]*)\s*:\s*"
-    r"(?:(?P<none>none)|(?P<idle>idle(?:\s+(?P<minutes>\d{1,9}))?)?\s*(?P<daily>daily(?:\s+at\s+(?P<hour>\d{1,3}))?)?)"
+    r"(?:(?P<none>none)|(?P<both>both)|(?P<idle>idle(?:\s+(?P<minutes>\d{1,9}))?)?\s*(?P<daily>daily(?:\s+at\s+(?P<hour>\d{1,3}))?)?)"
 )
 
 
@@ -30,10 +32,13 @@ class ResetOverride:
 def parse_override(text: str) -> ResetOverride:
     """Raises ValueError with what is wrong."""
     found = _LINE.fullmatch(" ".join(text.casefold().split()))
-    if found is None or not (found["none"] or found["idle"] or found["daily"]):
+    if found is None or not (found["none"] or found["both"] or found["idle"] or found["daily"]):
         raise ValueError(
             'must be like "telegram: daily at 6", "group: idle 120", "slack: idle 60 daily" or "dm: none"'
         )
+    if found["where"] not in (*PLATFORMS, *CHAT_TYPES):
+        known = f"a platform ({', '.join(PLATFORMS)}) nor a kind of chat ({', '.join(CHAT_TYPES)})"
+        raise ValueError(f"{found['where'][:40]!r} is neither {known}")
     minutes = None if found["minutes"] is None else int(found["minutes"])
     hour = None if found["hour"] is None else int(found["hour"])
     if minutes is not None and not 1 <= minutes <= _MOST_MINUTES:
@@ -44,12 +49,19 @@ def parse_override(text: str) -> ResetOverride:
         "none"
         if found["none"]
         else "both"
-        if found["idle"] and found["daily"]
+        if found["both"] or (found["idle"] and found["daily"])
         else "idle"
         if found["idle"]
         else "daily"
     )
     return ResetOverride(where=found["where"], mode=mode, idle_minutes=minutes, at_hour=hour)
+
+
+def complaint_about_all(texts: tuple[str, ...]) -> str:
+    """Each is right by itself."""
+    named = [parse_override(text).where for text in texts]
+    twice = next((where for n, where in enumerate(named) if where in named[:n]), "")
+    return f"{twice} is named twice, and only one can hold" if twice else ""
 
 
 def complaint_about(text: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from hermes.errors import ConfigError
-from hermes.reset_override import complaint_about
+from hermes.reset_override import complaint_about, complaint_about_all
 from hermes.secret import Secret, read_secret_file, usable
 from hermes.time_zone import zone_complaint
 from hermes.values import dataclass
@@ -38,6 +38,7 @@ class Rule:
     most: float = 0
     choices: tuple[str, ...] = ()
     complaint: Callable[[str], str] | None = None  # what is wrong with a text; empty when nothing is
+    together: Callable[[tuple[str, ...]], str] | None = None  # the same of a whole list
     path: bool = False  # relative to the configuration file
     live: bool = False  # can change while the daemon runs
 
@@ -49,10 +50,11 @@ def _setting(
     most: float = 0,
     choices: tuple[str, ...] = (),
     complaint: Callable[[str], str] | None = None,
+    together: Callable[[tuple[str, ...]], str] | None = None,
     path: bool = False,
     live: bool = False,
 ) -> T:
-    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, path=path, live=live)
+    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, together=together, path=path, live=live)
     value: T = field(default=default, metadata={"rule": rule})
     return value
 
@@ -254,7 +256,7 @@ class SessionResetConfig:
     idle_minutes: int = _setting(1440, least=1, most=5_256_000, live=True)
     at_hour: int = _setting(4, least=0, most=23, live=True)
     timezone: str = _setting("", complaint=zone_complaint, live=True)
-    overrides: tuple[str, ...] = _setting((), complaint=complaint_about, live=True)
+    overrides: tuple[str, ...] = _setting((), complaint=complaint_about, together=complaint_about_all, live=True)
     notify: bool = _setting(True, live=True)
     notify_exclude_platforms: tuple[str, ...] = _setting(("api", "webhook"), live=True)
     on_stale: str = _setting("report", choices=("report", "end"), live=True)
@@ -353,6 +355,8 @@ class Setting:
         texts = value if isinstance(value, tuple) else (value,) if isinstance(value, str) else ()
         for text in texts:
             self._check_text(text)
+        if isinstance(value, tuple) and self.rule.together and (complaint := self.rule.together(value)):
+            raise ValueError(complaint)
         if isinstance(value, str) and self.rule.choices:
             return self._choice(value)
         if not isinstance(value, bool | str | tuple):

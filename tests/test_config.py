@@ -358,12 +358,26 @@ def test_resets_can_be_set_by_platform_and_kind_of_chat(home: Home) -> None:
         ("telegram: none daily", "must be like"),
         ("telegram: idle 0", "from 1 to"),
         ("telegram: daily at 24", "from 0 to 23, not 24"),
+        ("foo: idle 3", "'foo' is neither a platform (api, cli, "),
     ],
 )
 def test_a_reset_override_that_says_nothing_is_told_with_its_line(home: Home, override: str, complaint: str) -> None:
     told = problems(home, f"session_reset:\n  overrides:\n    - '{override}'\n")
     assert "FILE:3:" in told
     assert complaint in told
+
+
+def test_two_overrides_for_one_place_are_a_mistake_and_both_is_a_word(home: Home) -> None:
+    told = problems(home, "session_reset: {overrides: ['cli: idle 1', 'cli: none']}")
+    assert "cli is named twice, and only one can hold" in told
+    book = policy_book(load(home, "session_reset: {overrides: ['cli: both', 'dm: none']}").session_reset)
+    assert book.by_platform["cli"].mode == "both"
+    assert (book.rule_for("cli", "dm"), book.rule_for("api", "dm"), book.rule_for("api", "x")) == ("cli", "dm", "")
+
+
+def test_a_bare_off_is_a_word_where_words_are_to_choose_from(home: Home) -> None:
+    assert load(home, "approvals: {mode: off}").approvals.mode == "off"
+    assert "must be one of none, idle, daily, both, not 'off'" in problems(home, "session_reset: {mode: off}")
 
 
 def test_a_time_zone_must_be_one(home: Home) -> None:

@@ -69,6 +69,12 @@ class PolicyBook:
     def for_session(self, platform: str, chat_type: str) -> ResetPolicy:
         return self.by_platform.get(platform) or self.by_type.get(chat_type) or self.default
 
+    def rule_for(self, platform: str, chat_type: str) -> str:
+        """Whose it is: a platform's goes before a kind of chat's. Empty: everybody's."""
+        if platform in self.by_platform:
+            return platform
+        return chat_type if chat_type in self.by_type else ""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionFacts:

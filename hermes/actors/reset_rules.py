@@ -143,17 +143,23 @@ class ResetRules:
         if closed:
             return "\n".join(["It left running in the background:", *told]) if told else ""
         if policy.mode == ResetMode.NONE:
-            return "\n".join(["It is not reset by itself: resets are off here.", *told])
-        rule = f"It is reset {_in_words(policy)}."
+            return "\n".join([f"It is not reset by itself: resets are off here{self._whose(session)}.", *told])
+        rule = f"It is reset {_in_words(policy)}{self._whose(session)}."
         return "\n".join([f"{rule} {self._outlook(self.judge(session), now)}", *told])
+
+    def _whose(self, session: Session) -> str:
+        where = self.settings.book.rule_for(session.platform, chat_type(session.key))
+        return f" (session_reset.overrides, {where})" if where else ""
 
     def _outlook(self, decision: Decision, now: float) -> str:
         match decision:
             case Keep() if isinf(decision.next_look):
                 return f"None is due: {decision.reason}."
             case Keep():
-                at = datetime.fromtimestamp(decision.next_look, self.settings.zone).strftime("%Y-%m-%d %H:%M %Z")
-                return f"The next one is due {at}, in {lasting(decision.next_look - now)}: {decision.reason}."
+                at = datetime.fromtimestamp(decision.next_look, self.settings.zone)
+                utc = f" ({at.astimezone(UTC):%H:%M} UTC)" if at.utcoffset() else ""  # as other times are
+                left = lasting(decision.next_look - now)
+                return f"The next one is due {at:%Y-%m-%d %H:%M %Z}{utc}, in {left}: {decision.reason}."
             case Later():
                 return f"One is due: {decision.reason}."
             case Blocked():
