@@ -24,6 +24,7 @@ from hermes.cli import (
     inspect,
     service,
     status,
+    slack,
     storage,
     tail,
     trace,
@@ -114,6 +115,7 @@ def _build_parser() -> Parser:
         backup,
         service,
         storage,
+        slack,
         config,
     ):
         group.add_commands(commands)
