@@ -160,14 +160,20 @@ def _let_finish(daemon: DaemonProcess, telegram: People) -> None:
 def _take_down(history: History, person: Person, telegram: People) -> None:
     turns = {each.inbound: each.turn for each in history.of(Accepted)}
     texts = {each.turn: each.text for each in history.of(Settled) if not each.failure}
-    shown = telegram.replies(person.chat)
+    shown = {number: reply for number, reply in enumerate(telegram.replies(person.chat))}
+    to = f"chat {person.chat}"
+    said = []
     for text, at in person.sent:
         history.add(Sent(inbound=text, at=at), Acknowledged(inbound=text, at=time.monotonic()))
         turn = turns.get(text, "")
-        to = f"chat {person.chat}"
         history.add(Owed(to=to, turn=turn))
-        said = texts.get(turn, "?")
-        for reply in shown:
+        said.append((turn, texts.get(turn, "?")))
+    # Turns may have the same answer, such as that a tool's outcome is not known: each has one of the messages. What is
+    # left after that was said once too often.
+    for turn, text in said * 2:
+        for number, reply in shown.items():
             plain = reply.removeprefix(REPEATED.strip()).lstrip()
-            if plain == said:
+            if plain == text:
                 history.add(Delivered(to=to, turn=turn, text=plain, marked=plain != reply))
+                del shown[number]
+                break
