@@ -27,6 +27,7 @@ from hermes.cli import (
     send,
     service,
     setup,
+    slack,
     status,
     storage,
     tail,
@@ -122,6 +123,7 @@ def _build_parser() -> Parser:
         backup,
         service,
         storage,
+        slack,
         config,
     ):
         group.add_commands(commands)

@@ -18,7 +18,7 @@ from tests.cli.test_inspect import ACTOR, session
 COMMANDS = [
     "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "log",
     "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "dead-letters", "send", "pairing",
-    "setup", "export", "import", "backup", "restore", "service", "storage", "config", "completion",
+    "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config", "completion",
 ]  # fmt: skip
 
 
