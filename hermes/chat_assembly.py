@@ -24,13 +24,14 @@ from hermes.commands.desk import CommandDesk
 from hermes.errors import HermesError
 from hermes.ports import ChatAdapter, ChatEdge, Hub, Journal, Operations, Outgoing, Platform, ProcessList, Sessions
 from hermes.settings import Config
+from hermes.slack_assembly import make_slack
 from hermes.supervision.root import ChildSpec
 from hermes.telegram_assembly import make_telegram
 from hermes.types import Session, TurnId
 
 DELIVERY = "delivery"  # its name among the root's children
 Maker: TypeAlias = Callable[[Config, Mapping[str, str]], ChatAdapter | None]
-ADAPTERS: Mapping[str, Maker] = {"telegram": make_telegram}
+ADAPTERS: Mapping[str, Maker] = {"slack": make_slack, "telegram": make_telegram}
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:

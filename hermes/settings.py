@@ -81,6 +81,14 @@ def _chat_id_complaint(text: str) -> str:
     return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
 
 
+def _slack_user_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be ids of people like U024BE7LH, or "*"'
+
+
+def _slack_channel_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be ids of channels like C024BE7LH"
+
+
 def _variable_complaint(text: str) -> str:
     if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
         return ""
@@ -174,6 +182,20 @@ class TelegramConfig:
                 "telegram.token_file; @BotFather on Telegram gives you one"
             )
         return usable(value, "the token in TELEGRAM_BOT_TOKEN")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlackConfig:
+    enabled: bool = _setting(False)
+    transport: str = _setting("socket", choices=("socket", "http"))
+    host: str = _setting("127.0.0.1", complaint=_host_complaint)
+    port: int = _setting(8645, least=0, most=65_535)
+    tokens_file: str = _setting("", path=True)
+    base_url: str = _setting("", complaint=_bot_api_complaint)
+    allowed_users: tuple[str, ...] = _setting((), complaint=_slack_user_complaint)
+    require_mention: bool = _setting(True)
+    free_response_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
+    reactions: bool = _setting(True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,6 +324,7 @@ class Config:
     api: ApiConfig = ApiConfig()
     chat: ChatConfig = ChatConfig()
     telegram: TelegramConfig = TelegramConfig()
+    slack: SlackConfig = SlackConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()

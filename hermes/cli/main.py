@@ -28,6 +28,7 @@ from hermes.cli import (
     service,
     setup,
     status,
+    slack,
     storage,
     tail,
     trace,
@@ -122,6 +123,7 @@ def _build_parser() -> Parser:
         backup,
         service,
         storage,
+        slack,
         config,
     ):
         group.add_commands(commands)

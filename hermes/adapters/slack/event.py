@@ -1,0 +1,151 @@
+"""From what Slack delivers, as JSON, to what a person did. Pure; what is not for us is None.
+
+The id is made of what Slack keeps the same when it delivers again, and when it reports one message as two events
+(`message` and `app_mention`): the team, the channel and the message's timestamp. A mention in a channel begins a
+thread: the answer goes there, and whoever writes there goes on with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.adapters.slack.blocks import pressed
+from hermes.adapters.slack.heard_text import mentions, readable, slash_text, with_slash
+from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
+from hermes.adapters.slack.workspace import Myself
+from hermes.ports import Inbound
+from hermes.types import InboundKey
+from hermes.values import dataclass
+
+_BY_PEOPLE = {"", "file_share", "me_message", "thread_broadcast"}  # subtypes of messages that a person wrote
+_SLACKBOT = "USLACKBOT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manners:
+    """When the bot feels addressed in channels."""
+
+    require_mention: bool = True
+    free_response_channels: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    inbound: Inbound
+    sure: bool = True  # False: said in a thread to nobody by name; it is for us only if we take part there
+
+    @property
+    def in_thread(self) -> bool:
+        """Whether others may have spoken before it."""
+        place = self.inbound.place
+        return bool(place.thread) and place.thread != place.message and not self.inbound.answers
+
+
+def team_of(payload: Mapping[str, Any]) -> str:
+    """Whose app was told, which in a shared channel need not be the writer's team."""
+    for each in payload.get("authorizations") or ():
+        if each.get("team_id"):
+            return str(each["team_id"])
+    team = payload.get("team")
+    return str(payload.get("team_id") or (team.get("id") if isinstance(team, Mapping) else team) or "")
+
+
+def channel_of(payload: Mapping[str, Any]) -> str:
+    """Where it happened; empty: nowhere in particular."""
+    channel = payload.get("channel")
+    event = payload.get("event") or {}
+    named = channel.get("id") if isinstance(channel, Mapping) else channel
+    return str(named or payload.get("channel_id") or event.get("channel") or "")
+
+
+def heard(kind: str, payload: Mapping[str, Any], me: Myself, manners: Manners) -> Heard | None:
+    """`kind` as Socket Mode calls it: events_api, slash_commands or interactive."""
+    match kind:
+        case "events_api":
+            return _event(payload.get("event") or {}, me, manners)
+        case "slash_commands":
+            return _slash(payload, me)
+        case "interactive" if payload.get("type") == "block_actions":
+            return _press(payload, me)
+    return None
+
+
+def _event(event: Mapping[str, Any], me: Myself, manners: Manners) -> Heard | None:
+    if event.get("type") not in {"message", "app_mention"}:
+        return None
+    channel = str(event["channel"])
+    if event.get("subtype") == "message_changed":
+        old, new = event.get("previous_message") or {}, event["message"]
+        if old.get("text") == new.get("text"):
+            return None  # Slack shows a link's preview, or counts answers
+        return _message(new, channel, me, manners, edit=str((new.get("edited") or event).get("ts")))
+    return _message(event, channel, me, manners)
+
+
+def _message(
+    message: Mapping[str, Any], channel: str, me: Myself, manners: Manners, *, edit: str = ""
+) -> Heard | None:
+    user = str(message.get("user") or "")
+    if message.get("subtype", "") not in _BY_PEOPLE or message.get("bot_id") or user in {"", me.user, _SLACKBOT}:
+        return None
+    said = str(message.get("text") or "")
+    text = "\n".join(filter(None, (with_slash(readable(said, me.user, me.name)), _files(message))))
+    called = mentions(said, me.user)
+    direct = is_direct(channel)
+    free = not manners.require_mention or channel in manners.free_response_channels
+    in_thread = bool(message.get("thread_ts"))
+    if not text.strip() or not (direct or called or free or in_thread):
+        return None
+    ts = str(message["ts"])
+    thread = str(message.get("thread_ts") or ("" if direct else ts))
+    inbound = Inbound(
+        id=InboundKey(f"{NAME}:{me.team}:{channel}:{ts}" + (f":{edit}" if edit else "")),
+        place=place_of(me.team, channel, thread=thread, message=ts),
+        user=user,
+        text=text,
+        chat_type=chat_type(channel, thread),
+        edited=bool(edit),
+    )
+    return Heard(inbound=inbound, sure=direct or called or free)
+
+
+def _files(message: Mapping[str, Any]) -> str:
+    names = [str(each.get("name") or each.get("title") or "unnamed") for each in message.get("files") or ()]
+    return f"[file: the person sent {', '.join(names)}, which cannot be read yet]" if names else ""
+
+
+def _slash(payload: Mapping[str, Any], me: Myself) -> Heard:
+    channel = str(payload["channel_id"])
+    inbound = Inbound(
+        id=InboundKey(f"{NAME}:{me.team}:slash:{payload['trigger_id']}"),
+        place=place_of(me.team, channel),
+        user=str(payload["user_id"]),
+        user_name=str(payload.get("user_name") or ""),
+        text=slash_text(str(payload["command"]), str(payload.get("text") or "")),
+        chat_type=chat_type(channel, ""),
+    )
+    return Heard(inbound=inbound)
+
+
+def _press(payload: Mapping[str, Any], me: Myself) -> Heard | None:
+    action = payload["actions"][0]
+    found = pressed(str(action.get("value") or ""))
+    channel = channel_of(payload)
+    if found is None or not channel:
+        return None
+    token, number, choice = found
+    message = payload.get("message") or {}
+    thread = str(message.get("thread_ts") or "")
+    user = payload["user"]
+    inbound = Inbound(
+        id=InboundKey(f"{NAME}:{me.team}:{channel}:{message['ts']}:{user['id']}:{action['action_ts']}"),
+        place=place_of(me.team, channel, thread=thread, message=str(message["ts"])),
+        user=str(user["id"]),
+        user_name=str(user.get("name") or user.get("username") or ""),
+        text=choice,
+        chat_type=chat_type(channel, thread),
+        answers=token,
+        choice=number,
+    )
+    return Heard(inbound=inbound)

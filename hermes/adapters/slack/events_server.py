@@ -1,0 +1,135 @@
+"""The Events API: Slack's events as signed HTTP requests to a port of our own. 200 is said only after it is on disk.
+
+What is not for now is answered with 503, and Slack sends it again, at once, after a minute and after five. Without
+requests nothing proves that Slack is there: a small question to it does, every minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.openai_api.connection import PeerLimit
+from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.slack.intake import NOT_NOW, Intake
+from hermes.adapters.slack.signature import is_signed
+from hermes.adapters.slack.trouble import FAILURES, platform_error
+from hermes.adapters.slack.workspace import Wire
+from hermes.errors import PlatformError
+from hermes.ports import ChatEdge
+from hermes.secret import Secret
+
+PATH = "/slack/events"
+_MOST_BYTES = 1 << 20
+_CONNECTIONS = 256
+_HEADER_S = 10.0
+_BODY_S = 10.0
+_ASK_EVERY_S = 60.0
+_GRACE_S = 1.0
+
+
+class EventsServer:
+    def __init__(
+        self, intake: Intake, secrets: Sequence[Secret], *, host: str, port: int, clock: Callable[[], float]
+    ) -> None:
+        self._intake = intake
+        self._secrets = secrets
+        self._host = host
+        self._port = port
+        self._clock = clock
+        self.address = ""  # where it listens, while it does
+
+    async def run(self, wire: Wire, edge: ChatEdge) -> None:
+        """Until cancelled. Raises PlatformError, and can be run again."""
+        workspaces = await wire.workspaces()
+        listener = self._listener(wire, edge)
+        loop = asyncio.get_running_loop()
+        try:
+            server = await listener.open(lambda factory: loop.create_server(factory, self._host, self._port))
+        except OSError as error:
+            raise PlatformError(
+                f"Slack's events cannot be listened for on {self._host}:{self._port}: {error.strerror}"
+            ) from error
+        try:
+            host, port = server.sockets[0].getsockname()[:2]
+            self.address = f"http://{host}:{port}{PATH}"
+            logger.info("slack: events are expected at {}", self.address)
+            while True:
+                for each in workspaces.values():
+                    await each.client.auth_test()
+                    edge.alive()
+                await asyncio.sleep(_ASK_EVERY_S)
+        except FAILURES as error:
+            raise platform_error(error) from error
+        finally:
+            self.address = ""
+            await listener.stop(_GRACE_S)
+
+    def _listener(self, wire: Wire, edge: ChatEdge) -> Listener:
+        async def answer(request: web.Request) -> web.Response:
+            return await self._answer(request, wire, edge)
+
+        app = web.Application(client_max_size=_MOST_BYTES)
+        app.router.add_post(PATH, answer)
+        return Listener(
+            app,
+            Lifetime(),
+            door=PeerLimit(in_all=_CONNECTIONS, per_peer=_CONNECTIONS),
+            header_timeout_s=_HEADER_S,
+            stall_timeout_s=_BODY_S,
+        )
+
+    async def _answer(self, request: web.Request, wire: Wire, edge: ChatEdge) -> web.Response:
+        try:
+            async with asyncio.timeout(_BODY_S):
+                body = await request.read()
+        except TimeoutError:
+            return web.Response(status=408)
+        if not is_signed(
+            body,
+            signed_at=request.headers.get("X-Slack-Request-Timestamp", ""),
+            signature=request.headers.get("X-Slack-Signature", ""),
+            secrets=self._secrets,
+            now=self._clock(),
+        ):
+            logger.warning("slack: a request is refused: it is not signed with our secret, or too old")
+            return web.Response(status=401)
+        edge.alive()
+        found = _read(request.content_type, body)
+        if found is None:
+            return web.Response(status=400)
+        kind, payload = found
+        if payload.get("type") == "url_verification":
+            return web.json_response({"challenge": payload.get("challenge")})
+        if retry := request.headers.get("X-Slack-Retry-Num"):
+            reason = request.headers.get("X-Slack-Retry-Reason", "")
+            logger.info(
+                "slack: {} comes for the {}. time again ({})", payload.get("event_id"), retry[:4], reason[:40]
+            )
+        try:
+            await self._intake.take(kind, payload, await wire.workspaces(), edge)
+        except (PlatformError, *NOT_NOW) as error:
+            logger.info("slack: {} is not taken now; Slack sends it again: {}", payload.get("event_id"), error)
+            return web.Response(status=503)
+        return web.Response()
+
+
+def _read(content_type: str, body: bytes) -> tuple[str, dict[str, Any]] | None:
+    """What it is, in the words of Socket Mode, and what it says."""
+    try:
+        if content_type != "application/x-www-form-urlencoded":
+            payload = json.loads(body)
+            return ("events_api", payload) if isinstance(payload, dict) else None
+        form = dict(parse_qsl(body.decode("utf-8"), keep_blank_values=True))
+        if "payload" not in form:
+            return "slash_commands", dict(form)
+        payload = json.loads(form["payload"])
+    except ValueError:
+        return None
+    return ("interactive", payload) if isinstance(payload, dict) else None

@@ -1,0 +1,53 @@
+"""Whether a message arrived whose answer was lost. Each of ours says in its metadata what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from hermes.types import Obligation
+
+_EVENT = "hermes_reply"
+_PAGE = 200
+_MOST_PAGES = 25
+_SKEW_S = 3600.0  # between Slack's clock and ours, where only ours can tell how far to look back
+
+
+def label(obligation: Obligation, part: int) -> dict[str, Any]:
+    return {"event_type": _EVENT, "event_payload": {"obligation": obligation.id, "part": part}}
+
+
+async def find(client: AsyncWebClient, channel: str, obligation: Obligation, part: int) -> str | None:
+    """The message's timestamp. Looks no further back than to what it answers."""
+    place = obligation.place
+    oldest = place.message or place.thread or f"{max(0.0, obligation.at - _SKEW_S):.6f}"
+    about: dict[str, Any] = {
+        "channel": channel,
+        "oldest": oldest,
+        "inclusive": True,
+        "include_all_metadata": True,
+        "limit": _PAGE,
+    }
+    for _ in range(_MOST_PAGES):
+        if place.thread:
+            answer = await client.conversations_replies(ts=place.thread, **about)
+        else:
+            answer = await client.conversations_history(**about)
+        for message in answer.get("messages") or ():
+            if _is(message, obligation, part):
+                return str(message["ts"])
+        about["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
+        if not about["cursor"]:
+            return None
+    return None
+
+
+def _is(message: Mapping[str, Any], obligation: Obligation, part: int) -> bool:
+    metadata = message.get("metadata") or {}
+    payload = metadata.get("event_payload") or {}
+    return metadata.get("event_type") == _EVENT and (payload.get("obligation"), payload.get("part")) == (
+        obligation.id,
+        part,
+    )

@@ -1,0 +1,82 @@
+"""What came in, by whichever way, on its way to the disk: in order in each channel, several channels side by side.
+
+When `take` returns, it may be confirmed to Slack: it is stored, or it is not for us. A second delivery waits behind
+the first one and is then known by its id; after a restart the store knows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from weakref import WeakValueDictionary
+
+from loguru import logger
+
+from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
+from hermes.adapters.slack.thread import Threads
+from hermes.adapters.slack.workspace import Workspace
+from hermes.errors import AlreadySeenError, BusyError, OutcomeUnknownError, RefusedError, StoppingError, StorageError
+from hermes.ports import ChatEdge, Inbound
+
+NOT_NOW = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # it was not taken: Slack is to keep it
+_MOST_REMEMBERED = 4096
+
+
+class Intake:
+    def __init__(self, manners: Manners) -> None:
+        self._manners = manners
+        self._threads = Threads()
+        self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a channel, while it is used
+        self._taken: dict[str, None] = {}  # ids, the latest last
+
+    async def take(
+        self, kind: str, payload: Mapping[str, Any], workspaces: Mapping[str, Workspace], edge: ChatEdge
+    ) -> None:
+        """Raises NOT_NOW and PlatformError: then it was not taken."""
+        workspace = _whose(payload, workspaces)
+        if workspace is None:
+            logger.warning("slack: something came from the workspace {}, which has no token here", team_of(payload))
+            return
+        # Nothing is awaited before this lock, which is given out in the order of asking.
+        async with self._lanes.setdefault(f"{workspace.me.team}.{channel_of(payload)}", asyncio.Lock()):
+            found = self._understood(kind, payload, workspace)
+            if found is not None and found.inbound.id not in self._taken:
+                await self._hand_over(found, workspace, edge)
+
+    def _understood(self, kind: str, payload: Mapping[str, Any], workspace: Workspace) -> Heard | None:
+        try:
+            return heard(kind, payload, workspace.me, self._manners)
+        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+            # Slack's JSON in a shape we do not know: one such event must not be delivered for ever.
+            logger.warning("slack: {} {} is not understood: {!r}", kind, payload.get("event_id", ""), error)
+            return None
+
+    async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge) -> None:
+        look = await self._threads.look(workspace, found)
+        if look.ours:
+            inbound = replace(found.inbound, text=look.before + found.inbound.text)
+            await _stored(inbound, edge)
+        if len(self._taken) >= _MOST_REMEMBERED:
+            del self._taken[next(iter(self._taken))]
+        self._taken[found.inbound.id] = None
+
+
+async def _stored(inbound: Inbound, edge: ChatEdge) -> None:
+    try:
+        await edge.take(inbound)
+    except AlreadySeenError:
+        pass
+    except NOT_NOW:
+        raise
+    except RefusedError as error:
+        logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+
+
+def _whose(payload: Mapping[str, Any], workspaces: Mapping[str, Workspace]) -> Workspace | None:
+    team = team_of(payload)
+    if team in workspaces:
+        return workspaces[team]
+    # An organisation's id, or none: with a single token there is no doubt.
+    return next(iter(workspaces.values())) if len(workspaces) == 1 and not team.startswith("T") else None

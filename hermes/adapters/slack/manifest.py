@@ -1,0 +1,60 @@
+"""The description of the Slack app that Hermes needs, as Slack takes it when an app is made "from a manifest"."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_SCOPES = (
+    "app_mentions:read",
+    "channels:history",
+    "chat:write",
+    "chat:write.public",  # answers to /hermes in public channels where nobody has invited it
+    "commands",
+    "groups:history",
+    "im:history",
+    "im:write",
+    "metadata.message:read",  # to find a message whose answer was lost
+    "mpim:history",
+    "reactions:write",
+)
+_EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
+
+
+def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) -> dict[str, Any]:
+    """With an address for the Events API, else for Socket Mode. `assistant`: direct messages come as threads."""
+    command: dict[str, Any] = {
+        "command": "/hermes",
+        "description": "Talk to Hermes, or give it a command",
+        "usage_hint": "help | new | status | anything you want to ask",
+        "should_escape": False,
+    }
+    features: dict[str, Any] = {
+        "app_home": {
+            "home_tab_enabled": False,
+            "messages_tab_enabled": True,
+            "messages_tab_read_only_enabled": False,
+        },
+        "bot_user": {"display_name": name, "always_online": True},
+        "slash_commands": [command],
+    }
+    events: dict[str, Any] = {"bot_events": [*_EVENTS]}
+    interactivity: dict[str, Any] = {"is_enabled": True}
+    scopes = [*_SCOPES]
+    if assistant:
+        features["assistant_view"] = {"assistant_description": "Keeps long conversations, and forgets nothing"}
+        events["bot_events"].append("assistant_thread_started")
+        scopes.append("assistant:write")
+    if url:
+        command["url"] = events["request_url"] = interactivity["request_url"] = url
+    return {
+        "display_information": {"name": name, "description": "Long-lived conversations with an AI agent"},
+        "features": features,
+        "oauth_config": {"scopes": {"bot": sorted(scopes)}},
+        "settings": {
+            "event_subscriptions": events,
+            "interactivity": interactivity,
+            "org_deploy_enabled": False,
+            "socket_mode_enabled": not url,
+            "token_rotation_enabled": False,
+        },
+    }

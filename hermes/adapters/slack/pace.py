@@ -1,0 +1,64 @@
+"""How often Slack wants to hear from a bot, as arithmetic: nothing here waits or looks at a clock.
+
+One new message a second in a channel, counted from the answer to the one before, and some hundred a minute in a
+workspace. Changes of messages are fifty a minute in a whole workspace, some at once: a growing reply is shown only
+while enough of them are left for the final words of others. What Slack asked us to leave alone for a while is left
+alone: a channel, or all changes in a workspace.
+"""
+
+from __future__ import annotations
+
+from hermes.values import dataclass
+
+_MOST_CHATS = 4096  # remembered; those that would not have to wait any more are forgotten then
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    channel_every_s: float = 1.0
+    every_s: float = 0.15  # new messages in a workspace
+    change_every_s: float = 1.2  # in a workspace, in the long run
+    changes_at_once: int = 20
+
+
+class Pace:
+    """Times are seconds of one clock that only goes forward. Keys of chats begin with their workspace's."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._free: dict[str, float] = {}  # when a chat, or a workspace, may be told something new
+        self._held: dict[str, float] = {}  # until when, by Slack itself
+        self._changes: dict[str, float] = {}  # when a workspace may have its whole burst of changes again
+
+    def held_s(self, what: str, now: float) -> float:
+        """For how long Slack wants nothing of this kind."""
+        return max(0.0, self._held.get(what, now) - now)
+
+    def hold(self, what: str, until: float) -> None:
+        self._held[what] = until
+
+    def wait_s(self, what: str, now: float) -> float:
+        """How long something new has to wait, as far as this chat or workspace is concerned."""
+        return max(0.0, self._free.get(what, now) - now)
+
+    def take_turn(self, workspace: str, now: float) -> None:
+        """Something new is said there now."""
+        self._free[workspace] = now + self._limits.every_s
+
+    def answered(self, chat: str, now: float) -> None:
+        """Something new was just answered, well or badly."""
+        if len(self._free) >= _MOST_CHATS:
+            self._free = {name: at for name, at in self._free.items() if at > now}
+            self._held = {name: at for name, at in self._held.items() if at > now}
+        self._free[chat] = now + self._limits.channel_every_s
+
+    def may_show(self, workspace: str, now: float) -> bool:
+        """Whether there is room for a change that is not anybody's final word."""
+        burst_s = self._limits.change_every_s * self._limits.changes_at_once
+        return self._changes.get(workspace, now) - now <= burst_s / 2
+
+    def take_change(self, workspace: str, now: float) -> float:
+        """Takes the next turn for a change, and says how long it is until then."""
+        full_at = max(now, self._changes.get(workspace, now)) + self._limits.change_every_s
+        self._changes[workspace] = full_at
+        return max(0.0, full_at - self._limits.change_every_s * self._limits.changes_at_once - now)

@@ -1,0 +1,36 @@
+"""A long text as messages that Slack takes: a block holds 3,000 characters of mrkdwn.
+
+Cut before it is converted, a little shorter than that. A part that grows too long by its escapes and links is cut
+once more. The same text gives the same parts.
+"""
+
+from __future__ import annotations
+
+from hermes.adapters.slack.blocks import SECTION
+from hermes.adapters.slack.mrkdwn import escape, to_mrkdwn
+from hermes.adapters.telegram.parts import split
+
+_LIMIT = 2800
+_LEAST = 400  # what an escape makes five times as long still fits
+
+
+def parts(text: str) -> tuple[str, ...]:
+    """At least one, none of them blank."""
+    return tuple(piece for part in split(text, _LIMIT) for piece in _fitting(part, _LIMIT))
+
+
+def shown(part: str) -> str:
+    """The part as mrkdwn that fits into a block."""
+    marked_up = to_mrkdwn(part)
+    if marked_up.strip() and len(marked_up) <= SECTION:
+        return marked_up
+    plain = escape(part)
+    # Never within an escape, of which a half would be shown as it is.
+    return plain if len(plain) <= SECTION else escape(part[: SECTION // 5])
+
+
+def _fitting(part: str, limit: int) -> tuple[str, ...]:
+    if limit <= _LEAST or len(escape(part)) <= SECTION // 2 or len(to_mrkdwn(part)) <= SECTION:
+        return (part,)
+    limit = max(_LEAST, limit // 2)
+    return tuple(piece for each in split(part, limit) for piece in _fitting(each, limit))

@@ -1,0 +1,180 @@
+"""Saying things on Slack: paced, as blocks of mrkdwn, and with errors that say what they mean.
+
+Messages to one channel go one after the other, in the order of the calls. What Slack wants left alone is answered
+with DeliveryError at once: whoever delivers decides what to do until then. Each message says in its metadata which
+part of which obligation it is, so that one whose answer was lost is found, and never sent twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+from weakref import WeakValueDictionary
+
+from hermes.adapters.slack import finding
+from hermes.adapters.slack.blocks import blocks
+from hermes.adapters.slack.pace import Limits, Pace
+from hermes.adapters.slack.parts import parts, shown
+from hermes.adapters.slack.place import NAME, team_and_channel
+from hermes.adapters.slack.progress import Progress
+from hermes.adapters.slack.trouble import FAILURES, delivery_error
+from hermes.adapters.slack.workspace import Workspace
+from hermes.errors import DeliveryError, PlatformError
+from hermes.ports import Abilities
+from hermes.types import Obligation, Owed, Place
+
+T = TypeVar("T")
+
+_ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2)
+_SHOW_LATER_S = 1.2
+_QUICK = 200  # characters whose markup holds up nobody
+
+
+class SlackPlatform:
+    def __init__(
+        self,
+        workspaces: Callable[[], Awaitable[Mapping[str, Workspace]]],
+        *,
+        limits: Limits,
+        progress: Progress,
+    ) -> None:
+        self._workspaces = workspaces
+        self._pace = Pace(limits)
+        self._progress = progress
+        self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+        self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a workspace
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    @property
+    def abilities(self) -> Abilities:
+        return _ABILITIES
+
+    def parts(self, text: str) -> Sequence[str]:
+        return parts(text)
+
+    async def ready(self, place: Place) -> None:
+        workspace, _ = await self._where(place)
+        async with self._queue(place.chat):
+            if place.chat not in self._ready:
+                await self._turn(workspace, place.chat)
+                self._ready.add(place.chat)
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        workspace, channel = await self._where(obligation.place)
+        part = len(obligation.sent)
+        self._leave_room(workspace, obligation)
+        content = await _content(obligation, part, text)
+        chat = obligation.place.chat
+        async with self._queue(chat):
+            if chat not in self._ready:
+                await self._turn(workspace, chat)
+            self._ready.discard(chat)
+            try:
+                async with self._translated(chat):
+                    answer = await workspace.client.chat_postMessage(
+                        channel=channel,
+                        thread_ts=obligation.place.thread or None,
+                        unfurl_links=False,
+                        unfurl_media=False,
+                        **content,
+                    )
+            finally:
+                self._pace.answered(chat, time.monotonic())
+        self._note_end(workspace, obligation, part)
+        return str(answer["ts"])
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        workspace, channel = await self._where(obligation.place)
+        part = obligation.sent.index(message) if message in obligation.sent else 0
+        self._leave_room(workspace, obligation)
+        content = await _content(obligation, part, text)
+        changes = _changes(workspace)
+        async with self._queue(obligation.place.chat):
+            self._refuse_while_held(changes)
+            await asyncio.sleep(self._pace.take_change(workspace.me.team, time.monotonic()))
+            async with self._translated(changes):
+                await workspace.client.chat_update(channel=channel, ts=message, **content)
+        self._note_end(workspace, obligation, part)
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:
+        workspace, channel = await self._where(obligation.place)
+        async with self._translated(f"{workspace.me.team} looks"):
+            return await finding.find(workspace.client, channel, obligation, part)
+
+    async def show_typing(self, place: Place) -> None:
+        workspace, _ = await self._where(place)
+        self._progress.working(workspace, place)
+
+    def _leave_room(self, workspace: Workspace, obligation: Obligation) -> None:
+        """A reply that still grows is shown only where its final words, and those of others, can follow soon."""
+        now = time.monotonic()
+        if obligation.final:
+            return
+        if not self._pace.may_show(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
+            raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
+
+    def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
+        if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
+            self._progress.done(workspace, obligation.place)
+
+    async def _where(self, place: Place) -> tuple[Workspace, str]:
+        """Whose token opens the channel, and its id."""
+        team, channel = team_and_channel(place.chat)
+        try:
+            known = await self._workspaces()
+        except PlatformError as error:
+            raise DeliveryError(str(error), retry_after_s=error.retry_after_s) from error
+        if not team and known:
+            return next(iter(known.values())), channel
+        if team not in known:
+            raise DeliveryError(f"there is no token for the Slack workspace {team[:40]!r}", gone=True)
+        return known[team], channel
+
+    def _queue(self, chat: str) -> asyncio.Lock:
+        return self._queues.setdefault(chat, asyncio.Lock())
+
+    async def _turn(self, workspace: Workspace, chat: str) -> None:
+        await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
+        self._refuse_while_held(chat)
+        team = workspace.me.team
+        async with self._turnstiles.setdefault(team, asyncio.Lock()):
+            await asyncio.sleep(self._pace.wait_s(team, time.monotonic()))
+            self._pace.take_turn(team, time.monotonic())
+
+    def _refuse_while_held(self, what: str) -> None:
+        if (held_s := self._pace.held_s(what, time.monotonic())) > 0:
+            raise DeliveryError(f"Slack wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
+
+    @asynccontextmanager
+    async def _translated(self, what: str) -> AsyncIterator[None]:
+        try:
+            yield
+        except FAILURES as error:
+            problem = delivery_error(error)
+            if problem.retry_after_s is not None:
+                self._pace.hold(what, time.monotonic() + problem.retry_after_s)
+            raise problem from error
+
+
+async def _content(obligation: Obligation, part: int, text: str) -> dict[str, Any]:
+    marked_up = shown(text) if len(text) < _QUICK else await asyncio.to_thread(shown, text)
+    return {
+        "text": marked_up,  # for notifications
+        "blocks": blocks(obligation, marked_up, last=_is_last(obligation, part)),
+        "metadata": finding.label(obligation, part),
+    }
+
+
+def _is_last(obligation: Obligation, part: int) -> bool:
+    return part + 1 >= len(parts(obligation.text))
+
+
+def _changes(workspace: Workspace) -> str:
+    return f"{workspace.me.team} changes"

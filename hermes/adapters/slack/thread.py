@@ -1,0 +1,130 @@
+"""Threads of others: whether we take part in one, and what was said there before we were called.
+
+Nothing is kept but a memory of threads looked at, which may be lost: Slack itself tells. We take part where we were
+called or have answered. What stands before the message that calls us for the first time comes along with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loguru import logger
+
+from hermes.adapters.slack.event import Heard
+from hermes.adapters.slack.heard_text import mentions, readable
+from hermes.adapters.slack.place import is_direct, team_and_channel
+from hermes.adapters.slack.trouble import FAILURES, code_of, explain, platform_error, wait_of
+from hermes.adapters.slack.workspace import Myself, Workspace
+from hermes.values import dataclass
+
+_MOST_MESSAGES = 30
+_MOST_CHARACTERS = 2000  # of each
+_PAGE = 200
+_MOST_PAGES = 5
+_TRIES = 3
+_LONGEST_WAIT_S = 2.0  # Slack wants an answer within three seconds
+_MOST_REMEMBERED = 4096
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    ours: bool  # it is for us
+    before: str = ""  # what the agent has to know of the thread
+
+
+class Threads:
+    def __init__(self) -> None:
+        self._part: dict[tuple[str, str], bool] = {}  # whether we take part
+
+    async def look(self, workspace: Workspace, heard: Heard) -> Look:
+        """Raises PlatformError where nobody can tell whether the message is for us."""
+        place = heard.inbound.place
+        key = (place.chat, place.thread)
+        if not heard.in_thread:
+            if place.thread:
+                self._remember(key, part=True)
+            return Look(ours=True)
+        known = self._part.get(key)
+        if known or (known is False and not heard.sure):
+            return Look(ours=bool(known))
+        earlier = await self._earlier(workspace, heard)
+        taken_part = _taken_part(earlier, workspace.me, place.thread, direct=is_direct(_channel(heard)))
+        ours = heard.sure or taken_part or _began(earlier, workspace.me)
+        self._remember(key, part=ours)
+        first = ours and not taken_part and not heard.inbound.text.startswith("/")
+        return Look(ours=ours, before=_told(earlier, workspace.me) if first else "")
+
+    async def _earlier(self, workspace: Workspace, heard: Heard) -> Sequence[Mapping[str, Any]]:
+        for left in reversed(range(_TRIES)):
+            try:
+                return await _fetch(workspace, heard)
+            except FAILURES as error:
+                final = code_of(error) and wait_of(error) is None
+                if final or (heard.sure and not left):
+                    logger.warning("slack: the thread of {} cannot be read: {}", heard.inbound.id, explain(error))
+                    return ()
+                if not left:
+                    raise platform_error(error) from error
+                await asyncio.sleep(min(_LONGEST_WAIT_S, wait_of(error) or 0.2))
+        return ()
+
+    def _remember(self, key: tuple[str, str], *, part: bool) -> None:
+        if len(self._part) >= _MOST_REMEMBERED and key not in self._part:
+            del self._part[next(iter(self._part))]
+        self._part[key] = part
+
+
+async def _fetch(workspace: Workspace, heard: Heard) -> list[Mapping[str, Any]]:
+    """The messages before this one, the oldest first."""
+    place = heard.inbound.place
+    found: list[Mapping[str, Any]] = []
+    cursor = None
+    for _ in range(_MOST_PAGES):
+        answer = await workspace.client.conversations_replies(
+            channel=_channel(heard), ts=place.thread, latest=place.message, limit=_PAGE, cursor=cursor
+        )
+        found += answer.get("messages") or ()
+        cursor = (answer.get("response_metadata") or {}).get("next_cursor")
+        if not cursor:
+            break
+    return [each for each in found if _moment(each) < float(place.message)]
+
+
+def _channel(heard: Heard) -> str:
+    return team_and_channel(heard.inbound.place.chat)[1]
+
+
+def _moment(message: Mapping[str, Any]) -> float:
+    return float(message.get("ts") or 0)
+
+
+def _is_mine(message: Mapping[str, Any], me: Myself) -> bool:
+    return message.get("user") == me.user or bool(me.bot and message.get("bot_id") == me.bot)
+
+
+def _taken_part(earlier: Sequence[Mapping[str, Any]], me: Myself, thread: str, *, direct: bool) -> bool:
+    """Whether somebody has called us there, or we have answered."""
+    for message in earlier:
+        mine = _is_mine(message, me)
+        if mine and message.get("ts") != thread:
+            return True
+        called = mentions(str(message.get("text") or ""), me.user) or (direct and message.get("ts") != thread)
+        if called and not mine and not message.get("bot_id"):
+            return True
+    return False
+
+
+def _began(earlier: Sequence[Mapping[str, Any]], me: Myself) -> bool:
+    return bool(earlier) and _is_mine(earlier[0], me)
+
+
+def _told(earlier: Sequence[Mapping[str, Any]], me: Myself) -> str:
+    lines = []
+    for message in earlier[-_MOST_MESSAGES:]:
+        text = readable(str(message.get("text") or ""), me.user, me.name)[:_MOST_CHARACTERS].strip()
+        who = "you" if _is_mine(message, me) else f"@{message.get('user') or message.get('username') or 'a bot'}"
+        if text:
+            lines.append(f"{who}: {text}")
+    return "[Earlier in this thread:\n" + "\n".join(lines) + "]\n\n" if lines else ""

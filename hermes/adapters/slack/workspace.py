@@ -1,0 +1,106 @@
+"""slack-sdk's Web API client, one a workspace, over one pool of connections.
+
+The library repeats a call whose connection broke; ours do not, as nobody could tell whether the first one counted.
+Its Socket Mode client is not used: it handles events side by side in any order, and answers on whatever connection
+there is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+
+import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from hermes.adapters.slack.trouble import FAILURES, platform_error
+from hermes.errors import PlatformError
+from hermes.secret import Secret
+from hermes.values import dataclass
+
+BASE_URL = "https://slack.com/api/"
+_CONNECT_S = 10.0
+_CONNECTIONS = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Credentials:
+    """Of one workspace. The app's secrets may be the same for several."""
+
+    bot: Secret
+    app: Secret | None = None  # for Socket Mode
+    signing: Secret | None = None  # for the Events API
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Myself:
+    """Who the bot is in one workspace."""
+
+    team: str
+    user: str
+    bot: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    me: Myself
+    client: AsyncWebClient
+
+
+class Wire:
+    """The workspaces we are in. Made on the running loop."""
+
+    def __init__(self, credentials: Sequence[Credentials], base_url: str, *, answer_within_s: float) -> None:
+        self.session = aiohttp.ClientSession(
+            timeout=aiohttp.ClientTimeout(total=answer_within_s, sock_connect=_CONNECT_S),
+            connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
+        )
+        self._credentials = credentials
+        self._base_url = base_url
+        self._known: dict[str, Workspace] = {}  # by the bot's token
+        self._asking = asyncio.Lock()
+
+    async def workspaces(self) -> Mapping[str, Workspace]:
+        """By team. Raises PlatformError where a workspace does not let us in."""
+        async with self._asking:
+            for each in self._credentials:
+                if each.bot.reveal() not in self._known:
+                    self._known[each.bot.reveal()] = await self._introduced(self.client(each.bot))
+        return {each.me.team: each for each in self._known.values()}
+
+    def client(self, token: Secret) -> AsyncWebClient:
+        return AsyncWebClient(
+            token.reveal(),
+            base_url=self._base_url,
+            session=self.session,
+            retry_handlers=[],
+            logger=_silent_logger(),
+        )
+
+    async def close(self) -> None:
+        await self.session.close()
+
+    async def _introduced(self, client: AsyncWebClient) -> Workspace:
+        try:
+            answer = await client.auth_test()
+        except FAILURES as error:
+            raise platform_error(error) from error
+        try:
+            me = Myself(
+                team=answer["team_id"],
+                user=answer["user_id"],
+                bot=answer.get("bot_id") or "",
+                name=answer.get("user") or "hermes",
+            )
+        except KeyError as error:
+            raise PlatformError(f"the answer is not Slack's: {error} is missing") from error
+        return Workspace(me=me, client=client)
+
+
+def _silent_logger() -> logging.Logger:
+    """The library would write whole messages to its log, if anybody turned that up."""
+    logger = logging.getLogger("hermes.slack_sdk")
+    logger.setLevel(logging.ERROR)
+    return logger
