@@ -1,0 +1,80 @@
+"""A stand-in for what stores what comes in, and small things to say."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+
+from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.errors import HermesError
+from hermes.ports import Inbound
+from hermes.types import Obligation, Owed, Place, TurnId
+from tests.slack_world import TEAM
+
+DEADLINE_S = 10.0
+
+
+class FakeEdge:
+    def __init__(self) -> None:
+        self.taken: list[Inbound] = []
+        self.offered: list[Inbound] = []
+        self.proofs = 0
+        self.refusals: list[HermesError] = []  # raised first, one an offer
+        self.before_take: Callable[[Inbound], None] = lambda inbound: None
+
+    def alive(self) -> None:
+        self.proofs += 1
+
+    async def take(self, inbound: Inbound) -> None:
+        self.offered.append(inbound)
+        self.before_take(inbound)
+        await asyncio.sleep(0)
+        if self.refusals:
+            raise self.refusals.pop(0)
+        self.taken.append(inbound)
+
+    @property
+    def texts(self) -> list[str]:
+        return [each.text for each in self.taken]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():  # noqa: ASYNC110 - of another thread's doing
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def listening(adapter: SlackAdapter, edge: FakeEdge) -> AsyncIterator[asyncio.Task[None]]:
+    task = asyncio.create_task(adapter.run(edge))
+    try:
+        yield task
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError, HermesError):
+            await task
+
+
+def owed(
+    text: str = "",
+    *,
+    chat: str = f"{TEAM}.D1",
+    thread: str = "",
+    message: str = "",
+    choices: tuple[str, ...] = (),
+    sent: tuple[str, ...] = (),
+    final: bool = True,
+) -> Obligation:
+    return Obligation(
+        id=f"reply:{chat}:{text[:9]}",
+        kind=Owed.QUESTION if choices else Owed.REPLY,
+        place=Place(platform="slack", chat=chat, thread=thread, message=message),
+        text=text,
+        at=0.0,
+        turn=TurnId("turn-1"),
+        call="call-1",
+        choices=choices,
+        sent=sent,
+        final=final,
+    )

@@ -1,0 +1,131 @@
+"""What people do on Slack, as Hermes understands it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hermes.adapters.slack.event import Heard, Manners, heard
+from hermes.adapters.slack.workspace import Myself
+
+ME = Myself(team="T1", user="UBOT", bot="B1", name="hermes")
+
+
+def message(**fields: Any) -> dict[str, Any]:
+    return {"type": "message", "channel": "D1", "user": "UANN", "ts": "5.1", "text": "hi", **fields}
+
+
+def hear(event: dict[str, Any], manners: Manners | None = None) -> Heard | None:
+    return heard("events_api", {"team_id": "T1", "event": event}, ME, manners or Manners())
+
+
+def text_of(event: dict[str, Any]) -> str:
+    found = hear(event)
+    assert found is not None
+    return found.inbound.text
+
+
+def test_a_direct_message_is_for_us_and_its_threads_are_conversations_of_their_own() -> None:
+    found = hear(message())
+    assert found is not None
+    assert (found.inbound.chat_type, found.inbound.place.chat, found.inbound.place.thread) == ("dm", "T1.D1", "")
+    found = hear(message(thread_ts="4.0"))
+    assert found is not None
+    assert (found.sure, found.in_thread, found.inbound.place.thread) == (True, True, "4.0")
+
+
+def test_in_a_channel_only_mentions_are_for_us_and_begin_a_thread() -> None:
+    assert hear(message(channel="C1")) is None
+    found = hear(message(channel="C1", text="<@UBOT> hi"))
+    assert found is not None
+    assert (found.inbound.text, found.inbound.place.thread, found.in_thread) == ("hi", "5.1", False)
+
+
+def test_in_a_thread_of_a_channel_it_depends() -> None:
+    found = hear(message(channel="C1", thread_ts="4.0"))
+    assert found is not None
+    assert not found.sure
+
+
+@pytest.mark.parametrize("manners", [Manners(require_mention=False), Manners(free_response_channels=("C1",))])
+def test_where_the_bot_may_speak_freely_everything_is_for_it(manners: Manners) -> None:
+    found = hear(message(channel="C1"), manners)
+    assert found is not None
+    assert found.sure
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"bot_id": "B2"},
+        {"user": "UBOT"},
+        {"user": "USLACKBOT"},
+        {"subtype": "bot_message"},
+        {"subtype": "channel_join"},
+        {"subtype": "message_deleted", "deleted_ts": "5.0"},
+        {"text": "  "},
+        {"type": "reaction_added"},
+        {"user": None},
+    ],
+)
+def test_what_no_person_said_is_ignored(fields: dict[str, Any]) -> None:
+    assert hear(message(**fields)) is None
+
+
+def test_an_edit_is_known_by_the_message_it_changes() -> None:
+    changed = {
+        "type": "message",
+        "subtype": "message_changed",
+        "channel": "D1",
+        "ts": "6.0",
+        "message": message(text="new", edited={"user": "UANN", "ts": "6.0"}),
+        "previous_message": message(text="old"),
+    }
+    found = hear(changed)
+    assert found is not None
+    assert (found.inbound.edited, found.inbound.text, found.inbound.place.message) == (True, "new", "5.1")
+    assert found.inbound.id == "slack:T1:D1:5.1:6.0"
+    assert hear({**changed, "previous_message": message(text="new")}) is None  # only a preview was added
+
+
+def test_notation_is_read_as_a_person_sees_it() -> None:
+    said = "a &lt;b&gt; &amp; <@UBOB> <#C9|general> <!here> <!subteam^S1|@ops> <mailto:a@b.c|a@b.c> <https://x.y>"
+    assert text_of(message(text=said)) == "a <b> & @UBOB #general @here @ops a@b.c https://x.y"
+    assert text_of(message(text="<@UBOT>, is <@UBOT> you?")) == "is @hermes you?"
+    assert text_of(message(text="half \ud83d")) == "half \ufffd"
+
+
+def test_a_command_can_be_typed_with_an_exclamation_mark() -> None:
+    assert text_of(message(text="!status")) == "/status"
+    assert text_of(message(channel="C1", text="<@UBOT> !new a title")) == "/new a title"
+    assert text_of(message(text="!important thing")) == "!important thing"
+
+
+def test_a_file_is_named() -> None:
+    said = text_of(message(subtype="file_share", text="look", files=[{"name": "a.pdf"}]))
+    assert said == "look\n[file: the person sent a.pdf, which cannot be read yet]"
+
+
+@pytest.mark.parametrize(
+    ("command", "typed", "means"),
+    [
+        ("/hermes", "status", "/status"),
+        ("/hermes", "/new a &amp; b", "/new a & b"),
+        ("/hermes", "", "/help"),
+        ("/hermes", "what is up?", "what is up?"),
+        ("/status", "", "/status"),
+        ("/title", "mine", "/title mine"),
+    ],
+)
+def test_a_slash_command_is_a_command_or_something_for_the_agent(command: str, typed: str, means: str) -> None:
+    payload = {"command": command, "text": typed, "channel_id": "D1", "user_id": "UANN", "trigger_id": "9.t"}
+    found = heard("slash_commands", payload, ME, Manners())
+    assert found is not None
+    assert (found.inbound.text, found.inbound.id) == (means, "slack:T1:slash:9.t")
+
+
+def test_buttons_of_others_are_ignored() -> None:
+    payload = {"type": "block_actions", "channel": {"id": "C1"}, "actions": [{"value": "theirs"}]}
+    assert heard("interactive", payload, ME, Manners()) is None
+    assert heard("interactive", {"type": "view_submission"}, ME, Manners()) is None

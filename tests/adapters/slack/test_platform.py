@@ -1,0 +1,268 @@
+"""What is said arrives as it should look, once, in order, at Slack's pace; what fails says what that means."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.adapters.slack.pace import Limits
+from hermes.adapters.slack.workspace import Credentials
+from hermes.asking import button_token
+from hermes.errors import DeliveryError
+from hermes.secret import Secret
+from hermes.types import Place, TurnId
+from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
+from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.slack_server import APP_TOKEN, Fault, SlackServer
+from tests.slack_world import TEAM
+
+
+async def test_a_reply_is_shown_with_its_markup(server: SlackServer, adapter: SlackAdapter) -> None:
+    server.say("D1", "UANN", "hello")
+    sent = await adapter.platform.send(owed("x"), "**bold** [link](https://a.example) & <!here>")
+    shown = server.history("D1")[-1]
+    assert sent == shown.ts
+    assert shown.text == "*bold* <https://a.example|link> &amp; &lt;!here&gt;"
+    assert shown.blocks[0]["text"]["text"] == shown.text
+    assert shown.metadata["event_payload"] == {"obligation": f"reply:{TEAM}.D1:x", "part": 0}
+    assert server.violations == []
+
+
+async def test_a_reply_goes_to_its_thread(server: SlackServer, adapter: SlackAdapter) -> None:
+    asked = server.say("C1", "UANN", "hello")
+    await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=asked, message=asked), "yes")
+    assert server.history("C1")[-1].thread == asked
+
+
+async def test_an_edit_changes_the_text_and_keeps_what_the_message_is(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    message = await adapter.platform.send(owed("one two"), "one")
+    await adapter.platform.edit(owed("one two", sent=(message,)), message, "one two")
+    assert server.history("D1")[-1].versions == ["one", "one two"]
+    assert await adapter.platform.find(owed("one two"), 0) == message
+
+
+async def test_a_message_that_somebody_took_away_cannot_be_edited(server: SlackServer, adapter: SlackAdapter) -> None:
+    server.say("D1", "UANN", "hello")
+    message = await adapter.platform.send(owed(), "one")
+    server.delete("D1", message)
+    with pytest.raises(DeliveryError) as caught:
+        await adapter.platform.edit(owed(), message, "two")
+    assert caught.value.gone
+
+
+async def test_a_question_has_buttons_below_its_last_part_and_a_press_leads_back_to_it(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    asked = server.say("C1", "UANN", "hello")
+    long = ("a very long choice " * 9).strip()
+    text = "Which one? " * 400
+    question = owed(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long))
+    sent: list[str] = []
+    for part in adapter.platform.parts(text):
+        again = owed(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long), sent=tuple(sent))
+        sent.append(await adapter.platform.send(again, part))
+    first, last = server.history("C1")[-2:]
+    assert first.buttons == []
+    assert [len(each["text"]["text"]) for each in last.buttons] == [3, 75]
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+        server.press("C1", last.ts, last.buttons[1]["text"]["text"], "UBOB")
+        await until(lambda: server.unacknowledged == 0)
+    pressed = edge.taken[-1]
+    assert (pressed.answers, pressed.choice, pressed.text) == (button_token(TurnId("turn-1"), "call-1"), 1, long)
+    assert (pressed.user, pressed.chat_type, pressed.place.thread) == ("UBOB", "thread", asked)
+    assert question.place.thread == asked
+
+
+async def test_buttons_stay_with_an_edited_question_and_go_with_its_choices(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    message = await adapter.platform.send(owed("q", choices=("yes", "no")), "q")
+    await adapter.platform.edit(owed("q", choices=("yes", "no"), sent=(message,)), message, "q again")
+    assert len(server.history("D1")[-1].buttons) == 2
+    await adapter.platform.edit(owed("q", sent=(message,)), message, "q: yes")
+    assert server.history("D1")[-1].buttons == []
+
+
+@pytest.mark.parametrize("text", ["&<>" * 4000, "word " * 9000, "`a` **b** [c](https://d.example) " * 700, " \n "])
+async def test_long_texts_fit_into_what_slack_takes(text: str, server: SlackServer, adapter: SlackAdapter) -> None:
+    server.say("D1", "UANN", "hello")
+    sent: tuple[str, ...] = ()
+    for part in adapter.platform.parts(text):
+        sent += (await adapter.platform.send(owed(text, sent=sent), part),)
+        await adapter.platform.edit(owed(text, sent=sent), sent[-1], part)
+    assert len(sent) == len(server.replies("D1")) == len(adapter.platform.parts(text))
+
+
+# ------------------------------------------------------------ signs of work
+
+
+async def test_a_message_has_eyes_on_it_until_it_was_answered(server: SlackServer, adapter: SlackAdapter) -> None:
+    asked = server.say("D1", "UANN", "hello")
+    place = Place(platform="slack", chat=f"{TEAM}.D1", message=asked)
+    for _ in range(3):
+        await adapter.platform.show_typing(place)
+    await until(lambda: server.reactions("D1", asked) == {"eyes"})
+    message = await adapter.platform.send(owed("one", message=asked, final=False), "one ▌")
+    assert server.reactions("D1", asked) == {"eyes"}
+    await adapter.platform.edit(owed("one", message=asked, sent=(message,)), message, "one")
+    await until(lambda: server.reactions("D1", asked) == {"white_check_mark"})
+    assert server.count("reactions.add") == 2
+
+
+async def test_reactions_can_be_switched_off(server: SlackServer) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, reactions=False)
+    asked = server.say("D1", "UANN", "hello")
+    await adapter.platform.show_typing(Place(platform="slack", chat=f"{TEAM}.D1", message=asked))
+    await adapter.platform.send(owed("one", message=asked), "one")
+    await adapter.close()
+    assert server.count("reactions.add") == 0
+
+
+async def test_an_assistants_thread_has_a_status_and_others_are_asked_once(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    asked = server.say("D1", "UANN", "hello", thread="1790000000.000001")
+    server.change(lambda world: world.assistant_threads.add("1790000000.000001"))
+    for thread in ("1790000000.000001", asked):
+        place = Place(platform="slack", chat=f"{TEAM}.D1", thread=thread, message=asked)
+        await adapter.platform.show_typing(place)
+        await until(lambda thread=thread: any(call.about.get("thread_ts") == thread for call in server.calls))  # type: ignore[misc]
+    assert server.statuses == [("D1", "1790000000.000001", "is thinking…")]
+    await asyncio.sleep(0.05)
+    before = server.count("assistant.threads.setStatus")
+    await adapter.platform.show_typing(place)
+    await asyncio.sleep(0.05)
+    assert server.count("assistant.threads.setStatus") == before
+
+
+# ------------------------------------------------------------ what goes wrong
+
+
+@pytest.mark.parametrize(
+    ("fault", "says", "perhaps"),
+    [
+        (Fault(lost=True), "cannot be reached", True),
+        (Fault(delay_s=5), "did not answer in time", True),
+        (Fault.bad_gateway(), "out of order", True),
+        (Fault(status=500, page=b"oops"), "out of order", True),
+        (Fault(error="fatal_error"), "fatal_error", True),
+        (Fault(error="invalid_blocks"), "refused it: invalid_blocks", False),
+        (Fault(error="account_inactive"), "account_inactive", False),
+    ],
+)
+async def test_whether_a_failed_message_may_have_arrived_is_told(
+    fault: Fault, says: str, perhaps: bool, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    server.fail("chat.postMessage", fault)
+    with pytest.raises(DeliveryError, match=says) as caught:
+        await adapter.platform.send(owed(), "one")
+    assert (caught.value.gone, caught.value.arrived_perhaps) == (fault.error == "account_inactive", perhaps)
+    assert (server.replies("D1") == ["one"]) == bool(fault.lost or fault.delay_s)
+
+
+async def test_channels_where_nobody_can_be_told_anything_are_gone(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    for channel in ("C1", "C2"):
+        server.say(channel, "UANN", "hello")
+    server.change(lambda world: (world.archived.add("C1"), world.strange.add("C2")))  # type: ignore[func-returns-value,arg-type,return-value]
+    for chat in (f"{TEAM}.C1", f"{TEAM}.C2", f"{TEAM}.C3", "T9.C1"):
+        with pytest.raises(DeliveryError) as caught:
+            await adapter.platform.send(owed(chat=chat), "one")
+        assert (caught.value.gone, caught.value.arrived_perhaps) == (True, False)
+
+
+async def test_without_a_connection_nothing_has_arrived(server: SlackServer, adapter: SlackAdapter) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url="http://127.0.0.1:9")
+    with pytest.raises(DeliveryError, match="cannot be reached") as caught:
+        await adapter.platform.send(owed(), "one")
+    assert (caught.value.gone, caught.value.arrived_perhaps) == (False, False)
+    await adapter.close()
+
+
+async def test_a_flooded_channel_is_left_alone_for_as_long_as_slack_says(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    server.say("D2", "UBOB", "hello")
+    server.fail("chat.postMessage", Fault.flood(30))
+    for _ in range(2):
+        with pytest.raises(DeliveryError, match="wait for") as caught:
+            await adapter.platform.send(owed(), "one")
+        assert caught.value.retry_after_s == pytest.approx(30, abs=5)
+        assert not caught.value.arrived_perhaps
+    assert server.count("chat.postMessage") == 1
+    await adapter.platform.send(owed(chat=f"{TEAM}.D2"), "one")
+    assert server.replies("D2") == ["one"]
+
+
+async def test_a_message_whose_answer_was_lost_is_found_in_a_channel_and_in_a_thread(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    asked = server.say("C1", "UANN", "hello")
+    server.say("D1", "UANN", "hello")
+    for one in (owed("one"), owed("one", chat=f"{TEAM}.C1", thread=asked, message=asked)):
+        channel = one.place.chat.rpartition(".")[2]
+        assert await adapter.platform.find(one, 0) is None
+        server.fail("chat.postMessage", Fault(lost=True))
+        with pytest.raises(DeliveryError) as caught:
+            await adapter.platform.send(one, "one")
+        assert caught.value.arrived_perhaps
+        for number in range(250):  # others go on talking
+            server.change(lambda world, n=number, c=channel, t=one.place.thread: world._add(TEAM, c, "U", str(n), t))  # type: ignore[misc]
+        found = await adapter.platform.find(one, 0)
+        assert found == next(each.ts for each in server.history(channel) if each.from_bot)
+        assert await adapter.platform.find(one, 1) is None
+
+
+# ------------------------------------------------------------ pace
+
+
+async def test_messages_to_one_channel_keep_their_order_and_their_distance(server: SlackServer) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url)
+    server.say("D1", "UANN", "hello")
+    async with asyncio.timeout(20), asyncio.TaskGroup() as group:
+        for number in range(3):
+            group.create_task(adapter.platform.send(owed(), f"part {number}"))
+            await asyncio.sleep(0)
+    assert server.replies("D1") == ["part 0", "part 1", "part 2"]
+    assert server.violations == []
+    await adapter.close()
+
+
+async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_others(server: SlackServer) -> None:
+    limits = Limits(channel_every_s=0, every_s=0, change_every_s=30, changes_at_once=4)
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=limits)
+    server.say("D1", "UANN", "hello")
+    message = await adapter.platform.send(owed("text", final=False), "t ▌")
+    growing = owed("text", sent=(message,), final=False)
+    for number in range(3):
+        await adapter.platform.edit(growing, message, f"text {number} ▌")
+    with pytest.raises(DeliveryError, match="too many replies grow") as caught:
+        await adapter.platform.edit(growing, message, "text 3 ▌")
+    assert caught.value.retry_after_s
+    await adapter.platform.edit(owed("text", sent=(message,)), message, "text")
+    assert server.replies("D1") == ["text"]
+    await adapter.close()
+
+
+async def test_each_workspace_is_spoken_to_with_its_own_token(server: SlackServer) -> None:
+    server.tokens["xoxb-other"] = "T0002"
+    other = Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))
+    adapter = SlackAdapter([CREDENTIALS, other], base_url=server.base_url, limits=HURRIED)
+    server.say("D1", "UANN", "hello")
+    server.say("D2", "UANN", "hello", team="T0002")
+    await adapter.platform.send(owed(), "here")
+    await adapter.platform.send(owed(chat="T0002.D2"), "there")
+    await adapter.platform.send(owed(chat="D1"), "and here")
+    assert (server.replies("D1"), server.replies("D2")) == (["here", "and here"], ["there"])
+    await adapter.close()

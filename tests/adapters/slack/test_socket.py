@@ -1,0 +1,288 @@
+"""Envelopes are acknowledged after they were taken, come again until then, and each counts once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.adapters.slack.workspace import Credentials
+from hermes.errors import (
+    AlreadySeenError,
+    BadInputError,
+    BusyError,
+    HermesError,
+    PlatformError,
+    StoppingError,
+    StorageFullError,
+)
+from hermes.ports import Inbound
+from hermes.secret import Secret
+from hermes.types import InboundKey, Seen, SessionId, TurnId
+from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
+from tests.adapters.slack.edge import FakeEdge, listening, until
+from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
+from tests.slack_world import BOT_USER, TEAM
+
+ME = f"<@{BOT_USER}>"
+
+
+async def test_messages_are_taken_in_their_order_and_then_acknowledged(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    stamps = [server.say(f"D{number % 2}", "UANN", f"hello {number}") for number in range(6)]
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    assert [text for text in edge.texts if text[-1] in "024"] == ["hello 0", "hello 2", "hello 4"]
+    assert [text for text in edge.texts if text[-1] in "135"] == ["hello 1", "hello 3", "hello 5"]
+    first = next(each for each in edge.taken if each.text == "hello 0")
+    assert first.id == f"slack:{TEAM}:D0:{stamps[0]}"
+    assert (first.user, first.place.chat, first.place.thread, first.place.message) == (
+        "UANN",
+        f"{TEAM}.D0",
+        "",
+        stamps[0],
+    )
+    assert edge.proofs >= 1
+
+
+async def test_nothing_is_acknowledged_before_it_was_taken(server: SlackServer, adapter: SlackAdapter) -> None:
+    edge = FakeEdge()
+    waiting: list[int] = []
+    edge.before_take = lambda inbound: waiting.append(server.unacknowledged)
+    server.say("D1", "UANN", "one")
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    assert waiting == [1]
+
+
+class SlowEdge(FakeEdge):
+    """Stores nothing in one chat until it may."""
+
+    def __init__(self, chat: str) -> None:
+        super().__init__()
+        self.chat = chat
+        self.may = asyncio.Event()
+
+    async def take(self, inbound: Inbound) -> None:
+        if inbound.place.chat == self.chat:
+            await self.may.wait()
+        await super().take(inbound)
+
+
+async def test_a_slow_chat_holds_up_no_other_and_its_redeliveries_are_one(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = SlowEdge(f"{TEAM}.D1")
+    server.say("D1", "UANN", "slow one")
+    server.say("D1", "UANN", "slow two")
+    server.say("D2", "UBOB", "quick")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["quick"])
+        await until(lambda: any(each.deliveries > 1 for each in server._world.waiting))
+        edge.may.set()
+        await until(lambda: server.unacknowledged == 0)
+    assert edge.texts == ["quick", "slow one", "slow two"]
+
+
+async def test_a_mention_is_one_message_although_slack_reports_it_twice(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    stamp = server.say("C1", "UANN", f"{ME} hello &amp; <https://a.example|there>")
+    assert server.unacknowledged == 2
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    [taken] = edge.offered
+    assert (taken.text, taken.chat_type) == ("hello & there (https://a.example)", "thread")
+    assert (taken.place.thread, taken.place.message) == (stamp, stamp)
+
+
+@pytest.mark.parametrize("refusal", [StoppingError("going"), BusyError("full"), StorageFullError("no space")])
+async def test_a_refused_message_is_offered_again(
+    refusal: HermesError, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    edge.refusals = [refusal, refusal]
+    server.say("D1", "UANN", "one")
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    assert (len(edge.offered), edge.texts) == (3, ["one"])
+
+
+async def test_a_message_that_was_seen_before_is_acknowledged(server: SlackServer, adapter: SlackAdapter) -> None:
+    edge = FakeEdge()
+    seen = Seen(key=InboundKey("slack:1"), session=SessionId("s"), turn=TurnId("t"), fingerprint=b"", at=0.0)
+    edge.refusals = [AlreadySeenError(seen)]
+    server.say("D1", "UANN", "one")
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    assert len(edge.offered) == 1
+
+
+async def test_what_can_never_be_taken_or_understood_does_not_come_for_ever(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    edge.refusals = [BadInputError("no")]
+    server.say("D1", "UANN", "one")
+    server.post_event({"type": "message", "channel": "D1", "user": "UANN", "text": "no timestamp"})
+    server.post_event({"type": "message", "subtype": "message_changed", "channel": "D1", "message": "odd"})
+    server.post_event({"type": "reaction_added", "user": "UANN"})
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    assert edge.taken == []
+
+
+async def test_the_same_event_after_a_restart_has_the_same_id(server: SlackServer) -> None:
+    server.say("D1", "UANN", "hello")
+    ids = []
+    for _ in range(2):
+        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED)
+        edge = FakeEdge()
+        async with listening(adapter, edge):
+            await until(lambda: server.unacknowledged == 0)
+        await adapter.close()
+        ids += [each.id for each in edge.taken]
+        server.repeat()
+    assert len(ids) == 2
+    assert len(set(ids)) == 1
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+async def test_an_announced_end_is_survived_on_a_connection_that_is_opened_before(
+    reason: str, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: server.links == 1)
+        server.disconnect(reason, close=False)
+        await until(lambda: server.links == 2)
+        server.say("D1", "UANN", "in between")
+        await until(lambda: edge.texts == ["in between"])
+        await until(lambda: server.unacknowledged == 0)
+
+
+async def test_a_connection_that_breaks_between_an_event_and_its_acknowledgement_doubles_nothing(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = SlowEdge(f"{TEAM}.D1")
+    async with listening(adapter, edge) as task:
+        await until(lambda: server.links == 1)
+        server.say("D1", "UANN", "one")
+        await until(lambda: any(each.deliveries for each in server._world.waiting))
+        server.disconnect("refresh_requested")
+        await until(lambda: server.links == 1 and server._world.waiting[0].deliveries > 1)
+        edge.may.set()
+        await until(lambda: server.unacknowledged == 0)
+        assert not task.done()
+    assert edge.texts == ["one"]
+
+
+async def test_connections_that_break_at_once_are_an_outage_and_everything_comes_again(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+    async with listening(adapter, edge) as task:
+        await until(lambda: server.links == 1)
+        server.cut()
+        with pytest.raises(PlatformError, match="closed the connection"):
+            await asyncio.wait_for(task, 5)
+    server.say("D1", "UANN", "meanwhile")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["meanwhile"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "says"),
+    [("link_disabled", "Socket Mode is switched off"), ("too_many_websockets", "too many connections")],
+)
+async def test_what_only_a_person_can_change_is_said(
+    reason: str, says: str, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    async with listening(adapter, FakeEdge()) as task:
+        await until(lambda: server.links == 1)
+        server.disconnect(reason)
+        with pytest.raises(PlatformError, match=says):
+            await asyncio.wait_for(task, 5)
+    await until(lambda: server.links == 0)
+
+
+async def test_a_silent_connection_is_given_up(server: SlackServer) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.1)
+    edge = FakeEdge()
+    async with listening(adapter, edge) as task:
+        await until(lambda: edge.proofs >= 3)  # answers to pings are proofs of health
+        assert not task.done()
+        server.deaf = True
+        with pytest.raises(PlatformError, match="closed the connection"):
+            await asyncio.wait_for(task, 5)
+    await adapter.close()
+
+
+async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.1)
+    server.welcome = False
+    server.deaf = True
+    with pytest.raises(PlatformError, match="did not say hello"):
+        await adapter.run(FakeEdge())
+    await adapter.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "says"),
+    [
+        ("apps.connections.open", Fault.bad_gateway(), "out of order \\(HTTP 502"),
+        ("auth.test", Fault(status=500, page=b"oops"), "out of order \\(HTTP 500"),
+        ("apps.connections.open", Fault.flood(3), "wait for 3 s"),
+        ("apps.connections.open", Fault(lost=True), "cannot be reached"),
+        ("auth.test", Fault(delay_s=5), "did not answer in time"),
+        ("auth.test", Fault(error="token_revoked"), "does not take the token"),
+        ("auth.test", Fault(error="missing_scope"), "needs the scope"),
+    ],
+)
+async def test_a_failed_start_says_what_happened_and_can_be_repeated(
+    method: str, fault: Fault, says: str, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.fail(method, fault)
+    with pytest.raises(PlatformError, match=says):
+        await adapter.run(FakeEdge())
+    edge = FakeEdge()
+    server.say("D1", "UANN", "hello")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["hello"])
+
+
+async def test_a_wrong_token_is_named_but_not_shown(server: SlackServer) -> None:
+    adapter = SlackAdapter([Credentials(bot=Secret(BOT_TOKEN), app=Secret("xapp-wrong"))], base_url=server.base_url)
+    with pytest.raises(PlatformError, match="check SLACK_BOT_TOKEN") as caught:
+        await adapter.run(FakeEdge())
+    assert "xapp-wrong" not in str(caught.value)
+    await adapter.close()
+
+
+async def test_several_workspaces_are_served_by_one_app(server: SlackServer) -> None:
+    server.tokens["xoxb-other"] = "T0002"
+    credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
+    adapter = SlackAdapter(credentials, base_url=server.base_url, limits=HURRIED)
+    edge = FakeEdge()
+    server.say("D1", "UANN", "here")
+    server.say("D2", "UBOB", "there", team="T0002")
+    server.say("D3", "UEVE", "nowhere", team="T0003")
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+        assert server.links == 1
+    assert sorted(each.place.chat for each in edge.taken) == [f"{TEAM}.D1", "T0002.D2"]
+    await adapter.close()
+
+
+async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> None:
+    credentials = [Credentials(bot=Secret(BOT_TOKEN), app=Secret("xapp-wrong")), CREDENTIALS]
+    adapter = SlackAdapter(credentials, base_url=server.base_url, limits=HURRIED)
+    edge = FakeEdge()
+    server.say("D1", "UANN", "hello")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["hello"])
+    await adapter.close()

@@ -1,0 +1,79 @@
+"""In threads of others: who is meant, and what was said before."""
+
+from __future__ import annotations
+
+from hermes.adapters.slack.adapter import SlackAdapter
+from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
+from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.slack_server import Fault, SlackServer
+from tests.slack_world import BOT_USER, TEAM
+
+ME = f"<@{BOT_USER}>"
+
+
+async def heard_by(adapter: SlackAdapter, server: SlackServer) -> list[str]:
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+    return edge.texts
+
+
+async def test_the_first_call_in_a_thread_brings_along_what_was_said_there(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    root = server.say("C1", "UANN", "the build is red")
+    server.say("C1", "UBOB", "since &lt;noon&gt;", thread=root)
+    server.say("C1", "UANN", f"{ME} why?", thread=root)
+    server.say("C1", "UBOB", "and since when?", thread=root)
+    [first, second] = await heard_by(adapter, server)
+    assert first == "[Earlier in this thread:\n@UANN: the build is red\n@UBOB: since <noon>]\n\nwhy?"
+    assert second == "and since when?"  # we take part now
+
+
+async def test_after_a_restart_slack_tells_where_we_take_part(server: SlackServer, adapter: SlackAdapter) -> None:
+    root = server.say("C1", "UANN", f"{ME} hello")
+    other = server.say("C1", "UANN", "not for the bot")
+    assert await heard_by(adapter, server) == ["hello"]
+    await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=root), "yes")
+    fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED)
+    server.say("C1", "UBOB", "go on", thread=root)
+    server.say("C1", "UBOB", "among us", thread=other)
+    server.say("C1", "UBOB", "still among us", thread=other)
+    assert await heard_by(fresh, server) == ["go on"]
+    assert server.count("conversations.replies") == 2  # one look a thread
+    await fresh.close()
+
+
+async def test_a_thread_below_our_own_message_is_for_us_and_knows_it(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("C1", "UANN", "hello")
+    ours = await adapter.platform.send(owed("news", chat=f"{TEAM}.C1"), "news")
+    server.say("C1", "UBOB", "tell me more", thread=ours)
+    [text] = await heard_by(adapter, server)
+    assert text == "[Earlier in this thread:\nyou: news]\n\ntell me more"
+
+
+async def test_a_command_comes_without_what_was_said_before(server: SlackServer, adapter: SlackAdapter) -> None:
+    root = server.say("C1", "UANN", "hello")
+    server.say("C1", "UANN", f"{ME} !status", thread=root)
+    assert await heard_by(adapter, server) == ["/status"]
+
+
+async def test_a_thread_that_cannot_be_read_keeps_no_call_from_us(server: SlackServer, adapter: SlackAdapter) -> None:
+    root = server.say("C1", "UANN", "hello")
+    server.fail("conversations.replies", Fault(error="missing_scope"))
+    server.say("C1", "UANN", f"{ME} why?", thread=root)
+    assert await heard_by(adapter, server) == ["why?"]
+
+
+async def test_where_nobody_can_tell_whether_a_message_is_for_us_slack_is_to_deliver_it_again(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    root = server.say("C1", "UANN", f"{ME} hello")
+    assert await heard_by(adapter, server) == ["hello"]
+    fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED)
+    server.fail("conversations.replies", *[Fault.bad_gateway()] * 3, Fault.flood(0))
+    server.say("C1", "UBOB", "go on", thread=root)
+    assert await heard_by(fresh, server) == ["go on"]
+    await fresh.close()

@@ -1,0 +1,375 @@
+"""A fake Slack on loopback, in a thread of its own: it outlives a daemon that a test kills.
+
+Faithful where it matters: an envelope that is not acknowledged comes again, after a while or on the next connection,
+with another envelope id and the same event; a mention is reported as `message` and as `app_mention`; messages have
+timestamps, threads and metadata. Faults are queued with `fail`: each plays once, for the next call of that method.
+
+    with SlackServer() as server:
+        server.say("D1", "UANN", "hello")
+        server.until(lambda: server.replies("D1") == ["hello yourself"])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import itertools
+import json
+import threading
+import time
+from collections import defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from aiohttp import WSMsgType, web
+
+from tests.slack_world import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, World
+
+T = TypeVar("T")
+
+BOT_TOKEN = "xoxb-test-token-of-the-fake-slack"
+APP_TOKEN = "xapp-test-token-of-the-fake-slack"
+SIGNING_SECRET = "signing-secret-of-the-fake-slack"
+DEADLINE_S = 20.0
+PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
+
+    status: int = 0
+    page: bytes = b""
+    error: str = ""  # as Slack says it, with status 200
+    retry_after: int | None = None
+    lost: bool = False  # the effect takes place, and the connection closes without an answer
+    delay_s: float = 0.0  # before an answer that is otherwise good
+
+    @staticmethod
+    def flood(retry_after: int) -> Fault:
+        return Fault(status=429, error="ratelimited", retry_after=retry_after)
+
+    @staticmethod
+    def bad_gateway() -> Fault:
+        return Fault(status=502, page=PAGE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    method: str
+    about: dict[str, Any]
+    at: float
+
+
+def signed(body: bytes, *, secret: str = SIGNING_SECRET, at: float | None = None) -> dict[str, str]:
+    """The headers of a request that Slack would send."""
+    moment = str(int(time.time() if at is None else at))
+    digest = hmac.new(secret.encode(), f"v0:{moment}:".encode() + body, hashlib.sha256).hexdigest()
+    return {"X-Slack-Request-Timestamp": moment, "X-Slack-Signature": f"v0={digest}"}
+
+
+class SlackServer:
+    """Every method here can be called from any thread."""
+
+    def __init__(self, *, port: int = 0, again_after_s: float = 3.0) -> None:
+        self.base_url = ""
+        self.calls: list[Call] = []
+        self.tokens = {BOT_TOKEN: TEAM}
+        self.deaf = False  # pings are not answered any more
+        self.welcome = True  # hello is said on new connections
+        self._again_after_s = again_after_s
+        self._world = World()
+        self._lock = threading.RLock()
+        self._changed = threading.Condition(self._lock)
+        self._faults: dict[str, deque[Fault]] = defaultdict(deque)
+        self._port = port
+        self._ready = threading.Event()
+        self._numbers = itertools.count(1)
+        self._links: list[web.WebSocketResponse] = []
+        self._wakers: set[asyncio.Event] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._over: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake slack")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._loop is not None
+        assert self._over is not None
+        self._loop.call_soon_threadsafe(self._over.set)
+        self._thread.join(10)
+
+    # ------------------------------------------------------------ what people do
+
+    def say(self, channel: str, user: str, text: str, **more: Any) -> str:
+        """A person writes; `thread` is a timestamp. D… is a direct message. Returns the message's timestamp."""
+        return self._do(lambda: self._world.say(channel, user, text, **more)).ts
+
+    def rewrite(self, channel: str, ts: str, text: str) -> None:
+        """A person edits a message."""
+        self._do(lambda: self._world.rewrite(channel, ts, text))
+
+    def press(self, channel: str, ts: str, label: str, user: str) -> None:
+        self._do(lambda: self._world.press(channel, ts, label, user))
+
+    def slash(self, channel: str, user: str, text: str, **more: Any) -> None:
+        self._do(lambda: self._world.slash(channel, user, text, **more))
+
+    def delete(self, channel: str, ts: str) -> None:
+        self._do(lambda: setattr(self._world.message(channel, ts), "deleted", True))
+
+    def post_event(self, event: dict[str, Any], team: str = TEAM) -> None:
+        """Any event, as JSON."""
+        self._do(lambda: self._world.post_event(team, event))
+
+    def repeat(self, number: int = -1) -> None:
+        """Slack delivers an event once more that was acknowledged before."""
+
+        def again() -> None:
+            old = self._world.acknowledged[number]
+            self._world.waiting.append(Envelope(kind=old.kind, payload=old.payload, deliveries=old.deliveries))
+
+        self._do(again)
+
+    def change(self, change: Callable[[World], None]) -> None:
+        """Anything else that happens on Slack."""
+        self._do(lambda: change(self._world))
+
+    # ------------------------------------------------------------ what goes wrong
+
+    def fail(self, method: str, *faults: Fault) -> None:
+        """For the next calls of that method, such as `chat.postMessage`."""
+        with self._lock:
+            self._faults[method].extend(faults)
+
+    def disconnect(self, reason: str, *, close: bool = True) -> None:
+        """On all connections there are; `close`: at once after that."""
+        self._in_loop(lambda: self._disconnect(reason, close=close))
+
+    def cut(self) -> None:
+        """All connections break."""
+        self._in_loop(self._cut)
+
+    # ------------------------------------------------------------ what is seen
+
+    def history(self, channel: str) -> list[Shown]:
+        """What a person sees in the channel, the oldest first."""
+        with self._lock:
+            return [each for each in self._world.messages if each.channel == channel and not each.deleted]
+
+    def replies(self, channel: str) -> list[str]:
+        """What the bot has said there, as it reads now."""
+        return [each.text for each in self.history(channel) if each.from_bot]
+
+    def reactions(self, channel: str, ts: str) -> set[str]:
+        with self._lock:
+            return set(self._world.message(channel, ts).reactions)
+
+    @property
+    def violations(self) -> list[str]:
+        with self._lock:
+            return list(self._world.violations)
+
+    @property
+    def statuses(self) -> list[tuple[str, str, str]]:
+        with self._lock:
+            return list(self._world.statuses)
+
+    @property
+    def unacknowledged(self) -> int:
+        with self._lock:
+            return len(self._world.waiting)
+
+    @property
+    def links(self) -> int:
+        """How many connections are open."""
+        with self._lock:
+            return len(self._links)
+
+    def count(self, method: str) -> int:
+        with self._lock:
+            return sum(call.method == method for call in self.calls)
+
+    def until(self, condition: Callable[[], bool], within_s: float = DEADLINE_S) -> None:
+        """Waits for something that a call or a person brings about."""
+        deadline = time.monotonic() + within_s
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {within_s:g} s; calls: {self._last_calls()}"
+            with self._changed:
+                self._changed.wait(0.02)  # it may also be somebody else's doing
+
+    def _last_calls(self) -> list[str]:
+        with self._lock:
+            return [each.method for each in self.calls[-20:]]
+
+    # ------------------------------------------------------------ the server
+
+    def _do(self, change: Callable[[], T]) -> T:
+        with self._changed:
+            result = change()
+            self._changed.notify_all()
+        self._in_loop(self._wake)
+        return result
+
+    def _in_loop(self, work: Callable[[], object]) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(work)
+
+    def _wake(self) -> None:
+        for each in self._wakers:
+            each.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._over = asyncio.Event()
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_route("*", "/api/{method}", self._answer)
+        app.router.add_get("/link", self._link)
+        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", self._port).start()
+        self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/api"
+        self._ready.set()
+        await self._over.wait()
+        await runner.cleanup()
+
+    async def _answer(self, request: web.Request) -> web.StreamResponse:
+        method = request.match_info["method"]
+        about: dict[str, Any] = dict(request.query)
+        about |= await request.json() if request.content_type == "application/json" else dict(await request.post())
+        with self._lock:
+            self.calls.append(Call(method=method, about=about, at=time.monotonic()))
+            fault = self._faults[method].popleft() if self._faults[method] else Fault()
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        try:
+            if fault.page:
+                return web.Response(status=fault.status, body=fault.page, content_type="text/html")
+            with self._lock:
+                result = self._perform(method, token, about, fault)
+        except Refusal as refusal:
+            headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+            shape = {"ok": False, "error": refusal.code, **refusal.more}
+            return web.json_response(shape, status=fault.status or 200, headers=headers)
+        finally:
+            with self._changed:
+                self._changed.notify_all()
+        if fault.lost:
+            assert request.transport is not None
+            request.transport.abort()
+        await asyncio.sleep(fault.delay_s)
+        return web.json_response({"ok": True, **result})
+
+    def _perform(self, method: str, token: str, about: dict[str, Any], fault: Fault) -> dict[str, Any]:
+        if fault.error:
+            raise Refusal(fault.error)
+        if method == "apps.connections.open":
+            if token != APP_TOKEN:
+                raise Refusal("invalid_auth")
+            return {"url": self.base_url.replace("http://", "ws://").replace("/api", "/link")}
+        if token not in self.tokens:
+            raise Refusal("invalid_auth")
+        team = self.tokens[token]
+        match method:
+            case "auth.test":
+                return {"team_id": team, "user_id": BOT_USER, "bot_id": BOT_ID, "user": BOT_NAME}
+            case "chat.postMessage":
+                return self._world.post(team, about)
+            case "chat.update":
+                return self._world.update(team, about)
+            case "conversations.history":
+                return self._world.listed(team, about, thread="")
+            case "conversations.replies":
+                return self._world.listed(team, about, thread=str(about.get("ts")))
+            case "reactions.add" | "reactions.remove":
+                return self._world.react(team, about, add=method.endswith("add"))
+            case "assistant.threads.setStatus":
+                return self._world.set_status(about)
+        raise Refusal("unknown_method")
+
+    # ------------------------------------------------------------ Socket Mode
+
+    async def _link(self, request: web.Request) -> web.StreamResponse:
+        link = web.WebSocketResponse(autoping=False, timeout=0.2)
+        await link.prepare(request)
+        if self.welcome:
+            await link.send_json({"type": "hello", "num_connections": len(self._links) + 1})
+        with self._changed:
+            self._links.append(link)
+            self._changed.notify_all()
+        waker = asyncio.Event()
+        self._wakers.add(waker)
+        sender = asyncio.create_task(self._send(link, waker))
+        try:
+            async for frame in link:
+                if frame.type is WSMsgType.PING and not self.deaf:
+                    await link.pong(frame.data)
+                elif frame.type is WSMsgType.TEXT:
+                    self._acknowledge(json.loads(frame.data)["envelope_id"])
+        finally:
+            sender.cancel()
+            self._wakers.discard(waker)
+            with self._changed:
+                self._links.remove(link)
+                for each in self._world.waiting:
+                    if each.on is link:
+                        each.on = None
+                self._changed.notify_all()
+            self._wake()
+        return link
+
+    async def _send(self, link: web.WebSocketResponse, waker: asyncio.Event) -> None:
+        while True:
+            waker.clear()
+            for envelope in self._due(link):
+                retry = {"retry_attempt": envelope.deliveries - 1, "retry_reason": "timeout"}
+                shape = {"envelope_id": envelope.id, "type": envelope.kind, "payload": envelope.payload, **retry}
+                await link.send_json({**shape, "accepts_response_payload": envelope.kind != "events_api"})
+            try:
+                await asyncio.wait_for(waker.wait(), self._again_after_s / 4)
+            except TimeoutError:
+                continue
+
+    def _due(self, link: web.WebSocketResponse) -> list[Envelope]:
+        """What is to be sent on this connection now: what is new, and what nobody acknowledged in time."""
+        now = time.monotonic()
+        with self._lock:
+            due = [
+                each for each in self._world.waiting if each.on is None or now - each.sent_at > self._again_after_s
+            ]
+            for each in due:
+                each.id = f"envelope-{next(self._numbers)}"
+                each.deliveries += 1
+                each.on = link
+                each.sent_at = now
+        return due
+
+    def _acknowledge(self, name: str) -> None:
+        with self._changed:
+            for each in self._world.waiting:
+                if each.id == name:
+                    self._world.waiting.remove(each)
+                    self._world.acknowledged.append(each)
+                    break
+            self._changed.notify_all()
+
+    def _disconnect(self, reason: str, *, close: bool) -> None:
+        async def say(link: web.WebSocketResponse) -> None:
+            await link.send_json({"type": "disconnect", "reason": reason, "debug_info": {"host": "fake"}})
+            if close:
+                await link.close()
+
+        self._talking = [asyncio.ensure_future(say(link)) for link in self._links]
+
+    def _cut(self) -> None:
+        for link in self._links:
+            transport = link._req.transport if link._req is not None else None
+            if transport is not None:
+                transport.abort()

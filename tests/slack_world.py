@@ -1,0 +1,301 @@
+"""What a fake Slack knows: workspaces, channels, messages, envelopes that wait, and how fast a bot has been talking.
+
+No network here; `tests/slack_server.py` puts it behind HTTP and a WebSocket. Limits are those of Slack's documents: a
+section holds 3,000 characters, a changed message's text 4,000, a new one's 40,000. What a bot could be blamed for
+without being refused is noted in `violations`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+TEAM = "T0001"
+BOT_USER = "UHERMES"
+BOT_ID = "B0001"
+BOT_NAME = "hermes"
+_EPOCH = 1_790_000_000
+
+
+class Refusal(Exception):  # noqa: N818 - an answer, not a failure
+    def __init__(self, code: str, **more: Any) -> None:
+        super().__init__(code)
+        self.code = code
+        self.more = more
+
+
+@dataclass(slots=True)
+class Shown:
+    """One message as a person sees it now."""
+
+    ts: str
+    team: str
+    channel: str
+    by: str  # a person's id, or the bot's
+    text: str
+    at: float
+    thread: str = ""
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    metadata: dict[str, Any] = field(default_factory=dict)
+    reactions: set[str] = field(default_factory=set)
+    versions: list[str] = field(default_factory=list)  # every text it had, the first one first
+    deleted: bool = False
+
+    @property
+    def from_bot(self) -> bool:
+        return self.by == BOT_USER
+
+    @property
+    def buttons(self) -> list[dict[str, Any]]:
+        return [button for block in self.blocks if block["type"] == "actions" for button in block["elements"]]
+
+    def as_json(self) -> dict[str, Any]:
+        result: dict[str, Any] = {"type": "message", "ts": self.ts, "user": self.by, "text": self.text}
+        if self.from_bot:
+            result["bot_id"] = BOT_ID
+        if self.thread:
+            result["thread_ts"] = self.thread
+        return result
+
+
+@dataclass(slots=True)
+class Envelope:
+    kind: str
+    payload: dict[str, Any]
+    id: str = ""  # of its latest delivery
+    deliveries: int = 0
+    on: object = None  # the connection that has it
+    sent_at: float = 0.0
+
+
+class World:
+    """Not thread-safe: the server guards it."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.messages: list[Shown] = []
+        self.waiting: list[Envelope] = []  # that nobody has acknowledged
+        self.acknowledged: list[Envelope] = []
+        self.violations: list[str] = []
+        self.statuses: list[tuple[str, str, str]] = []
+        self.channels: dict[str, str] = {}  # and their teams
+        self.archived: set[str] = set()
+        self.strange: set[str] = set()  # channels that the bot is no member of
+        self.assistant_threads: set[str] = set()
+        self._clock = clock
+        self._count = itertools.count(1)
+        self._posted: dict[str, float] = {}
+        self._changed: list[float] = []
+
+    # ------------------------------------------------------------ what people do
+
+    def say(self, channel: str, user: str, text: str, *, thread: str = "", team: str = TEAM, **more: Any) -> Shown:
+        self.channels.setdefault(channel, team)
+        shown = self._add(team, channel, user, text, thread)
+        event = {**shown.as_json(), "channel": channel, "event_ts": shown.ts, **more}
+        direct = channel.startswith("D")
+        if channel not in self.strange:
+            self.post_event(team, {**event, "channel_type": "im" if direct else "channel"})
+        if f"<@{BOT_USER}>" in text and not direct:
+            self.post_event(team, {**event, "type": "app_mention"})
+        return shown
+
+    def rewrite(self, channel: str, ts: str, text: str) -> None:
+        shown = self.message(channel, ts)
+        before = shown.as_json()
+        shown.text = text
+        shown.versions.append(text)
+        edited = {"user": shown.by, "ts": self._ts()}
+        self.post_event(
+            shown.team,
+            {
+                "type": "message",
+                "subtype": "message_changed",
+                "channel": channel,
+                "ts": edited["ts"],
+                "message": {**shown.as_json(), "edited": edited},
+                "previous_message": before,
+            },
+        )
+
+    def press(self, channel: str, ts: str, label: str, user: str) -> None:
+        shown = self.message(channel, ts)
+        button = next(each for each in shown.buttons if each["text"]["text"] == label)
+        message = {**shown.as_json(), "blocks": shown.blocks}
+        payload = {
+            "type": "block_actions",
+            "team": {"id": shown.team, "domain": "test"},
+            "user": {"id": user, "username": f"name of {user}", "team_id": shown.team},
+            "channel": {"id": channel, "name": "test"},
+            "container": {"type": "message", "message_ts": ts, "channel_id": channel},
+            "message": message,
+            "actions": [{**button, "action_ts": self._ts(), "block_id": "b"}],
+        }
+        self.waiting.append(Envelope(kind="interactive", payload=payload))
+
+    def slash(self, channel: str, user: str, text: str, *, command: str = "/hermes", team: str = TEAM) -> None:
+        self.channels.setdefault(channel, team)
+        payload = {
+            "command": command,
+            "text": text,
+            "user_id": user,
+            "user_name": f"name of {user}",
+            "channel_id": channel,
+            "team_id": team,
+            "trigger_id": f"{next(self._count)}.trigger",
+            "response_url": "",
+        }
+        self.waiting.append(Envelope(kind="slash_commands", payload=payload))
+
+    def post_event(self, team: str, event: dict[str, Any]) -> None:
+        payload = {
+            "type": "event_callback",
+            "team_id": team,
+            "api_app_id": "A0001",
+            "event_id": f"Ev{next(self._count):06}",
+            "event": event,
+            "authorizations": [{"team_id": team, "user_id": BOT_USER, "is_bot": True}],
+        }
+        self.waiting.append(Envelope(kind="events_api", payload=payload))
+
+    # ------------------------------------------------------------ what the bot does
+
+    def post(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        channel = self._channel(team, about)
+        if channel in self.strange:
+            raise Refusal("not_in_channel")
+        text = self._checked(about, most=40_000)
+        thread = str(about.get("thread_ts") or "")
+        if thread and not any(each.ts == thread and each.channel == channel for each in self.messages):
+            raise Refusal("thread_not_found")
+        self._watch_pace(channel)
+        shown = self._add(team, channel, BOT_USER, text, thread)
+        shown.blocks = about.get("blocks") or []
+        shown.metadata = about.get("metadata") or {}
+        return {"channel": channel, "ts": shown.ts, "message": shown.as_json()}
+
+    def update(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        channel = self._channel(team, about)
+        text = self._checked(about, most=4_000)
+        shown = self._found(channel, str(about.get("ts")))
+        if not shown.from_bot:
+            raise Refusal("cant_update_message")
+        self._changed.append(self._clock())
+        if sum(at > self._clock() - 60 for at in self._changed) > 75:
+            self.violations.append("more than 75 changes within a minute")
+        shown.text = text
+        shown.versions.append(text)
+        shown.blocks = about.get("blocks") or []
+        shown.metadata = about.get("metadata") or shown.metadata
+        return {"channel": channel, "ts": shown.ts, "text": text}
+
+    def listed(self, team: str, about: dict[str, Any], *, thread: str) -> dict[str, Any]:
+        """conversations.history, the newest first, or conversations.replies, the oldest first."""
+        channel = self._channel(team, about)
+        found = [each for each in self.messages if each.channel == channel and not each.deleted]
+        if thread:
+            found = [each for each in found if thread in {each.ts, each.thread}]
+            if not found:
+                raise Refusal("thread_not_found")
+        else:
+            found = [each for each in reversed(found) if not each.thread or each.thread == each.ts]
+        oldest, latest = float(about.get("oldest") or 0), float(about.get("latest") or "inf")
+        inside = [each for each in found if oldest <= float(each.ts) <= latest or each.ts == thread]
+        first = int(about.get("cursor") or 0)
+        limit = int(about.get("limit") or 100)
+        page = inside[first : first + limit]
+        more = first + limit < len(inside)
+        with_metadata = str(about.get("include_all_metadata")).lower() in {"true", "1"}
+        return {
+            "messages": [
+                {**each.as_json(), **({"metadata": each.metadata} if with_metadata and each.metadata else {})}
+                for each in page
+            ],
+            "has_more": more,
+            "response_metadata": {"next_cursor": str(first + limit) if more else ""},
+        }
+
+    def react(self, team: str, about: dict[str, Any], *, add: bool) -> dict[str, Any]:
+        shown = self._found(self._channel(team, about), str(about.get("timestamp")))
+        name = str(about.get("name"))
+        if add == (name in shown.reactions):
+            raise Refusal("already_reacted" if add else "no_reaction")
+        (shown.reactions.add if add else shown.reactions.discard)(name)
+        return {}
+
+    def set_status(self, about: dict[str, Any]) -> dict[str, Any]:
+        if about.get("thread_ts") not in self.assistant_threads:
+            raise Refusal("invalid_thread_ts")
+        self.statuses.append((str(about["channel_id"]), str(about["thread_ts"]), str(about["status"])))
+        return {}
+
+    # ------------------------------------------------------------ the rest
+
+    def message(self, channel: str, ts: str) -> Shown:
+        return next(each for each in self.messages if each.channel == channel and each.ts == ts)
+
+    def _found(self, channel: str, ts: str) -> Shown:
+        for each in self.messages:
+            if each.channel == channel and each.ts == ts and not each.deleted:
+                return each
+        raise Refusal("message_not_found")
+
+    def _channel(self, team: str, about: dict[str, Any]) -> str:
+        channel = str(about.get("channel") or "")
+        if self.channels.get(channel) != team:
+            raise Refusal("channel_not_found")
+        if channel in self.archived:
+            raise Refusal("is_archived")
+        return channel
+
+    def _add(self, team: str, channel: str, by: str, text: str, thread: str) -> Shown:
+        shown = Shown(
+            ts=self._ts(),
+            team=team,
+            channel=channel,
+            by=by,
+            text=text,
+            at=self._clock(),
+            thread=thread,
+            versions=[text],
+        )
+        self.messages.append(shown)
+        return shown
+
+    def _ts(self) -> str:
+        number = next(self._count)
+        return f"{_EPOCH + number}.{number:06}"
+
+    def _watch_pace(self, channel: str) -> None:
+        now = self._clock()
+        if now - self._posted.get(channel, -9.0) < 0.95:
+            self.violations.append(f"two messages to {channel} within a second")
+        self._posted[channel] = now
+
+    def _checked(self, about: dict[str, Any], *, most: int) -> str:
+        text = str(about.get("text") or "")
+        if not text.strip() and not about.get("blocks"):
+            raise Refusal("no_text")
+        if len(text) > most:
+            raise Refusal("msg_too_long")
+        if re.search(r"<[!@#]", text):
+            self.violations.append(f"the text rings somebody: {text[:80]}")
+        _check_blocks(about.get("blocks") or [])
+        return text
+
+
+def _check_blocks(blocks: list[dict[str, Any]]) -> None:
+    if len(blocks) > 50:
+        raise Refusal("invalid_blocks")
+    for block in blocks:
+        if block["type"] == "section" and not 1 <= len(block["text"]["text"]) <= 3000:
+            raise Refusal("invalid_blocks")
+        elements = block.get("elements", [])
+        if len(elements) > 25 or len({each["action_id"] for each in elements}) != len(elements):
+            raise Refusal("invalid_blocks")
+        for each in elements:
+            if len(each["text"]["text"]) > 75 or len(each["value"]) > 2000:
+                raise Refusal("invalid_blocks")
