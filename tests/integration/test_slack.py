@@ -1,0 +1,104 @@
+"""People on Slack and the real daemon: answers, threads, an approval, kills while something is being sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.daemon_process import DaemonProcess
+from tests.scripted_model import ScriptedModel
+from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
+from tests.slack_world import BOT_USER
+
+pytestmark = pytest.mark.timeout(120)
+ANN = "UANN"
+ME = f"<@{BOT_USER}>"
+SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
+
+
+@pytest.fixture
+def server() -> Iterator[SlackServer]:
+    with SlackServer() as server:
+        yield server
+
+
+@pytest.fixture
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+def daemon(server: SlackServer, model: ScriptedModel) -> Iterator[DaemonProcess]:
+    with ExitStack() as stack:
+        config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+        yield stack.enter_context(DaemonProcess(config=config, environ=SECRETS))
+
+
+def test_a_conversation_in_private_and_one_in_a_thread(
+    server: SlackServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    asked = server.say("D1", ANN, "say **hello**")
+    server.until(lambda: server.replies("D1") == ["*hello*"])
+    server.until(lambda: server.reactions("D1", asked) == {"white_check_mark"})
+    root = server.say("C1", "UBOB", "the build is red")
+    called = server.say("C1", ANN, f"{ME} say why?", thread=root)
+    server.until(lambda: [each.thread for each in server.history("C1") if each.from_bot] == [root])
+    server.say("C1", ANN, "say and then?", thread=root)
+    server.until(lambda: server.replies("C1")[1:] == ["and then?"])
+    assert "@UBOB: the build is red" in str(model.requests[1]["messages"])
+    assert "say hello" not in str(model.requests[1]["messages"])
+    server.until(lambda: server.reactions("C1", called) == {"white_check_mark"})
+    server.slash("D1", ANN, "status")
+    server.until(lambda: len(server.replies("D1")) == 2)
+    server.until(lambda: server.unacknowledged == 0)
+    assert server.violations == []
+    assert not any(secret in daemon.stderr() for secret in SECRETS.values())
+
+
+def test_an_approval_is_given_by_its_button_also_after_a_restart(
+    server: SlackServer, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    (tmp_path / "folder").mkdir()
+    server.say("C1", ANN, f"{ME} run rm -rf {tmp_path}/folder")
+    server.until(lambda: any(each.buttons for each in server.history("C1")))
+    question = next(each for each in server.history("C1") if each.buttons)
+    daemon.kill()
+    daemon.start()
+    server.press("C1", question.ts, "once", ANN)
+    server.until(lambda: any("results:" in text for text in server.replies("C1")))
+    assert not (tmp_path / "folder").exists()
+    server.until(lambda: server.unacknowledged == 0)
+
+
+@pytest.mark.parametrize("point", ["reply: about to be sent", "reply: sent"])
+def test_a_kill_while_a_reply_is_sent_doubles_nothing(point: str, server: SlackServer, model: ScriptedModel) -> None:
+    config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+    with DaemonProcess(config=config, environ={**SECRETS, "HERMES_TEST_CRASH": point}) as daemon:
+        server.say("D1", ANN, "say hello")
+        assert daemon.process is not None
+        daemon.process.wait(20)
+        daemon.kill()  # what is left of it
+        assert server.count("chat.postMessage") == (point == "reply: sent")
+        daemon.start({"HERMES_TEST_CRASH": ""})
+        server.say("D1", ANN, "say goodbye")
+        server.until(lambda: server.replies("D1")[-1:] == ["goodbye"] and server.unacknowledged == 0)
+    assert server.replies("D1") == ["hello", "goodbye"]
+
+
+def test_what_was_said_while_the_daemon_was_down_or_slack_was_is_answered_once(
+    server: SlackServer, daemon: DaemonProcess
+) -> None:
+    daemon.kill()
+    for number in range(3):
+        server.say("D1", ANN, f"say number {number}")
+    server.fail("auth.test", Fault.bad_gateway())
+    server.fail("chat.postMessage", Fault(lost=True), Fault.flood(1))
+    daemon.start()
+    server.until(lambda: len(server.replies("D1")) == 3)
+    server.disconnect("refresh_requested")
+    server.say("D1", ANN, "say number 3")
+    server.until(lambda: server.replies("D1") == [f"number {number}" for number in range(4)])
