@@ -7,7 +7,7 @@ again by itself, and takes none of the others down.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from loguru import logger
 
@@ -19,7 +19,7 @@ from hermes.adapters.slack.pace import Limits
 from hermes.adapters.slack.platform import SlackPlatform
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.socket import PING_S, Socket
-from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire, Workspace
+from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire
 from hermes.errors import PlatformError
 from hermes.ports import ChatEdge, Platform
 from hermes.secret import Secret
@@ -49,7 +49,7 @@ class SlackAdapter:
         self._ping_s = ping_s
         self._intake = Intake(manners or Manners())
         self._progress = Progress(reactions=reactions)
-        self._platform = SlackPlatform(self._workspaces, limits=limits or Limits(), progress=self._progress)
+        self._platform = SlackPlatform(self._connected, limits=limits or Limits(), progress=self._progress)
         self.events: EventsServer | None = None
         if listen is not None:
             secrets = [each.signing for each in credentials if each.signing is not None]
@@ -91,9 +91,6 @@ class SlackAdapter:
             lasted_s = asyncio.get_running_loop().time() - began
             pause_s = _FIRST_PAUSE_S if lasted_s > _LONGEST_PAUSE_S else min(2 * pause_s, _LONGEST_PAUSE_S)
             await asyncio.sleep(pause_s)
-
-    async def _workspaces(self) -> Mapping[str, Workspace]:
-        return await self._connected().workspaces()
 
     def _connected(self) -> Wire:
         if self._wire is None:

@@ -32,6 +32,7 @@ _HEADER_S = 10.0
 _BODY_S = 10.0
 _ASK_EVERY_S = 60.0
 _GRACE_S = 1.0
+_PATIENCE_S = 2.0  # Slack waits for three seconds
 
 
 class EventsServer:
@@ -113,7 +114,7 @@ class EventsServer:
                 "slack: {} comes for the {}. time again ({})", payload.get("event_id"), retry[:4], reason[:40]
             )
         try:
-            await self._intake.take(kind, payload, await wire.workspaces(), edge)
+            await self._intake.take(kind, payload, wire, edge, patience_s=_PATIENCE_S)
         except (PlatformError, *NOT_NOW) as error:
             logger.info("slack: {} is not taken now; Slack sends it again: {}", payload.get("event_id"), error)
             return web.Response(status=503)

@@ -1,12 +1,15 @@
 """What came in, by whichever way, on its way to the disk: in order in each channel, several channels side by side.
 
-When `take` returns, it may be confirmed to Slack: it is stored, or it is not for us. A second delivery waits behind
-the first one and is then known by its id; after a restart the store knows it.
+When `take` returns, it may be confirmed to Slack: it is stored, or it is not for us. What is refused for now is
+offered again, a little later each time, and holds its place: nothing of its channel goes before it. A second delivery
+waits behind the first one and is then known by its id; after a restart the store knows it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,12 +19,14 @@ from loguru import logger
 
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
 from hermes.adapters.slack.thread import Threads
-from hermes.adapters.slack.workspace import Workspace
+from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import AlreadySeenError, BusyError, OutcomeUnknownError, RefusedError, StoppingError, StorageError
 from hermes.ports import ChatEdge, Inbound
 
 NOT_NOW = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # it was not taken: Slack is to keep it
 _MOST_REMEMBERED = 4096
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 5.0
 
 
 class Intake:
@@ -32,18 +37,19 @@ class Intake:
         self._taken: dict[str, None] = {}  # ids, the latest last
 
     async def take(
-        self, kind: str, payload: Mapping[str, Any], workspaces: Mapping[str, Workspace], edge: ChatEdge
+        self, kind: str, payload: Mapping[str, Any], wire: Wire, edge: ChatEdge, *, patience_s: float = math.inf
     ) -> None:
-        """Raises NOT_NOW and PlatformError: then it was not taken."""
-        workspace = _whose(payload, workspaces)
+        """Raises PlatformError, and NOT_NOW when its patience is over: then it was not taken."""
+        workspace = _whose(payload, await wire.workspaces())
         if workspace is None:
+            if wire.missing is not None:
+                raise wire.missing
             logger.warning("slack: something came from the workspace {}, which has no token here", team_of(payload))
             return
-        # Nothing is awaited before this lock, which is given out in the order of asking.
         async with self._lanes.setdefault(f"{workspace.me.team}.{channel_of(payload)}", asyncio.Lock()):
             found = self._understood(kind, payload, workspace)
             if found is not None and found.inbound.id not in self._taken:
-                await self._hand_over(found, workspace, edge)
+                await self._hand_over(found, workspace, edge, patience_s)
 
     def _understood(self, kind: str, payload: Mapping[str, Any], workspace: Workspace) -> Heard | None:
         try:
@@ -53,25 +59,34 @@ class Intake:
             logger.warning("slack: {} {} is not understood: {!r}", kind, payload.get("event_id", ""), error)
             return None
 
-    async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge) -> None:
+    async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge, patience_s: float) -> None:
         look = await self._threads.look(workspace, found)
         if look.ours:
             inbound = replace(found.inbound, text=look.before + found.inbound.text)
-            await _stored(inbound, edge)
+            await _stored(inbound, edge, patience_s)
+            self._threads.joined(found)
         if len(self._taken) >= _MOST_REMEMBERED:
             del self._taken[next(iter(self._taken))]
         self._taken[found.inbound.id] = None
 
 
-async def _stored(inbound: Inbound, edge: ChatEdge) -> None:
-    try:
-        await edge.take(inbound)
-    except AlreadySeenError:
-        pass
-    except NOT_NOW:
-        raise
-    except RefusedError as error:
-        logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+async def _stored(inbound: Inbound, edge: ChatEdge, patience_s: float) -> None:
+    deadline = time.monotonic() + patience_s
+    wait_s = _FIRST_WAIT_S
+    while True:
+        try:
+            return await edge.take(inbound)
+        except AlreadySeenError:
+            return None
+        except NOT_NOW as error:
+            if time.monotonic() + wait_s > deadline:
+                raise
+            logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
+        except RefusedError as error:
+            logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+            return None
+        await asyncio.sleep(wait_s)
+        wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
 
 def _whose(payload: Mapping[str, Any], workspaces: Mapping[str, Workspace]) -> Workspace | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 from weakref import WeakValueDictionary
 
 from hermes.adapters.slack import finding
@@ -21,12 +21,10 @@ from hermes.adapters.slack.parts import parts, shown
 from hermes.adapters.slack.place import NAME, team_and_channel
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.trouble import FAILURES, delivery_error
-from hermes.adapters.slack.workspace import Workspace
+from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import DeliveryError, PlatformError
 from hermes.ports import Abilities
 from hermes.types import Obligation, Owed, Place
-
-T = TypeVar("T")
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2)
 _SHOW_LATER_S = 1.2
@@ -36,12 +34,12 @@ _QUICK = 200  # characters whose markup holds up nobody
 class SlackPlatform:
     def __init__(
         self,
-        workspaces: Callable[[], Awaitable[Mapping[str, Workspace]]],
+        wire: Callable[[], Wire],
         *,
         limits: Limits,
         progress: Progress,
     ) -> None:
-        self._workspaces = workspaces
+        self._wire = wire
         self._pace = Pace(limits)
         self._progress = progress
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
@@ -127,14 +125,18 @@ class SlackPlatform:
     async def _where(self, place: Place) -> tuple[Workspace, str]:
         """Whose token opens the channel, and its id."""
         team, channel = team_and_channel(place.chat)
+        wire = self._wire()
         try:
-            known = await self._workspaces()
+            known = await wire.workspaces()
         except PlatformError as error:
             raise DeliveryError(str(error), retry_after_s=error.retry_after_s) from error
-        if not team and known:
+        if not team:
             return next(iter(known.values())), channel
         if team not in known:
-            raise DeliveryError(f"there is no token for the Slack workspace {team[:40]!r}", gone=True)
+            raise DeliveryError(
+                f"no token opens the Slack workspace {team[:40]!r}: {wire.missing or 'there is none'}",
+                gone=wire.missing is None,
+            )
         return known[team], channel
 
     def _queue(self, chat: str) -> asyncio.Lock:

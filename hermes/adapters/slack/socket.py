@@ -17,15 +17,13 @@ import aiohttp
 from loguru import logger
 from slack_sdk.web.async_client import AsyncWebClient
 
-from hermes.adapters.slack.intake import NOT_NOW, Intake
+from hermes.adapters.slack.intake import Intake
 from hermes.adapters.slack.trouble import FAILURES, platform_error
 from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError
 from hermes.ports import ChatEdge
 
 PING_S = 15.0
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 5.0
 _MOST_AT_ONCE = 1000  # envelopes in our hands; with more, the connection is not read for a while
 _SHORT_LIVED_S = 5.0
 _MOST_FRAME = 16 << 20
@@ -145,7 +143,7 @@ class Socket:
 
     async def _handle(self, frame: Mapping[str, Any], link: _Link, wire: Wire, edge: ChatEdge) -> None:
         try:
-            await self._take(frame, wire, edge)
+            await self._intake.take(str(frame["type"]), frame.get("payload") or {}, wire, edge)
             # On a connection that is closed by now nobody hears it: Slack sends it again, and its id is known.
             with suppress(ConnectionError):
                 await link.send_json({"envelope_id": frame["envelope_id"]})
@@ -153,17 +151,6 @@ class Socket:
             logger.warning("slack: {} is left for Slack to deliver again: {}", frame["envelope_id"], error)
         finally:
             self._room.release()
-
-    async def _take(self, frame: Mapping[str, Any], wire: Wire, edge: ChatEdge) -> None:
-        wait_s = _FIRST_WAIT_S
-        workspaces = await wire.workspaces()
-        while True:
-            try:
-                return await self._intake.take(str(frame["type"]), frame.get("payload") or {}, workspaces, edge)
-            except NOT_NOW as error:
-                logger.info("slack: {} is not taken yet, and is offered again: {}", frame["envelope_id"], error)
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work, name="slack socket")

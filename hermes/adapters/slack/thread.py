@@ -43,8 +43,6 @@ class Threads:
         place = heard.inbound.place
         key = (place.chat, place.thread)
         if not heard.in_thread:
-            if place.thread:
-                self._remember(key, part=True)
             return Look(ours=True)
         known = self._part.get(key)
         if known or (known is False and not heard.sure):
@@ -52,9 +50,15 @@ class Threads:
         earlier = await self._earlier(workspace, heard)
         taken_part = _taken_part(earlier, workspace.me, place.thread, direct=is_direct(_channel(heard)))
         ours = heard.sure or taken_part or _began(earlier, workspace.me)
-        self._remember(key, part=ours)
+        if not ours:
+            self._remember(key, part=False)
         first = ours and not taken_part and not heard.inbound.text.startswith("/")
         return Look(ours=ours, before=_told(earlier, workspace.me) if first else "")
+
+    def joined(self, heard: Heard) -> None:
+        """A message there was stored: from now on we take part."""
+        if heard.inbound.place.thread:
+            self._remember((heard.inbound.place.chat, heard.inbound.place.thread), part=True)
 
     async def _earlier(self, workspace: Workspace, heard: Heard) -> Sequence[Mapping[str, Any]]:
         for left in reversed(range(_TRIES)):

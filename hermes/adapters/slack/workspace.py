@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Mapping, Sequence
 
 import aiohttp
+from loguru import logger
 from slack_sdk.web.async_client import AsyncWebClient
 
 from hermes.adapters.slack.trouble import FAILURES, platform_error
@@ -22,6 +24,7 @@ from hermes.values import dataclass
 BASE_URL = "https://slack.com/api/"
 _CONNECT_S = 10.0
 _CONNECTIONS = 64
+_KNOCK_AGAIN_S = 30.0  # at a workspace that did not let us in, while there are others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,15 +63,35 @@ class Wire:
         self._credentials = credentials
         self._base_url = base_url
         self._known: dict[str, Workspace] = {}  # by the bot's token
+        self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
         self._asking = asyncio.Lock()
 
     async def workspaces(self) -> Mapping[str, Workspace]:
-        """By team. Raises PlatformError where a workspace does not let us in."""
-        async with self._asking:
-            for each in self._credentials:
-                if each.bot.reveal() not in self._known:
-                    self._known[each.bot.reveal()] = await self._introduced(self.client(each.bot))
+        """By team, as many as let us in. Raises PlatformError when none does."""
+        if len(self._known) < len(self._credentials):
+            async with self._asking:
+                for each in self._credentials:
+                    await self._knock(each.bot)
+        if not self._known:
+            raise next(iter(self._shut.values()))[1]
         return {each.me.team: each for each in self._known.values()}
+
+    @property
+    def missing(self) -> PlatformError | None:
+        """Why there may be workspaces that are not known yet."""
+        return next(iter(self._shut.values()))[1] if self._shut else None
+
+    async def _knock(self, token: Secret) -> None:
+        name = token.reveal()
+        now = time.monotonic()
+        if name in self._known or (self._known and name in self._shut and self._shut[name][0] > now):
+            return
+        try:
+            self._known[name] = await self._introduced(self.client(token))
+            self._shut.pop(name, None)
+        except PlatformError as error:
+            logger.warning("slack: a workspace does not let us in: {}", error)
+            self._shut[name] = (time.monotonic() + _KNOCK_AGAIN_S, error)
 
     def client(self, token: Secret) -> AsyncWebClient:
         return AsyncWebClient(

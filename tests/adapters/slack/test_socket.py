@@ -12,6 +12,7 @@ from hermes.errors import (
     AlreadySeenError,
     BadInputError,
     BusyError,
+    DeliveryError,
     HermesError,
     PlatformError,
     StoppingError,
@@ -21,7 +22,7 @@ from hermes.ports import Inbound
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, until
+from tests.adapters.slack.edge import FakeEdge, listening, owed, until
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
 
@@ -101,15 +102,16 @@ async def test_a_mention_is_one_message_although_slack_reports_it_twice(
 
 
 @pytest.mark.parametrize("refusal", [StoppingError("going"), BusyError("full"), StorageFullError("no space")])
-async def test_a_refused_message_is_offered_again(
+async def test_a_refused_message_is_offered_again_and_holds_its_place(
     refusal: HermesError, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = FakeEdge()
     edge.refusals = [refusal, refusal]
     server.say("D1", "UANN", "one")
+    server.say("D1", "UANN", "two")
     async with listening(adapter, edge):
         await until(lambda: server.unacknowledged == 0)
-    assert (len(edge.offered), edge.texts) == (3, ["one"])
+    assert [each.text for each in edge.offered] == ["one", "one", "one", "two"]
 
 
 async def test_a_message_that_was_seen_before_is_acknowledged(server: SlackServer, adapter: SlackAdapter) -> None:
@@ -285,4 +287,19 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
     server.say("D1", "UANN", "hello")
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["hello"])
+    await adapter.close()
+
+
+async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothing(server: SlackServer) -> None:
+    credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
+    adapter = SlackAdapter(credentials, base_url=server.base_url, limits=HURRIED)
+    edge = FakeEdge()
+    server.say("D2", "UBOB", "there", team="T0002")
+    server.say("D1", "UANN", "here")
+    async with listening(adapter, edge):
+        await until(lambda: edge.texts == ["here"])
+        await until(lambda: server.unacknowledged == 1)
+    with pytest.raises(DeliveryError, match="does not take the token") as caught:
+        await adapter.platform.send(owed(chat="T0002.D2"), "hello")
+    assert not caught.value.gone
     await adapter.close()

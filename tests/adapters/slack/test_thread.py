@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.errors import BusyError
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.edge import FakeEdge, listening, owed, until
 from tests.slack_server import Fault, SlackServer
@@ -77,3 +78,16 @@ async def test_where_nobody_can_tell_whether_a_message_is_for_us_slack_is_to_del
     server.say("C1", "UBOB", "go on", thread=root)
     assert await heard_by(fresh, server) == ["go on"]
     await fresh.close()
+
+
+async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_first(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    root = server.say("C1", "UANN", "the build is red")
+    edge = FakeEdge()
+    edge.refusals = [BusyError("full"), BusyError("full")]
+    async with listening(adapter, edge):
+        await until(lambda: server.unacknowledged == 0)
+        server.say("C1", "UANN", f"{ME} why?", thread=root)
+        await until(lambda: server.unacknowledged == 0)
+    assert edge.texts == ["[Earlier in this thread:\n@UANN: the build is red]\n\nwhy?"]
