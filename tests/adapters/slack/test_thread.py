@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.adapters.slack.event import Manners
 from hermes.errors import BusyError
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.edge import FakeEdge, listening, owed, until
@@ -91,3 +92,17 @@ async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_f
         server.say("C1", "UANN", f"{ME} why?", thread=root)
         await until(lambda: server.unacknowledged == 0)
     assert edge.texts == ["[Earlier in this thread:\n@UANN: the build is red]\n\nwhy?"]
+
+
+async def test_a_thread_that_we_have_answered_in_is_no_news_even_where_nobody_calls_us(server: SlackServer) -> None:
+    manners = Manners(free_response_channels=("C1",))
+    root = server.say("C1", "UANN", "hello")
+    for text in ("and then?", "and now?"):
+        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        await heard_by(adapter, server)
+        await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=root), "yes")
+        await adapter.close()
+        server.say("C1", "UBOB", text, thread=root)
+        fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        assert await heard_by(fresh, server) == [text]
+        await fresh.close()
