@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+from hermes.adapters.chat.utf16 import sound
 from hermes.commands.registry import Parsed, parse
 
 _TOKEN = re.compile(r"<([^<>]+)>")
@@ -18,7 +19,7 @@ def readable(text: str, user: str, name: str) -> str:
     """As a person sees it. The bot's own name in front is dropped: everything that arrives is meant for it."""
     text = re.sub(rf"^\s*<@{re.escape(user)}(\|[^>]*)?>[\s,:]*", "", text)
     text = re.sub(rf"<@{re.escape(user)}(\|[^>]*)?>", f"@{name}", text)
-    return _sound(html.unescape(_TOKEN.sub(_shown, text)))
+    return sound(html.unescape(_TOKEN.sub(_shown, text)))
 
 
 def with_slash(text: str) -> str:
@@ -51,8 +52,3 @@ def _shown(found: re.Match[str]) -> str:
             return f"@{(label or target[1:].partition('^')[0]).removeprefix('@')}"
     address = target.removeprefix("mailto:").removeprefix("tel:")
     return f"{label} ({target})" if label and label not in {target, address} else address
-
-
-def _sound(text: str) -> str:
-    """Without halves of surrogate pairs, which nobody can store."""
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

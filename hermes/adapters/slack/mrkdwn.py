@@ -7,6 +7,7 @@ tables as they were typed. `&`, `<` and `>` are escaped everywhere, so that no t
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator
 
 from markdown_it import MarkdownIt
@@ -19,6 +20,7 @@ _JOINT = "\u200b"  # Slack sees a mark only where a word ends; this ends one wit
 
 @functools.lru_cache(maxsize=64)  # a reply is measured first and then sent, and parsing takes milliseconds
 def to_mrkdwn(text: str) -> str:
+    text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
     root = SyntaxTreeNode(_parser().parse(text))
     return _Writer(text.split("\n")).blocks(root.children).strip("\n")
 

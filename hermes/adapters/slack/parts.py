@@ -6,9 +6,9 @@ once more. The same text gives the same parts.
 
 from __future__ import annotations
 
+from hermes.adapters.chat.parts import split
 from hermes.adapters.slack.blocks import SECTION
 from hermes.adapters.slack.mrkdwn import escape, to_mrkdwn
-from hermes.adapters.telegram.parts import split
 
 _LIMIT = 2800
 _LEAST = 400  # what an escape makes five times as long still fits

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from hermes.adapters.telegram.utf16 import between
+from hermes.adapters.chat.utf16 import between
 from hermes.values import dataclass
 
 

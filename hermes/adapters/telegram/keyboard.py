@@ -10,7 +10,7 @@ import re
 
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
-from hermes.adapters.telegram.utf16 import prefix
+from hermes.adapters.chat.utf16 import prefix
 from hermes.asking import button_token
 from hermes.types import Obligation
 

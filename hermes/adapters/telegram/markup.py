@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from hermes.adapters.chat.utf16 import units
 from hermes.adapters.telegram.parts import LIMIT
-from hermes.adapters.telegram.utf16 import units
 
 _INLINE = {"strong": "b", "em": "i", "s": "s"}
 _LINK_SCHEMES = ("http://", "https://", "tg://", "mailto:", "tel:")
@@ -24,6 +24,7 @@ _LINK_SCHEMES = ("http://", "https://", "tg://", "mailto:", "tel:")
 
 def to_html(text: str) -> str:
     """The text with Telegram's tags; empty where it has to go without."""
+    text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
     root = SyntaxTreeNode(_parser().parse(text))
     shown = _Writer(text.split("\n")).blocks(root.children).strip("\n")
     visible = html.unescape(re.sub(r"<[^>]*>", "", shown))

@@ -16,13 +16,13 @@ from weakref import WeakValueDictionary
 from telegram import LinkPreviewOptions, ReplyParameters
 from telegram.error import BadRequest, TelegramError
 
+from hermes.adapters.chat.utf16 import prefix, sound
 from hermes.adapters.telegram.keyboard import keyboard
 from hermes.adapters.telegram.markup import to_html
 from hermes.adapters.telegram.pace import Limits, Pace, is_group
 from hermes.adapters.telegram.parts import LIMIT, split
 from hermes.adapters.telegram.trouble import delivery_error, refuses_markup, says_so_already
 from hermes.adapters.telegram.update import NAME
-from hermes.adapters.telegram.utf16 import prefix, sound
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import DeliveryError
 from hermes.ports import Abilities

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
 from hermes.adapters.telegram.keyboard import pressed
-from hermes.adapters.telegram.utf16 import sound
 from hermes.ports import Inbound
 from hermes.types import InboundKey, Place
 

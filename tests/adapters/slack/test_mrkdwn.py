@@ -27,6 +27,7 @@ from hermes.adapters.slack.parts import parts, shown
         ("a\n\n---\n\nb", "a\n\n———\n\nb"),
         ("<!channel> <@U1> <b>", "&lt;!channel&gt; &lt;@U1&gt; &lt;b&gt;"),
         ("un**believ**able", "un\u200b*believ*\u200bable"),
+        ("a\r\rb\r\n\r\n```\rc\r```", "a\n\nb\n\n```\nc\n```"),
         ("**two\nlines**", "*two*\n*lines*"),
         ("2 * 3 * 4 and snake_case_name", "2 * 3 * 4 and snake_case_name"),
     ],

@@ -38,6 +38,7 @@ TEXTS = st.lists(st.sampled_from(PIECES), max_size=40).map("".join)
         ("```\nnot closed", "<pre>not closed</pre>"),
         ("|a|b|\n|-|-|\n|1|2|", "<pre>|a|b|\n|-|-|\n|1|2|</pre>"),
         ("a\n***\nb", "a\n———\nb"),
+        ("a\r\rb\r\n\r\n```\rc\r```", "a\n\nb\n\n<pre>c</pre>"),
         ("snake_case_name 2*3*4", "snake_case_name 2<i>3</i>4"),
         ("\\*not bold\\*", "*not bold*"),
         ("[x]: http://y.z", "[x]: http://y.z"),

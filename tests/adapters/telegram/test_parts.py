@@ -7,8 +7,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.telegram.parts import LIMIT, NOTHING, split
-from hermes.adapters.telegram.utf16 import prefix, sound, units
+from hermes.adapters.chat.parts import NOTHING
+from hermes.adapters.chat.utf16 import prefix, sound, units
+from hermes.adapters.telegram.parts import LIMIT, split
 
 WORDS = st.text(alphabet="ab😀\ud83d é\n", max_size=60)
 LINES = st.one_of(

@@ -1,10 +1,10 @@
-"""Text as Telegram measures it: in UTF-16 units, of which an emoji takes two."""
+"""Text measured in UTF-16 units, of which an emoji takes two, as Telegram and others do."""
 
 from __future__ import annotations
 
 
 def units(text: str) -> int:
-    """How long Telegram thinks it is."""
+    """How long it is."""
     return len(text) + sum(character > "\uffff" for character in text) if not text.isascii() else len(text)
 
 
