@@ -345,6 +345,7 @@ class SlackServer:
                 each for each in self._world.waiting if each.on is None or now - each.sent_at > self._again_after_s
             ]
             for each in due:
+                each.first_at = each.first_at or now
                 each.id = f"envelope-{next(self._numbers)}"
                 each.deliveries += 1
                 each.on = link
@@ -355,6 +356,7 @@ class SlackServer:
         with self._changed:
             for each in self._world.waiting:
                 if each.id == name:
+                    each.waited_s = time.monotonic() - each.first_at
                     self._world.waiting.remove(each)
                     self._world.acknowledged.append(each)
                     break

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -70,6 +71,8 @@ class Envelope:
     deliveries: int = 0
     on: object = None  # the connection that has it
     sent_at: float = 0.0
+    first_at: float = 0.0
+    waited_s: float = 0.0  # from its first delivery to its acknowledgement
 
 
 class World:
@@ -88,7 +91,7 @@ class World:
         self._clock = clock
         self._count = itertools.count(1)
         self._posted: dict[str, float] = {}
-        self._changed: list[float] = []
+        self._moments: dict[str, list[float]] = defaultdict(list)  # of calls with a limit
 
     # ------------------------------------------------------------ what people do
 
@@ -183,9 +186,7 @@ class World:
         shown = self._found(channel, str(about.get("ts")))
         if not shown.from_bot:
             raise Refusal("cant_update_message")
-        self._changed.append(self._clock())
-        if sum(at > self._clock() - 60 for at in self._changed) > 75:
-            self.violations.append("more than 75 changes within a minute")
+        self._watch_rate("changes", 75)
         shown.text = text
         shown.versions.append(text)
         shown.blocks = about.get("blocks") or []
@@ -219,6 +220,7 @@ class World:
         }
 
     def react(self, team: str, about: dict[str, Any], *, add: bool) -> dict[str, Any]:
+        self._watch_rate(*(("reactions", 75) if add else ("reactions taken back", 40)))
         shown = self._found(self._channel(team, about), str(about.get("timestamp")))
         name = str(about.get("name"))
         if add == (name in shown.reactions):
@@ -274,6 +276,14 @@ class World:
         if now - self._posted.get(channel, -9.0) < 0.95:
             self.violations.append(f"two messages to {channel} within a second")
         self._posted[channel] = now
+
+    def _watch_rate(self, what: str, most: int) -> None:
+        """Slack's tiers are 50 and 20 a minute, with some more at once."""
+        now = self._clock()
+        moments = self._moments[what]
+        moments.append(now)
+        if sum(at > now - 60 for at in moments) > most:
+            self.violations.append(f"more than {most} {what} within a minute")
 
     def _checked(self, about: dict[str, Any], *, most: int) -> str:
         text = str(about.get("text") or "")

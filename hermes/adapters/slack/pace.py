@@ -21,6 +21,25 @@ class Limits:
     changes_at_once: int = 20
 
 
+class Allowance:
+    """So many at once, and one more each while after that; a workspace has one for each kind of call."""
+
+    def __init__(self, *, every_s: float, at_once: int) -> None:
+        self._every_s = every_s
+        self._burst_s = every_s * at_once
+        self._full_at: dict[str, float] = {}  # when a workspace has all of it again
+
+    def has_room(self, workspace: str, now: float) -> bool:
+        """Whether half of it is left: the other half is for what has to be."""
+        return self._full_at.get(workspace, now) - now <= self._burst_s / 2
+
+    def take(self, workspace: str, now: float) -> float:
+        """Takes the next turn, and says how long it is until then."""
+        full_at = max(now, self._full_at.get(workspace, now)) + self._every_s
+        self._full_at[workspace] = full_at
+        return max(0.0, full_at - self._burst_s - now)
+
+
 class Pace:
     """Times are seconds of one clock that only goes forward. Keys of chats begin with their workspace's."""
 
@@ -28,7 +47,7 @@ class Pace:
         self._limits = limits
         self._free: dict[str, float] = {}  # when a chat, or a workspace, may be told something new
         self._held: dict[str, float] = {}  # until when, by Slack itself
-        self._changes: dict[str, float] = {}  # when a workspace may have its whole burst of changes again
+        self.changes = Allowance(every_s=limits.change_every_s, at_once=limits.changes_at_once)
 
     def held_s(self, what: str, now: float) -> float:
         """For how long Slack wants nothing of this kind."""
@@ -51,14 +70,3 @@ class Pace:
             self._free = {name: at for name, at in self._free.items() if at > now}
             self._held = {name: at for name, at in self._held.items() if at > now}
         self._free[chat] = now + self._limits.channel_every_s
-
-    def may_show(self, workspace: str, now: float) -> bool:
-        """Whether there is room for a change that is not anybody's final word."""
-        burst_s = self._limits.change_every_s * self._limits.changes_at_once
-        return self._changes.get(workspace, now) - now <= burst_s / 2
-
-    def take_change(self, workspace: str, now: float) -> float:
-        """Takes the next turn for a change, and says how long it is until then."""
-        full_at = max(now, self._changes.get(workspace, now)) + self._limits.change_every_s
-        self._changes[workspace] = full_at
-        return max(0.0, full_at - self._limits.change_every_s * self._limits.changes_at_once - now)

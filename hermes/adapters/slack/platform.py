@@ -96,7 +96,7 @@ class SlackPlatform:
         changes = _changes(workspace)
         async with self._queue(obligation.place.chat):
             self._refuse_while_held(changes)
-            await asyncio.sleep(self._pace.take_change(workspace.me.team, time.monotonic()))
+            await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
         self._note_end(workspace, obligation, part)
@@ -115,7 +115,7 @@ class SlackPlatform:
         now = time.monotonic()
         if obligation.final:
             return
-        if not self._pace.may_show(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
+        if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
 
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:

@@ -1,19 +1,21 @@
 """Signs that somebody is at work: eyes on a message that is being answered, a check mark when it was, and the status
 line of an assistant's thread.
 
-Decoration: nothing waits for it, and what fails is left out. Slack allows few reactions a minute, so a workspace
-that has had enough of them gets none for a while.
+Decoration: nothing waits for it, and what fails is left out. Slack lets a workspace take back some twenty reactions a
+minute: with more messages than that, some go without. Eyes that were put on are always taken off.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Coroutine
 from typing import Any
 
 from loguru import logger
 
+from hermes.adapters.slack.pace import Allowance
 from hermes.adapters.slack.place import is_direct, team_and_channel
 from hermes.adapters.slack.trouble import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Workspace
@@ -24,29 +26,45 @@ _DONE = "white_check_mark"
 _STATUS = "is thinking…"
 _HARMLESS = {"already_reacted", "no_reaction", "message_not_found"}
 _MOST_REMEMBERED = 4096
+_REACT_EVERY_S = 3.0
+_REACTIONS_AT_ONCE = 20
+_STATUS_EVERY_S = 60.0  # Slack shows one for two minutes
 
 
 class Progress:
     def __init__(self, *, reactions: bool) -> None:
         self._reactions = reactions
         self._tasks: set[asyncio.Task[None]] = set()
-        self._working: dict[tuple[str, str], None] = {}  # messages that carry the eyes
-        self._no_status: set[tuple[str, str]] = set()  # threads that are no assistant's
+        self._working: dict[tuple[str, str], float] = {}  # messages that carry the eyes, and since when
+        self._room = Allowance(every_s=_REACT_EVERY_S, at_once=_REACTIONS_AT_ONCE)
+        self._status_at: dict[tuple[str, str], float] = {}  # when a thread's status is to be set again
         self._quiet_until: dict[str, float] = {}  # by team
 
     def working(self, workspace: Workspace, place: Place) -> None:
         _, channel = team_and_channel(place.chat)
-        if self._reactions and place.message and (place.chat, place.message) not in self._working:
-            _remember(self._working, (place.chat, place.message))
+        now = time.monotonic()
+        message = (place.chat, place.message)
+        if place.message and message not in self._working and self._may_react(workspace, now):
+            self._room.take(workspace.me.team, now)
+            _remember(self._working, message, now)
             self._spawn(workspace, self._begin(workspace, channel, place.message))
-        if is_direct(channel) and place.thread and (place.chat, place.thread) not in self._no_status:
+        thread = (place.chat, place.thread)
+        if is_direct(channel) and place.thread and self._status_at.get(thread, now) <= now:
+            _remember(self._status_at, thread, now + _STATUS_EVERY_S)
             self._spawn(workspace, self._status(workspace, channel, place))
 
     def done(self, workspace: Workspace, place: Place) -> None:
-        if self._reactions and place.message:
+        now = time.monotonic()
+        began = self._working.pop((place.chat, place.message), None) is not None
+        # Where we did not put the eyes on, the daemon before us may have.
+        if place.message and (began or self._may_react(workspace, now)):
+            if not began:
+                self._room.take(workspace.me.team, now)
             _, channel = team_and_channel(place.chat)
-            self._working.pop((place.chat, place.message), None)
             self._spawn(workspace, self._finish(workspace, channel, place.message))
+
+    def _may_react(self, workspace: Workspace, now: float) -> bool:
+        return self._reactions and self._room.has_room(workspace.me.team, now)
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -66,10 +84,8 @@ class Progress:
                 channel_id=channel, thread_ts=place.thread, status=_STATUS
             )
         except FAILURES as error:
-            if code_of(error) and wait_of(error) is None:
-                if len(self._no_status) >= _MOST_REMEMBERED:
-                    self._no_status.clear()
-                self._no_status.add((place.chat, place.thread))
+            if code_of(error) and wait_of(error) is None:  # it is no assistant's
+                _remember(self._status_at, (place.chat, place.thread), math.inf)
             raise
 
     def _spawn(self, workspace: Workspace, work: Coroutine[Any, Any, Any]) -> None:
@@ -90,7 +106,7 @@ class Progress:
                 logger.debug("slack: a sign of progress was left out: {}", explain(error))
 
 
-def _remember(known: dict[tuple[str, str], None], what: tuple[str, str]) -> None:
-    if len(known) >= _MOST_REMEMBERED:
+def _remember(known: dict[tuple[str, str], float], what: tuple[str, str], at: float) -> None:
+    if len(known) >= _MOST_REMEMBERED and what not in known:
         del known[next(iter(known))]
-    known[what] = None
+    known[what] = at

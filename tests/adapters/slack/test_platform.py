@@ -136,11 +136,24 @@ async def test_an_assistants_thread_has_a_status_and_others_are_asked_once(
         await adapter.platform.show_typing(place)
         await until(lambda thread=thread: any(call.about.get("thread_ts") == thread for call in server.calls))  # type: ignore[misc]
     assert server.statuses == [("D1", "1790000000.000001", "is thinking…")]
-    await asyncio.sleep(0.05)
-    before = server.count("assistant.threads.setStatus")
-    await adapter.platform.show_typing(place)
-    await asyncio.sleep(0.05)
-    assert server.count("assistant.threads.setStatus") == before
+    for thread in ("1790000000.000001", asked):
+        await adapter.platform.show_typing(Place(platform="slack", chat=f"{TEAM}.D1", thread=thread, message=asked))
+    await adapter.close()
+    assert server.count("assistant.threads.setStatus") == 2
+
+
+async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    asked = {f"D{number}": server.say(f"D{number}", "UANN", "hello") for number in range(60)}
+    for channel, message in asked.items():
+        await adapter.platform.show_typing(Place(platform="slack", chat=f"{TEAM}.{channel}", message=message))
+    await until(lambda: server.count("reactions.add") >= 10)
+    for channel, message in asked.items():
+        await adapter.platform.send(owed("one", chat=f"{TEAM}.{channel}", message=message), "one")
+    await until(lambda: not any("eyes" in server.reactions(*each) for each in asked.items()))
+    assert any("white_check_mark" in server.reactions(*each) for each in asked.items())
+    assert server.violations == []
 
 
 # ------------------------------------------------------------ what goes wrong
