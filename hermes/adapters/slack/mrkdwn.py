@@ -18,7 +18,6 @@ _LINK_SCHEMES = ("http://", "https://", "mailto:", "tel:", "slack://")
 _JOINT = "\u200b"  # Slack sees a mark only where a word ends; this ends one without being seen
 
 
-@functools.lru_cache(maxsize=64)  # a reply is measured first and then sent, and parsing takes milliseconds
 def to_mrkdwn(text: str) -> str:
     text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
     root = SyntaxTreeNode(_parser().parse(text))
