@@ -159,4 +159,4 @@ def _code(content: str) -> str:
 
 def _indented(block: str) -> str:
     """What stands below an item's first line stands under its text."""
-    return block.replace("\n", "\n    ") if "```" not in block else block
+    return block.replace("\n", "\n  ") if "```" not in block else block

@@ -16,7 +16,7 @@ from hermes.adapters.slack.parts import parts, shown
     [
         ("**bold** *it* ~~gone~~ `a<b`", "*bold* _it_ ~gone~ `a&lt;b`"),
         ("# A **big** title", "*A big title*"),
-        ("- one\n- two\n  1. three", "• one\n• two\n    1. three"),
+        ("- one\n- two\n  1. three", "• one\n• two\n  1. three"),
         ("> said\n> twice", "> said\n> twice"),
         ("```python\nx = 1 < 2\n```", "```\nx = 1 &lt; 2\n```"),
         ("[label](https://a.example/?b=1&c=2)", "<https://a.example/?b=1&amp;c=2|label>"),
