@@ -149,6 +149,9 @@ class Socket:
                 await link.send_json({"envelope_id": frame["envelope_id"]})
         except PlatformError as error:
             logger.warning("slack: {} is left for Slack to deliver again: {}", frame["envelope_id"], error)
+        # The outermost edge of a task: a mistake with one envelope must not go unheard, nor end the others.
+        except Exception as error:  # noqa: BLE001
+            logger.opt(exception=error).error("slack: {} could not be handled", frame["envelope_id"])
         finally:
             self._room.release()
 

@@ -138,6 +138,34 @@ async def test_what_can_never_be_taken_or_understood_does_not_come_for_ever(
     assert edge.taken == []
 
 
+async def test_a_mistake_with_one_message_ends_nothing_and_it_comes_again(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FakeEdge()
+
+    def stumble(inbound: Inbound) -> None:
+        if len(edge.offered) == 1:
+            raise RuntimeError("a mistake of ours")
+
+    edge.before_take = stumble
+    server.say("D1", "UANN", "hello")
+    async with listening(adapter, edge) as task:
+        await until(lambda: server.unacknowledged == 0)
+        assert not task.done()
+    assert edge.texts == ["hello"]
+
+
+async def test_a_connection_outlives_the_time_that_an_answer_may_take(server: SlackServer) -> None:
+    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.1, answer_within_s=0.3)
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: edge.proofs > 8)
+        server.say("D1", "UANN", "hello")
+        await until(lambda: server.unacknowledged == 0)
+    assert server.count("apps.connections.open") == 1
+    await adapter.close()
+
+
 async def test_the_same_event_after_a_restart_has_the_same_id(server: SlackServer) -> None:
     server.say("D1", "UANN", "hello")
     ids = []
