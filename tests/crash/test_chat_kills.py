@@ -109,8 +109,10 @@ def test_kills_at_random_moments_lose_and_double_nothing_in_chats(platform: str,
     history = History(surveyed=True)
     ran = tmp_path / "ran"
     with ScriptedModel() as model, PLATFORMS[platform]() as telegram:
+        # Reactions are forgotten by each kill, and would be more than Slack takes in a minute.
+        more = "reactions: false, " if platform == "slack" else ""
         config = model.config + (
-            f'{platform}: {{enabled: true, base_url: "{telegram.base_url}", allowed_users: ["*"]}}\n'
+            f'{platform}: {{{more}enabled: true, base_url: "{telegram.base_url}", allowed_users: ["*"]}}\n'
             "agent: {busy_input_mode: queue}\n"
         )
         with DaemonProcess(config=config, environ=SECRETS) as daemon:
