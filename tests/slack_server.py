@@ -20,6 +20,7 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -331,7 +332,8 @@ class SlackServer:
             for envelope in self._due(link):
                 retry = {"retry_attempt": envelope.deliveries - 1, "retry_reason": "timeout"}
                 shape = {"envelope_id": envelope.id, "type": envelope.kind, "payload": envelope.payload, **retry}
-                await link.send_json({**shape, "accepts_response_payload": envelope.kind != "events_api"})
+                with suppress(ConnectionError):  # it goes to the next connection then
+                    await link.send_json({**shape, "accepts_response_payload": envelope.kind != "events_api"})
             try:
                 await asyncio.wait_for(waker.wait(), self._again_after_s / 4)
             except TimeoutError:

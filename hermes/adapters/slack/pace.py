@@ -1,9 +1,9 @@
 """How often Slack wants to hear from a bot, as arithmetic: nothing here waits or looks at a clock.
 
 One new message a second in a channel, counted from the answer to the one before, and some hundred a minute in a
-workspace. Changes of messages are fifty a minute in a whole workspace, some at once: a growing reply is shown only
-while enough of them are left for the final words of others. What Slack asked us to leave alone for a while is left
-alone: a channel, or all changes in a workspace.
+workspace. At the start every channel counts as just spoken to. Changes of messages are fifty a minute in a whole
+workspace, some at once: a growing reply is shown only while enough of them are left for the final words of others.
+What Slack asked us to leave alone for a while is left alone: a channel, or all changes in a workspace.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ class Allowance:
 class Pace:
     """Times are seconds of one clock that only goes forward. Keys of chats begin with their workspace's."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, started: float) -> None:
         self._limits = limits
+        self._unknown = started + limits.channel_every_s  # what was said before the start is not known
         self._free: dict[str, float] = {}  # when a chat, or a workspace, may be told something new
         self._held: dict[str, float] = {}  # until when, by Slack itself
         self.changes = Allowance(every_s=limits.change_every_s, at_once=limits.changes_at_once)
@@ -58,7 +59,7 @@ class Pace:
 
     def wait_s(self, what: str, now: float) -> float:
         """How long something new has to wait, as far as this chat or workspace is concerned."""
-        return max(0.0, self._free.get(what, now) - now)
+        return max(0.0, self._free.get(what, self._unknown) - now)
 
     def take_turn(self, workspace: str, now: float) -> None:
         """Something new is said there now."""

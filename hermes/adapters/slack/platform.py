@@ -40,7 +40,7 @@ class SlackPlatform:
         progress: Progress,
     ) -> None:
         self._wire = wire
-        self._pace = Pace(limits)
+        self._pace = Pace(limits, time.monotonic())
         self._progress = progress
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used

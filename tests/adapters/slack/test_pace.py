@@ -6,21 +6,26 @@ from hermes.adapters.slack.pace import Allowance, Limits, Pace
 
 
 def test_a_channel_waits_for_a_second_after_the_answer_and_others_do_not() -> None:
-    pace = Pace(Limits())
+    pace = Pace(Limits(), 0.0)
     pace.answered("T1.C1", 100.0)
     assert pace.wait_s("T1.C1", 100.25) == 0.75
     assert pace.wait_s("T1.C2", 100.25) == 0.0
     assert pace.wait_s("T1.C1", 101.5) == 0.0
 
 
+def test_after_a_start_nothing_comes_too_soon() -> None:
+    pace = Pace(Limits(), 100.0)
+    assert (pace.wait_s("T1.C1", 100.25), pace.wait_s("T1.C1", 101.0)) == (0.75, 0.0)
+
+
 def test_a_workspace_has_a_pace_of_its_own() -> None:
-    pace = Pace(Limits(every_s=0.5))
+    pace = Pace(Limits(every_s=0.5), 0.0)
     pace.take_turn("T1", 100.0)
     assert (pace.wait_s("T1", 100.0), pace.wait_s("T2", 100.0)) == (0.5, 0.0)
 
 
 def test_what_slack_wants_left_alone_is_left_alone_until_then() -> None:
-    pace = Pace(Limits())
+    pace = Pace(Limits(), 0.0)
     pace.hold("T1.C1", 130.0)
     assert (pace.held_s("T1.C1", 100.0), pace.held_s("T1.C2", 100.0), pace.held_s("T1.C1", 131.0)) == (30.0, 0.0, 0.0)
 
@@ -49,7 +54,7 @@ def test_half_of_an_allowance_is_kept_for_what_has_to_be() -> None:
 
 
 def test_quiet_channels_are_forgotten() -> None:
-    pace = Pace(Limits())
+    pace = Pace(Limits(), 0.0)
     for number in range(10_000):
         pace.answered(f"T1.C{number}", float(number))
     assert len(pace._free) <= 4096
