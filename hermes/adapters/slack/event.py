@@ -94,11 +94,11 @@ def _message(
     called = mentions(said, me.user)
     direct = is_direct(channel)
     free = not manners.require_mention or channel in manners.free_response_channels
-    in_thread = bool(message.get("thread_ts"))
-    if not text.strip() or not (direct or called or free or in_thread):
+    thread = _thread(message)
+    if not text.strip() or not (direct or called or free or thread):
         return None
     ts = str(message["ts"])
-    thread = str(message.get("thread_ts") or ("" if direct else ts))
+    thread = thread or ("" if direct else ts)
     inbound = Inbound(
         id=InboundKey(f"{NAME}:{me.team}:{channel}:{ts}" + (f":{edit}" if edit else "")),
         place=place_of(me.team, channel, thread=thread, message=ts),
@@ -108,6 +108,12 @@ def _message(
         edited=bool(edit),
     )
     return Heard(inbound=inbound, sure=direct or called or free)
+
+
+def _thread(message: Mapping[str, Any]) -> str:
+    """The thread that it was said in. A message that somebody has answered since names itself: that is none."""
+    thread = str(message.get("thread_ts") or "")
+    return thread if thread != message["ts"] else ""
 
 
 def _files(message: Mapping[str, Any]) -> str:
@@ -136,7 +142,7 @@ def _press(payload: Mapping[str, Any], me: Myself) -> Heard | None:
         return None
     token, number, choice = found
     message = payload.get("message") or {}
-    thread = str(message.get("thread_ts") or "")
+    thread = _thread(message)
     user = payload["user"]
     inbound = Inbound(
         id=InboundKey(f"{NAME}:{me.team}:{channel}:{message['ts']}:{user['id']}:{action['action_ts']}"),

@@ -89,6 +89,22 @@ def test_an_edit_is_known_by_the_message_it_changes() -> None:
     assert hear({**changed, "previous_message": message(text="new")}) is None  # only a preview was added
 
 
+@pytest.mark.parametrize("channel", ["D1", "C1"])
+def test_an_edit_after_others_have_answered_in_a_thread_is_still_at_the_same_place(channel: str) -> None:
+    said = message(channel=channel, text="<@UBOT> old")
+    changed = {
+        "type": "message",
+        "subtype": "message_changed",
+        "channel": channel,
+        "message": message(text="<@UBOT> new", thread_ts="5.1", edited={"user": "UANN", "ts": "6.0"}),
+        "previous_message": message(text="<@UBOT> old", thread_ts="5.1"),
+    }
+    first, second = hear(said), hear(changed)
+    assert first is not None
+    assert second is not None
+    assert first.inbound.place == second.inbound.place
+
+
 def test_notation_is_read_as_a_person_sees_it() -> None:
     said = "a &lt;b&gt; &amp; <@UBOB> <#C9|general> <!here> <!subteam^S1|@ops> <mailto:a@b.c|a@b.c> <https://x.y>"
     assert text_of(message(text=said)) == "a <b> & @UBOB #general @here @ops a@b.c https://x.y"
@@ -123,6 +139,20 @@ def test_a_slash_command_is_a_command_or_something_for_the_agent(command: str, t
     found = heard("slash_commands", payload, ME, Manners())
     assert found is not None
     assert (found.inbound.text, found.inbound.id) == (means, "slack:T1:slash:9.t")
+
+
+def test_a_press_below_a_question_that_was_answered_in_a_thread_is_where_the_question_is() -> None:
+    for thread, means in (("5.1", ""), ("4.0", "4.0")):
+        payload = {
+            "type": "block_actions",
+            "user": {"id": "UANN"},
+            "channel": {"id": "D1"},
+            "message": {"ts": "5.1", "thread_ts": thread},
+            "actions": [{"value": "token:0:yes", "action_ts": "6.0"}],
+        }
+        found = heard("interactive", payload, ME, Manners())
+        assert found is not None
+        assert found.inbound.place.thread == means
 
 
 def test_buttons_of_others_are_ignored() -> None:
