@@ -1,12 +1,15 @@
 """How often Slack wants to hear from a bot, as arithmetic: nothing here waits or looks at a clock.
 
 One new message a second in a channel, counted from the answer to the one before, and some hundred a minute in a
-workspace. At the start every channel counts as just spoken to. Changes of messages are fifty a minute in a whole
-workspace, some at once: a growing reply is shown only while enough of them are left for the final words of others.
-What Slack asked us to leave alone for a while is left alone: a channel, or all changes in a workspace.
+workspace. Changes of messages are fifty a minute in a whole workspace, some at once: a growing reply is shown only
+while enough of them are left for the final words of others. What was said before the start is not known: every
+channel counts as just spoken to then, and the changes of each workspace as used up. What Slack asked us to leave
+alone for a while is left alone: a channel, or all changes in a workspace.
 """
 
 from __future__ import annotations
+
+import math
 
 from hermes.values import dataclass
 
@@ -24,18 +27,19 @@ class Limits:
 class Allowance:
     """So many at once, and one more each while after that; a workspace has one for each kind of call."""
 
-    def __init__(self, *, every_s: float, at_once: int) -> None:
+    def __init__(self, *, every_s: float, at_once: int, used_up_at: float = -math.inf) -> None:
         self._every_s = every_s
         self._burst_s = every_s * at_once
+        self._unknown = used_up_at + self._burst_s
         self._full_at: dict[str, float] = {}  # when a workspace has all of it again
 
     def has_room(self, workspace: str, now: float) -> bool:
         """Whether half of it is left: the other half is for what has to be."""
-        return self._full_at.get(workspace, now) - now <= self._burst_s / 2
+        return self._full_at.get(workspace, self._unknown) - now <= self._burst_s / 2
 
     def take(self, workspace: str, now: float) -> float:
         """Takes the next turn, and says how long it is until then."""
-        full_at = max(now, self._full_at.get(workspace, now)) + self._every_s
+        full_at = max(now, self._full_at.get(workspace, self._unknown)) + self._every_s
         self._full_at[workspace] = full_at
         return max(0.0, full_at - self._burst_s - now)
 
@@ -48,7 +52,7 @@ class Pace:
         self._unknown = started + limits.channel_every_s  # what was said before the start is not known
         self._free: dict[str, float] = {}  # when a chat, or a workspace, may be told something new
         self._held: dict[str, float] = {}  # until when, by Slack itself
-        self.changes = Allowance(every_s=limits.change_every_s, at_once=limits.changes_at_once)
+        self.changes = Allowance(every_s=limits.change_every_s, at_once=limits.changes_at_once, used_up_at=started)
 
     def held_s(self, what: str, now: float) -> float:
         """For how long Slack wants nothing of this kind."""

@@ -18,6 +18,13 @@ def test_after_a_start_nothing_comes_too_soon() -> None:
     assert (pace.wait_s("T1.C1", 100.25), pace.wait_s("T1.C1", 101.0)) == (0.75, 0.0)
 
 
+def test_after_a_start_replies_do_not_grow_for_a_while() -> None:
+    pace = Pace(Limits(change_every_s=1.0, changes_at_once=10), 100.0)
+    assert not pace.changes.has_room("T1", 104.0)
+    assert pace.changes.has_room("T1", 105.0)
+    assert Pace(Limits(change_every_s=1.0, changes_at_once=10), 100.0).changes.take("T1", 100.0) == 1.0
+
+
 def test_a_workspace_has_a_pace_of_its_own() -> None:
     pace = Pace(Limits(every_s=0.5), 0.0)
     pace.take_turn("T1", 100.0)

@@ -254,18 +254,18 @@ async def test_messages_to_one_channel_keep_their_order_and_their_distance(serve
 
 
 async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_others(server: SlackServer) -> None:
-    limits = Limits(channel_every_s=0, every_s=0, change_every_s=30, changes_at_once=4)
+    limits = Limits(channel_every_s=0, every_s=0, change_every_s=0.1, changes_at_once=10)
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=limits)
     server.say("D1", "UANN", "hello")
-    message = await adapter.platform.send(owed("text", final=False), "t ▌")
-    growing = owed("text", sent=(message,), final=False)
-    for number in range(3):
-        await adapter.platform.edit(growing, message, f"text {number} ▌")
     with pytest.raises(DeliveryError, match="too many replies grow") as caught:
-        await adapter.platform.edit(growing, message, "text 3 ▌")
+        await adapter.platform.send(owed("text", final=False), "t ▌")
     assert caught.value.retry_after_s
+    message = await adapter.platform.send(owed("text"), "tex")
     await adapter.platform.edit(owed("text", sent=(message,)), message, "text")
     assert server.replies("D1") == ["text"]
+    await asyncio.sleep(0.8)  # until half of it is left again
+    await adapter.platform.edit(owed("text", sent=(message,), final=False), message, "text ▌")
+    assert server.replies("D1") == ["text ▌"]
     await adapter.close()
 
 
