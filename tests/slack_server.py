@@ -334,15 +334,16 @@ class SlackServer:
                 shape = {"envelope_id": envelope.id, "type": envelope.kind, "payload": envelope.payload, **retry}
                 with suppress(ConnectionError):  # it goes to the next connection then
                     await link.send_json({**shape, "accepts_response_payload": envelope.kind != "events_api"})
-            try:
-                await asyncio.wait_for(waker.wait(), self._again_after_s / 4)
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._again_after_s / 4):
+                    await waker.wait()
 
     def _due(self, link: web.WebSocketResponse) -> list[Envelope]:
         """What is to be sent on this connection now: what is new, and what nobody acknowledged in time."""
         now = time.monotonic()
         with self._lock:
+            if link not in self._links:  # it has just been closed
+                return []
             due = [
                 each for each in self._world.waiting if each.on is None or now - each.sent_at > self._again_after_s
             ]
