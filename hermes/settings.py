@@ -85,6 +85,10 @@ def _slack_user_complaint(text: str) -> str:
     return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be ids of people like U024BE7LH, or "*"'
 
 
+def _slack_admin_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}", text) else "must be ids of people like U024BE7LH"
+
+
 def _slack_channel_complaint(text: str) -> str:
     return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be ids of channels like C024BE7LH"
 
@@ -193,6 +197,7 @@ class SlackConfig:
     tokens_file: str = _setting("", path=True)
     base_url: str = _setting("", complaint=_bot_api_complaint)
     allowed_users: tuple[str, ...] = _setting((), complaint=_slack_user_complaint)
+    admins: tuple[str, ...] = _setting((), complaint=_slack_admin_complaint)
     require_mention: bool = _setting(True)
     free_response_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
     reactions: bool = _setting(True)

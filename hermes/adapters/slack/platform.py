@@ -28,6 +28,7 @@ from hermes.types import Obligation, Owed, Place
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2)
 _SHOW_LATER_S = 1.2
+_MOST_RESERVED = 1024
 _QUICK = 200  # characters whose markup holds up nobody
 
 
@@ -42,6 +43,7 @@ class SlackPlatform:
         self._wire = wire
         self._pace = Pace(limits, time.monotonic())
         self._progress = progress
+        self._reserved: dict[str, None] = {}  # replies that grow, and the change for whose final words was taken
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a workspace
@@ -85,6 +87,9 @@ class SlackPlatform:
                     )
             finally:
                 self._pace.answered(chat, time.monotonic())
+        if not obligation.final:  # its final words will be a change
+            self._pace.changes.take(workspace.me.team, time.monotonic())
+            self._reserve(obligation.id)
         self._note_end(workspace, obligation, part)
         return str(answer["ts"])
 
@@ -96,7 +101,8 @@ class SlackPlatform:
         changes = _changes(workspace)
         async with self._queue(obligation.place.chat):
             self._refuse_while_held(changes)
-            await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
+            if not obligation.final or obligation.id not in self._reserved:
+                await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
         self._note_end(workspace, obligation, part)
@@ -118,7 +124,14 @@ class SlackPlatform:
         if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
 
+    def _reserve(self, name: str) -> None:
+        if len(self._reserved) >= _MOST_RESERVED:
+            del self._reserved[next(iter(self._reserved))]
+        self._reserved[name] = None
+
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
+        if obligation.final:
+            self._reserved.pop(obligation.id, None)
         if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
             self._progress.done(workspace, obligation.place)
 
