@@ -69,7 +69,7 @@ class SlackPlatform:
     async def send(self, obligation: Obligation, text: str) -> str:
         workspace, channel = await self._where(obligation.place)
         part = len(obligation.sent)
-        self._leave_room(workspace, obligation)
+        self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
         chat = obligation.place.chat
         async with self._queue(chat):
@@ -87,7 +87,7 @@ class SlackPlatform:
                     )
             finally:
                 self._pace.answered(chat, time.monotonic())
-        if not obligation.final:  # its final words will be a change
+        if _grows(obligation, part, text):  # its final words will be a change
             self._pace.changes.take(workspace.me.team, time.monotonic())
             self._reserve(obligation.id)
         self._note_end(workspace, obligation, part)
@@ -96,15 +96,17 @@ class SlackPlatform:
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         workspace, channel = await self._where(obligation.place)
         part = obligation.sent.index(message) if message in obligation.sent else 0
-        self._leave_room(workspace, obligation)
+        self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
         changes = _changes(workspace)
         async with self._queue(obligation.place.chat):
             self._refuse_while_held(changes)
-            if not obligation.final or obligation.id not in self._reserved:
+            if _grows(obligation, part, text) or obligation.id not in self._reserved:
                 await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
+        if obligation.final:
+            self._reserved.pop(obligation.id, None)
         self._note_end(workspace, obligation, part)
 
     async def find(self, obligation: Obligation, part: int) -> str | None:
@@ -116,10 +118,10 @@ class SlackPlatform:
         workspace, _ = await self._where(place)
         self._progress.working(workspace, place)
 
-    def _leave_room(self, workspace: Workspace, obligation: Obligation) -> None:
+    def _leave_room(self, workspace: Workspace, *, growing: bool) -> None:
         """A reply that still grows is shown only where its final words, and those of others, can follow soon."""
         now = time.monotonic()
-        if obligation.final:
+        if not growing:
             return
         if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
@@ -130,8 +132,6 @@ class SlackPlatform:
         self._reserved[name] = None
 
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
-        if obligation.final:
-            self._reserved.pop(obligation.id, None)
         if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
             self._progress.done(workspace, obligation.place)
 
@@ -185,6 +185,13 @@ async def _content(obligation: Obligation, part: int, text: str) -> dict[str, An
         "blocks": blocks(obligation, marked_up, last=_is_last(obligation, part)),
         "metadata": finding.label(obligation, part),
     }
+
+
+def _grows(obligation: Obligation, part: int, text: str) -> bool:
+    """Whether this is not the last that will be said of it: an answer may have come while its beginning waited."""
+    if not obligation.final:
+        return True
+    return obligation.kind is Owed.REPLY and parts(obligation.text)[part : part + 1] != (text,)
 
 
 def _is_last(obligation: Obligation, part: int) -> bool:
