@@ -12,6 +12,7 @@ import os
 import random
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -162,20 +163,25 @@ def _let_finish(daemon: DaemonProcess, telegram: People) -> None:
 def _take_down(history: History, person: Person, telegram: People) -> None:
     turns = {each.inbound: each.turn for each in history.of(Accepted)}
     texts = {each.turn: each.text for each in history.of(Settled) if not each.failure}
-    shown = dict(enumerate(telegram.replies(person.chat)))
+    shown = telegram.replies(person.chat)
     to = f"chat {person.chat}"
-    said = []
+    same: dict[str, list[str]] = defaultdict(list)  # turns by their answer: "no recorded outcome" is said of several
     for text, at in person.sent:
         history.add(Sent(inbound=text, at=at), Acknowledged(inbound=text, at=time.monotonic()))
         turn = turns.get(text, "")
         history.add(Owed(to=to, turn=turn))
-        said.append((turn, texts.get(turn, "?")))
-    # Turns may have the same answer, such as that a tool's outcome is not known: each has one of the messages. What
-    # is left after that was said once too often.
-    for turn, text in said * 2:
-        for number, reply in shown.items():
-            plain = reply.removeprefix(REPEATED.strip()).lstrip()
-            if plain == text:
-                history.add(Delivered(to=to, turn=turn, text=plain, marked=plain != reply))
-                del shown[number]
-                break
+        same[texts.get(turn, "?")].append(turn)
+    for said, its_turns in same.items():
+        plain = [reply for reply in shown if reply == said]
+        marked = [reply for reply in shown if reply != said and _plain(reply) == said]
+        for number, _ in enumerate(plain):
+            turn = its_turns[min(number, len(its_turns) - 1)]
+            history.add(Delivered(to=to, turn=turn, text=said))
+        for number, _ in enumerate(marked):  # of those that have no other first
+            turn = its_turns[-1 - number % len(its_turns)]
+            history.add(Delivered(to=to, turn=turn, text=said, marked=True))
+
+
+def _plain(text: str) -> str:
+    """Without the warning that it may be a repeat."""
+    return text.removeprefix(REPEATED.strip()).lstrip()

@@ -28,6 +28,7 @@ from hermes.types import Obligation, Owed, Place
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2)
 _SHOW_LATER_S = 1.2
+_MOST_RESERVED = 1024
 _QUICK = 200  # characters whose markup holds up nobody
 
 
@@ -42,6 +43,7 @@ class SlackPlatform:
         self._wire = wire
         self._pace = Pace(limits, time.monotonic())
         self._progress = progress
+        self._reserved: dict[str, None] = {}  # replies that grow, and the change for whose final words was taken
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
         self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a workspace
@@ -67,7 +69,7 @@ class SlackPlatform:
     async def send(self, obligation: Obligation, text: str) -> str:
         workspace, channel = await self._where(obligation.place)
         part = len(obligation.sent)
-        self._leave_room(workspace, obligation)
+        self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
         chat = obligation.place.chat
         async with self._queue(chat):
@@ -85,20 +87,26 @@ class SlackPlatform:
                     )
             finally:
                 self._pace.answered(chat, time.monotonic())
+        if _grows(obligation, part, text):  # its final words will be a change
+            self._pace.changes.take(workspace.me.team, time.monotonic())
+            self._reserve(obligation.id)
         self._note_end(workspace, obligation, part)
         return str(answer["ts"])
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         workspace, channel = await self._where(obligation.place)
         part = obligation.sent.index(message) if message in obligation.sent else 0
-        self._leave_room(workspace, obligation)
+        self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
         changes = _changes(workspace)
         async with self._queue(obligation.place.chat):
             self._refuse_while_held(changes)
-            await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
+            if _grows(obligation, part, text) or obligation.id not in self._reserved:
+                await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
+        if obligation.final:
+            self._reserved.pop(obligation.id, None)
         self._note_end(workspace, obligation, part)
 
     async def find(self, obligation: Obligation, part: int) -> str | None:
@@ -110,13 +118,18 @@ class SlackPlatform:
         workspace, _ = await self._where(place)
         self._progress.working(workspace, place)
 
-    def _leave_room(self, workspace: Workspace, obligation: Obligation) -> None:
+    def _leave_room(self, workspace: Workspace, *, growing: bool) -> None:
         """A reply that still grows is shown only where its final words, and those of others, can follow soon."""
         now = time.monotonic()
-        if obligation.final:
+        if not growing:
             return
         if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
+
+    def _reserve(self, name: str) -> None:
+        if len(self._reserved) >= _MOST_RESERVED:
+            del self._reserved[next(iter(self._reserved))]
+        self._reserved[name] = None
 
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
         if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
@@ -172,6 +185,13 @@ async def _content(obligation: Obligation, part: int, text: str) -> dict[str, An
         "blocks": blocks(obligation, marked_up, last=_is_last(obligation, part)),
         "metadata": finding.label(obligation, part),
     }
+
+
+def _grows(obligation: Obligation, part: int, text: str) -> bool:
+    """Whether this is not the last that will be said of it: an answer may have come while its beginning waited."""
+    if not obligation.final:
+        return True
+    return obligation.kind is Owed.REPLY and parts(obligation.text)[part : part + 1] != (text,)
 
 
 def _is_last(obligation: Obligation, part: int) -> bool:

@@ -246,7 +246,7 @@ async def test_messages_to_one_channel_keep_their_order_and_their_distance(serve
     server.say("D1", "UANN", "hello")
     async with asyncio.timeout(20), asyncio.TaskGroup() as group:
         for number in range(3):
-            group.create_task(adapter.platform.send(owed(), f"part {number}"))
+            group.create_task(adapter.platform.send(owed(f"part {number}"), f"part {number}"))
             await asyncio.sleep(0)
     assert server.replies("D1") == ["part 0", "part 1", "part 2"]
     assert server.violations == []
@@ -260,7 +260,9 @@ async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_othe
     with pytest.raises(DeliveryError, match="too many replies grow") as caught:
         await adapter.platform.send(owed("text", final=False), "t ▌")
     assert caught.value.retry_after_s
-    message = await adapter.platform.send(owed("text"), "tex")
+    with pytest.raises(DeliveryError, match="too many replies grow"):  # the answer came while its beginning waited
+        await adapter.platform.send(owed("text"), "t ▌")
+    message = await adapter.platform.send(owed("text"), "text")
     await adapter.platform.edit(owed("text", sent=(message,)), message, "text")
     assert server.replies("D1") == ["text"]
     await asyncio.sleep(0.8)  # until half of it is left again
