@@ -29,6 +29,7 @@ from hermes.values import dataclass
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+MOST_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
@@ -72,6 +73,7 @@ class _Noted:
     chat: _Chat
     name: str
     dropped: bool
+    error: HermesError | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -300,7 +302,7 @@ class DeliveryActor(LoopActor):
             if tried.final:
                 self._forget(lane, tried.name)
             self._free(tried.chat, lane)
-        elif tried.final and isinstance(tried.error, DeliveryError) and tried.error.gone:
+        elif tried.final and _is_hopeless(tried.error, courier.owed):
             logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
             self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
         else:
@@ -313,11 +315,14 @@ class DeliveryActor(LoopActor):
                 self._free(tried.chat, lane)
 
     def _note(self, tried: _Tried, work: _Work, *, dropped: bool) -> None:
-        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped and error is None))
+        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped, error=error))
 
     def _on_noted(self, noted: _Noted) -> None:
         lane = self._lanes[noted.chat]
-        if noted.dropped:
+        if noted.dropped and noted.error is not None:  # it is tried again, but not at once: the disk may be full
+            lane.tries += 1
+            self._pause(noted.chat, lane, _pause_s(lane.tries, noted.error, self._jitter()))
+        elif noted.dropped:
             self._forget(lane, noted.name)
         self._free(noted.chat, lane)
 
@@ -398,6 +403,13 @@ class DeliveryActor(LoopActor):
     def _tell_self(self, message: object) -> None:
         with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
             self.actor_ref.tell(message)
+
+
+def _is_hopeless(error: HermesError, owed: Obligation) -> bool:
+    """It never can be said, or was refused in the same words, after as many tries as are enough."""
+    if not isinstance(error, DeliveryError):
+        return False
+    return error.gone or (error.refused and owed.tries >= MOST_TRIES_IF_REFUSED and owed.problem == str(error))
 
 
 def _pause_s(tries: int, error: HermesError, jitter: float) -> float:
