@@ -26,7 +26,7 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes import __version__, wall_clock
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import Say, Settle
+from hermes.actors.delivery import ForgetSession, Say, Settle
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
 from hermes.actors.front_desk import FrontDesk
@@ -560,6 +560,8 @@ async def _forget(folders: Folders, search: SearchDesk, children: Children, sess
     """What is kept of a session besides its records goes with them."""
     with suppress(ActorDeadError):
         children[PROCESSES].tell(ForgetProcesses(session=session))
+    with suppress(ActorDeadError):
+        children[DELIVERY].tell(ForgetSession(session=session))
     await asyncio.to_thread(folders.remove, session)
     await search.forget(session)
 
