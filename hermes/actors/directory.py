@@ -224,7 +224,7 @@ class SessionDirectory(LoopActor):
     def _peek(self, session: SessionId) -> Glimpse:
         entry = self._live.get(session)
         mailbox = None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
-        return Glimpse(mailbox=mailbox, parked=self._casualties.parked.get(session, ""), holds=self._settings.hold)
+        return Glimpse(mailbox=mailbox, parked=self._casualties.parked.get(session, ""))
 
     def _tell_self(self, message: object) -> None:
         try:

@@ -46,7 +46,6 @@ class Peek:
 class Glimpse:
     mailbox: int | None  # how much mail waits for it; None: it is not in memory
     parked: str  # why, if it is
-    holds: bool = False  # a turn that was cut off does not go on by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

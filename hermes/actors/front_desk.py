@@ -38,7 +38,7 @@ from hermes.actors.session_protocol import (
 )
 from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
-from hermes.actors.session_steps import holding, open_turns, suspension
+from hermes.actors.session_steps import open_turns, suspension
 from hermes.actors.trace_search import find_trace
 from hermes.actors.transcript import read_around, read_page
 from hermes.actors.turn_log import find_end, records_of, span_of
@@ -143,8 +143,8 @@ class FrontDesk:
 
     async def _take_up_held(self, submission: Submission, session: SessionId) -> None:
         """Whoever waits for an answer, and asks again for a turn that is held, wants it to go on."""
-        if submission.source.place is not None:
-            return  # a platform delivers again by itself: nobody has asked
+        if submission.source.place is not None or submission.source.automatic:
+            return  # a platform delivers again by itself, and so does a process that has ended: nobody has asked
         with suppress(RefusedError, UnknownSessionError):
             head = await self.conversation(session)
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:
@@ -199,9 +199,7 @@ class FrontDesk:
         if head.phase == Phase.SUSPENDED:
             return suspension(head)
         glimpse: Glimpse = await self._ask(Peek(session=head.id))
-        if glimpse.parked:
-            return parking(head.id, glimpse.parked)
-        return holding(head) if glimpse.holds and _is_held(head) else None
+        return parking(head.id, glimpse.parked) if glimpse.parked else None
 
     async def bound(self, key: SessionKey) -> SessionId | None:
         return await self._journal.fetch(lambda reader: reader.bound(key))
@@ -440,10 +438,6 @@ def _receipt_of_duplicate(seen: Seen, submission: Submission) -> Receipt:
             code="idempotency_mismatch",
         )
     return Receipt(session=seen.session, turn=seen.turn, duplicate=True)
-
-
-def _is_held(head: Session) -> bool:
-    return head.phase == Phase.RESUME_PENDING and head.turn is not None
 
 
 def _is_compressed(head: Session) -> bool:

@@ -52,7 +52,6 @@ from hermes.actors.session_steps import (
     change_phase,
     give_up,
     given_up,
-    holding,
     open_turns,
     publishing,
     refuse,
@@ -409,9 +408,7 @@ def _recover(session: Session, event: Recover, now: float, limits: Limits) -> St
         times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
         closed, _ = calls.cut_off(cut, reason, now)
         return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
-    if event.hold:
-        return publishing(cut, *given_up(cut.session, holding(cut.session)))
-    return _go_on(cut, turn, reason, now, limits)
+    return cut if event.hold else _go_on(cut, turn, reason, now, limits)
 
 
 def _is_open(session: Session) -> bool:

@@ -94,12 +94,6 @@ def suspension(session: Session) -> Failure:
     return Failure(kind=FailureKind.SUSPENDED, message=message)
 
 
-def holding(session: Session) -> Failure:
-    what = f"session {session.id} was interrupted ({session.reason}) and is held; the message is kept"
-    message = f"{what}, and the next message of the session goes on with it, or `hermes resume {session.id}`"
-    return Failure(kind=FailureKind.SUSPENDED, message=message)
-
-
 def encode(**fields: object) -> EncodedMessage:
     """A chat message as the bytes in which it is stored and sent."""
     return EncodedMessage(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())

@@ -436,16 +436,6 @@ def test_a_held_turn_goes_on_with_the_next_message_which_is_answered_first() -> 
     assert talk.turn.merged == ("t2",)
 
 
-def test_whoever_waits_for_a_turn_that_is_held_is_told_so() -> None:
-    talk = Talk()
-    talk.say("a")
-    talk.say("b", turn="t2")
-    cut = talk.do(Recover(reason="crash", hold=True))
-    gave_up = [event for event in told(TurnGaveUp, cut) if isinstance(event, TurnGaveUp)]
-    assert [each.turn for each in gave_up] == [talk.turn.id, "t2"]
-    assert "the next message of the session goes on with it" in gave_up[0].failure.message
-
-
 def test_a_held_turn_does_not_go_on_because_a_process_ended() -> None:
     talk = held()
     notice = replace(said("process 1 has ended", turn="t2"), source=replace(API, automatic=True))

@@ -178,25 +178,3 @@ def test_a_boot_loop_holds_what_was_open_and_says_so(model: ScriptedModel, teleg
         telegram.say(ANN, ANN, "say two")
         telegram.until(lambda: "two" in replies(telegram))
         assert "answer that first" in str(said_by_people(model.requests[-1]))
-
-
-def test_a_client_that_repeats_its_request_is_told_when_the_turn_is_held(
-    model: ScriptedModel, telegram: TelegramServer
-) -> None:
-    """Nobody waits for what does not go on by itself: the client hears how it does, and then gets the answer."""
-    with daemon_on(model, telegram, "resume: {when: next_message}\n") as daemon:
-        model.on_request = lambda _: stream(STALL)
-        started = daemon.request("POST", "/v1/runs", {"input": "say there", "session_id": "s"}, Idempotency_Key="k")
-        assert started.status == 202
-        eventually(lambda: len(model.requests) == 1)
-        daemon.kill()
-        model.on_request = lambda _: None
-        daemon.start()
-        eventually(lambda: [each["phase"] for each in sessions(daemon)] == ["resume_pending"])
-        held = daemon.request("GET", f"/v1/runs/{started.json()['run_id']}")
-        assert "hermes resume s" in held.body.decode()
-        assert len(model.requests) == 1
-        daemon.hermes("resume", "s")
-        eventually(lambda: [each["phase"] for each in sessions(daemon)] == ["idle"])
-        answered = daemon.request("GET", f"/v1/runs/{started.json()['run_id']}")
-        assert "there" in answered.body.decode()
