@@ -37,6 +37,7 @@ POINTS: Final = (
     "stop: servers closed",
     "stop: actors gone",
     "stop: clean",
+    "stop: over",
 )
 
 _wanted = os.environ.get("HERMES_TEST_CRASH", "")

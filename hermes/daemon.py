@@ -19,14 +19,14 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
 from hermes import __version__, wall_clock
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import Say, Settle
+from hermes.actors.delivery import ForgetSession, Say, Settle
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, DirectorySettings
 from hermes.actors.front_desk import FrontDesk
@@ -104,27 +104,34 @@ def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     hide_from_children()
     raise_descriptor_limit()
     try:
-        code, comes_back = asyncio.run(_serve(home, config, environ))
+        code, stop = asyncio.run(_serve(home, config, environ))
     finally:
         logger.remove()  # writes what its sinks still hold
-    if comes_back:
-        _begin_anew(environ)
+    reach("stop: over")
+    if stop.comes_back:
+        _begin_anew(environ, stop)
     return code
 
 
-def _begin_anew(environ: Mapping[str, str]) -> NoReturn:
-    """The same process, from the start: a service manager, a terminal or a container notices nothing of it."""
-    for number in STOP_SIGNALS:  # ignored since the end of the stop; from here on one ends the process
+def _begin_anew(environ: Mapping[str, str], stop: StopSwitch) -> None:
+    """The same process, from the start: a service manager, a terminal or a container notices nothing of it.
+
+    It returns if a stop was asked for at the last moment. A reload that is asked for now stays ignored until the new
+    daemon listens: it reads the configuration anyway.
+    """
+    for number in STOP_SIGNALS:  # from here on one ends the process
         signal.signal(number, signal.SIG_DFL)
-    os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
+    if stop.comes_back:
+        os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
 
 
-async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tuple[int, bool]:
-    """The exit code, and whether the daemon is to come back."""
+async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tuple[int, StopSwitch]:
+    """The exit code, and the switch that says whether the daemon is to come back."""
     asyncio.get_running_loop().set_exception_handler(LoopComplaints())
     stop = StopSwitch()
     reload = Reload()
-    with handle_signals(stop.request, reload):  # before anything is there to stop, and until nothing is left
+    # Before anything is there to stop, and until nothing is left.
+    with handle_signals(stop.request, reload, stop.request_late):
         async with running(home, config, environ, stop) as daemon:
             reload.target = daemon.reload
             with suppress(OSError):  # nobody reads: that is no reason not to serve
@@ -135,7 +142,20 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
             _leave_by_force_after(within(daemon.config.shutdown.timeout_s, allowed_s))
             await daemon.drain(request)
         logger.info("stopped")
-    return request.exit_code, stop.comes_back
+    return request.exit_code, stop
+
+
+class DirectoryConfiguration:
+    """How the directory is to work: the one that is there, and whichever takes its place after a crash."""
+
+    def __init__(self, children: Children, settings: DirectorySettings) -> None:
+        self._children = children
+        self.settings = settings
+
+    def set(self, settings: DirectorySettings) -> None:
+        self.settings = settings
+        with suppress(ActorDeadError):  # between two lives: the next one begins with them
+            self._children["directory"].tell(Configure(settings=settings))
 
 
 class Reload:
@@ -259,9 +279,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         outgoing = ObligationDesk(journal, deliver)
         office = make_office(adapters, sessions=desk, outgoing=outgoing)
+        directory = DirectoryConfiguration(children, _directory_settings(config))
         _start_actors(
             stack,
-            config,
             children=children,
             journal=journal,
             agent=agent,
@@ -269,6 +289,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             operations=operations,
             rules=rules,
             processes=processes,
+            directory=directory,
             deliver=deliver,
             tell_left=partial(tell_left, office.homes),
             resets=api,  # a daemon inside another program leaves the sessions of others alone
@@ -315,7 +336,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         reach("start: serving")
         holds = boot is not None and boot.is_loop(config.resume.boot_loop_starts)
         if boot is not None:  # a daemon inside another program leaves the work of others alone
-            children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True, hold=holds)))
+            directory.set(_directory_settings(config, take_up=True, hold=holds))
             _tell_of(boot, holds=holds)
         operations.set_ready()
         reach("start: ready")
@@ -340,6 +361,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             desk=desk,
             agent=agent,
             children=children,
+            directory=directory,
+            holds=holds,
             rules=rules,
             api=api_server,
             facts=facts,
@@ -353,7 +376,6 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
 
 def _start_actors(
     stack: AsyncExitStack,
-    config: Config,
     *,
     children: Children,
     journal: ActorJournal,
@@ -362,6 +384,7 @@ def _start_actors(
     operations: DaemonOperations,
     rules: ResetRules,
     processes: ProcessParts,
+    directory: DirectoryConfiguration,
     deliver: Callable[[Sequence[Obligation]], None],
     tell_left: Callable[[Session, str], Awaitable[None]],
     resets: bool,
@@ -371,9 +394,8 @@ def _start_actors(
     stack.push_async_callback(after_reset.close)
     if resets:
         after_reset.take_up()
-    directory = partial(
+    start_directory = partial(
         SessionDirectory.start,
-        settings=_directory_settings(config),
         journal=journal,
         agent=agent.runner,
         hub=hub,
@@ -398,7 +420,7 @@ def _start_actors(
     delivery, *connections = chat
     specs = [
         delivery,
-        ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
+        ChildSpec(name="directory", start=lambda owner: start_directory(owner=owner, settings=directory.settings)),
         ChildSpec(name=PROCESSES, start=processes.start_desk),
     ]
     if resets:
@@ -426,6 +448,8 @@ class Daemon:
     desk: FrontDesk
     agent: AgentParts
     children: Children
+    directory: DirectoryConfiguration
+    holds: bool  # this is a boot loop: turns that were cut off wait for a message
     rules: ResetRules
     api: ApiServer | None
     facts: dict[str, Any]
@@ -506,7 +530,7 @@ class Daemon:
             self.api.set_cors_origins(new.api.cors_origins)
         self.desk.max_waiting = new.sessions.max_waiting
         self.processes.settings = process_settings(new)
-        self.children["directory"].tell(Configure(settings=_directory_settings(new, take_up=True)))
+        self.directory.set(_directory_settings(new, take_up=True, hold=self.holds))
         self.rules.settings = reset_settings(new, self.environ)
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
@@ -536,6 +560,8 @@ async def _forget(folders: Folders, search: SearchDesk, children: Children, sess
     """What is kept of a session besides its records goes with them."""
     with suppress(ActorDeadError):
         children[PROCESSES].tell(ForgetProcesses(session=session))
+    with suppress(ActorDeadError):
+        children[DELIVERY].tell(ForgetSession(session=session))
     await asyncio.to_thread(folders.remove, session)
     await search.forget(session)
 

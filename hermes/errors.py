@@ -151,14 +151,22 @@ class ModelError(HermesError):
 
 
 class DeliveryError(HermesError):
-    """It could not be said. `arrived_perhaps`: nobody knows whether it was; `gone`: it never can be, there."""
+    """It could not be said. `arrived_perhaps`: nobody knows whether it was; `gone`: it never can be, there;
+    `refused`: the platform looked at it and does not want it, which another try hardly changes."""
 
     def __init__(
-        self, message: str, *, retry_after_s: float | None = None, gone: bool = False, arrived_perhaps: bool = False
+        self,
+        message: str,
+        *,
+        retry_after_s: float | None = None,
+        gone: bool = False,
+        refused: bool = False,
+        arrived_perhaps: bool = False,
     ) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
         self.gone = gone
+        self.refused = refused
         self.arrived_perhaps = arrived_perhaps
 
 

@@ -60,6 +60,10 @@ class StopSwitch:
             logger.info("the restart ends with the stop: {}", reason)
             self.comes_back = False
 
+    def request_late(self) -> None:
+        """In a signal handler, when nothing is left to stop: all that can be changed is whether it comes back."""
+        self.comes_back = False
+
     def on_storage_failure(self, error: StorageFailedError) -> None:
         logger.error("the store cannot be trusted any more: {}", error)
         if not self._embedded:

@@ -19,11 +19,14 @@ from hermes.actors.loop import live_actors
 from hermes.log import log_dump
 
 EXIT_INTERRUPTED = 130
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 @contextmanager
-def handle_signals(request_stop: Callable[[str], None], reload: Callable[[], None]) -> Iterator[None]:
+def handle_signals(
+    request_stop: Callable[[str], None], reload: Callable[[], None], leaving: Callable[[], None]
+) -> Iterator[None]:
+    """`leaving` is called, in the handler itself, when a stop is asked for in the last steps of the process."""
     interrupts = 0
 
     def interrupted() -> None:
@@ -47,7 +50,8 @@ def handle_signals(request_stop: Callable[[str], None], reload: Callable[[], Non
     finally:
         for number in handlers:
             loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN)  # for the last steps of the process: it is leaving already
+            last = (lambda *_: leaving()) if number in STOP_SIGNALS else signal.SIG_IGN
+            signal.signal(number, last)  # for the last steps of the process: it is leaving already
 
 
 def log_everything() -> None:

@@ -24,11 +24,12 @@ from hermes.actors.stream import Stream
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
 from hermes.ports import ActorView, Clock, Hub, Journal, Platform, Subscription
-from hermes.types import Obligation, TurnId
+from hermes.types import Obligation, SessionId, TurnId
 from hermes.values import dataclass
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+MOST_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
@@ -46,6 +47,13 @@ class Say:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settle:
     """Asked: answered when all has been said that can be said now. Nothing new is shown after that."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetSession:
+    """Told: it was erased, and with it what it still had to say. What is being said right now is not tried again."""
+
+    session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +80,7 @@ class _Noted:
     chat: _Chat
     name: str
     dropped: bool
+    error: HermesError | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +142,7 @@ class DeliveryActor(LoopActor):
         self._lanes: dict[_Chat, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
+        self._called_off: set[str] = set()  # of an erased session, and under way when it was erased
         self._settling: list[LoopFuture] = []
         self._loaded = False
         self._early: list[Obligation] = []  # what is told before it is known how much of it was said already
@@ -174,6 +184,8 @@ class DeliveryActor(LoopActor):
                 self._resume(message)
             case _Type():
                 self._type(message.turn)
+            case ForgetSession():
+                self._forget_session(message.session)
             case Settle():
                 self._settling.append(self.defer_reply())
             case _:
@@ -235,6 +247,16 @@ class DeliveryActor(LoopActor):
             self._open_stream(chat, lane, owed.id, owed.turn)
         self._go_on(chat, lane)
 
+    def _forget_session(self, session: SessionId) -> None:
+        self._early = [each for each in self._early if each.session != session]
+        for lane in self._lanes.values():
+            erased = [name for name in lane.queue if self._couriers[name].owed.session == session]
+            for name in erased:
+                if lane.busy and name == lane.queue[0]:
+                    self._called_off.add(name)
+                else:
+                    self._forget(lane, name)
+
     def _courier(self, owed: Obligation) -> Courier:
         platform = self._platforms[owed.place.platform]
         return Courier(owed, platform=platform, journal=self._journal, clock=self._clock)
@@ -295,12 +317,12 @@ class DeliveryActor(LoopActor):
     def _on_tried(self, tried: _Tried) -> None:
         lane = self._lanes[tried.chat]
         courier = self._couriers[tried.name]
-        if tried.error is None:
+        if tried.error is None or tried.name in self._called_off:
             lane.tries = 0
             if tried.final:
                 self._forget(lane, tried.name)
             self._free(tried.chat, lane)
-        elif tried.final and isinstance(tried.error, DeliveryError) and tried.error.gone:
+        elif tried.final and _is_hopeless(tried.error, courier.owed):
             logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
             self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
         else:
@@ -313,17 +335,21 @@ class DeliveryActor(LoopActor):
                 self._free(tried.chat, lane)
 
     def _note(self, tried: _Tried, work: _Work, *, dropped: bool) -> None:
-        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped and error is None))
+        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped, error=error))
 
     def _on_noted(self, noted: _Noted) -> None:
         lane = self._lanes[noted.chat]
-        if noted.dropped:
+        if noted.dropped and noted.error is not None:  # it is tried again, but not at once: the disk may be full
+            lane.tries += 1
+            self._pause(noted.chat, lane, _pause_s(lane.tries, noted.error, self._jitter()))
+        elif noted.dropped or noted.name in self._called_off:
             self._forget(lane, noted.name)
         self._free(noted.chat, lane)
 
     def _forget(self, lane: _Lane, name: str) -> None:
         lane.queue.remove(name)
         del self._couriers[name]
+        self._called_off.discard(name)
 
     def _free(self, chat: _Chat, lane: _Lane) -> None:
         lane.busy = False
@@ -398,6 +424,13 @@ class DeliveryActor(LoopActor):
     def _tell_self(self, message: object) -> None:
         with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
             self.actor_ref.tell(message)
+
+
+def _is_hopeless(error: HermesError, owed: Obligation) -> bool:
+    """It never can be said, or was refused in the same words, after as many tries as are enough."""
+    if not isinstance(error, DeliveryError):
+        return False
+    return error.gone or (error.refused and owed.tries >= MOST_TRIES_IF_REFUSED and owed.problem == str(error))
 
 
 def _pause_s(tries: int, error: HermesError, jitter: float) -> float:

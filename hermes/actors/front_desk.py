@@ -143,8 +143,8 @@ class FrontDesk:
 
     async def _take_up_held(self, submission: Submission, session: SessionId) -> None:
         """Whoever waits for an answer, and asks again for a turn that is held, wants it to go on."""
-        if submission.source.place is not None:
-            return  # a platform delivers again by itself: nobody has asked
+        if submission.source.place is not None or submission.source.automatic:
+            return  # a platform delivers again by itself, and so does a process that has ended: nobody has asked
         with suppress(RefusedError, UnknownSessionError):
             head = await self.conversation(session)
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:

@@ -185,8 +185,9 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
         return Step(session=session, effects=(Reroute(),))
     if any(turn.id == event.joins for turn in session.queue):
         return _join(session, event, now)
-    if session.phase == Phase.RESUME_PENDING and session.turn is not None:
-        return _deliver_held(session, session.turn, event, now, limits)
+    held = session.turn if session.phase == Phase.RESUME_PENDING else None
+    if held is not None and not event.source.automatic:  # the end of a process is no person's word: it waits, too
+        return _deliver_held(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)

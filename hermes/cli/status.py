@@ -47,4 +47,5 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("API", str(info.get("address", "off"))),
         ("model", str(info["model"])),
         ("turns", turns or "none in flight"),
+        *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]

@@ -11,12 +11,12 @@ import pytest
 from pykka import ActorRef
 
 from hermes.actors.courier import REPEATED
-from hermes.actors.delivery import DeliveryActor, Say, Settle
+from hermes.actors.delivery import MOST_TRIES_IF_REFUSED, DeliveryActor, ForgetSession, Say, Settle
 from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import TextDelta, TurnAnswered
-from hermes.ports import Abilities, Oblige, Platform
+from hermes.ports import Abilities, Oblige, Platform, Waive
 from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
 from tests.chat_platform import PLACE, ToyPlatform
 from tests.journals import LoopJournal
@@ -133,6 +133,52 @@ async def test_it_says_how_much_it_owes_and_what_keeps_the_oldest(desk: Desk) ->
     await until(lambda: bool(actor.statistics().last_error))
     shown = actor.statistics()
     assert (shown.state, shown.last_error) == ("2 to say", "a is not delivered for 30 s: no route (tried 1 times)")
+
+
+async def test_a_dead_letter_that_cannot_be_stored_is_not_tried_again_at_once(desk: Desk) -> None:
+    await desk.settled()
+    desk.journal.held = []
+    desk.platform.problems = [DeliveryError("the chat was deleted", gone=True) for _ in range(100)]
+    await desk.oblige(owed("a", "lost"))
+    await until(lambda: bool(desk.journal.held))
+    desk.journal.release()  # that it is about to be sent
+    desk.journal.refuse_with = StorageFullError("no space")
+    await desk.settled()  # it waits, and keeps nobody busy
+    assert desk.platform.sending == 1
+    desk.journal.refuse_with = None
+    await until(lambda: bool(desk.journal.engine.dead_letters()))
+    assert desk.platform.sending == 2
+
+
+async def test_a_message_that_is_refused_again_and_again_makes_way_for_the_next_one(desk: Desk) -> None:
+    refused = DeliveryError("it is empty", refused=True, retry_after_s=0.0)
+    desk.platform.problems = [refused] * (MOST_TRIES_IF_REFUSED + 1)
+    await desk.oblige(owed("a", "nobody takes this"), owed("b", "second"))
+    await until(lambda: desk.journal.engine.sent("b") is not None)
+    [letter] = desk.journal.engine.dead_letters()
+    assert (letter.id, letter.problem, desk.platform.texts()) == ("a", "it is empty", ["second"])
+
+
+async def test_what_an_erased_session_had_still_to_say_is_not_said(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=0.05)]
+    await desk.oblige(owed("a", "forget this"), replace(owed("b", "another one's"), session=SessionId("other")))
+    await desk.settled()
+    desk.journal.engine.commit([(Waive(id="a"),)])  # as erasing does
+    desk.ref.tell(ForgetSession(session=SessionId("s")))
+    await until(lambda: desk.journal.engine.sent("b") is not None)
+    assert desk.platform.texts() == ["another one's"]
+
+
+async def test_what_an_erased_session_was_just_saying_is_not_tried_again(desk: Desk) -> None:
+    desk.platform.gate = asyncio.Event()
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=0.0)]
+    await desk.oblige(owed("a", "forget this"), replace(owed("b", "another one's"), session=SessionId("other")))
+    await until(lambda: desk.platform.sending == 1)
+    desk.journal.engine.commit([(Waive(id="a"),)])
+    desk.ref.tell(ForgetSession(session=SessionId("s")))
+    desk.platform.gate.set()
+    await until(lambda: desk.journal.engine.sent("b") is not None)
+    assert desk.platform.texts() == ["another one's"]
 
 
 async def test_a_chat_that_is_gone_makes_a_dead_letter_and_the_next_message_is_tried(desk: Desk) -> None:

@@ -436,6 +436,17 @@ def test_a_held_turn_goes_on_with_the_next_message_which_is_answered_first() -> 
     assert talk.turn.merged == ("t2",)
 
 
+def test_a_held_turn_does_not_go_on_because_a_process_ended() -> None:
+    talk = held()
+    notice = replace(said("process 1 has ended", turn="t2"), source=replace(API, automatic=True))
+    noticed = talk.do(notice)
+    assert names(noticed.records) == ["MessageReceived"]
+    assert (talk.session.phase, talk.work()) == (Phase.RESUME_PENDING, [])
+    talk.say("are you there?", turn="t3")
+    assert talk.work() == ["think"]
+    assert [turn.id for turn in talk.session.queue] == ["t2"]
+
+
 def test_an_operator_can_have_a_held_turn_go_on() -> None:
     talk = held()
     talk.do(Resume(reason="operator"))

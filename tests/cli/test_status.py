@@ -39,6 +39,11 @@ def test_one_that_is_not_ready_is_none_and_says_why(admin: FakeAdmin, hermes: He
     assert "state:    not ready: no space left\n" in done.stdout
 
 
+def test_a_boot_loop_that_holds_turns_is_said(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /info"] = Answer(body={**INFO, "resume": "held: several starts within a minute"})
+    assert "resume:   held: several starts within a minute\n" in hermes("status").stdout
+
+
 def test_without_a_daemon_there_is_nothing_to_tell(home: Home, hermes: Hermes) -> None:
     done = hermes("status")
     assert (done.returncode, done.stdout) == (1, "")

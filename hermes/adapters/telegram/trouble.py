@@ -55,7 +55,8 @@ def delivery_error(error: TelegramError) -> DeliveryError:
         case Forbidden():
             return DeliveryError(f"Telegram does not let us talk there: {error.message}", gone=True)
         case BadRequest():
-            return DeliveryError(f"Telegram refused it: {error.message}", gone=bool(_GONE.search(error.message)))
+            gone = bool(_GONE.search(error.message))
+            return DeliveryError(f"Telegram refused it: {error.message}", gone=gone, refused=True)
         case InvalidToken():
             return DeliveryError(explain(error))
     return DeliveryError(explain(error), arrived_perhaps=not isinstance(error.__cause__, _NEVER_SENT))
