@@ -352,8 +352,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         if holds:
             facts["resume"] = "held: several starts within a minute; turns go on with the next message"
-            asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, children, config, facts)
-        yield Daemon(
+        daemon = Daemon(
             home=home,
             config=config,
             environ=environ,
@@ -369,6 +368,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             processes=processes.front,
             homes=office.homes if adapters else None,
         )
+        if holds:
+            asyncio.get_running_loop().call_later(LOOP_WITHIN_S, daemon.hold_no_longer)
+        yield daemon
     left = [str(actor) for actor in live_actors()]
     if left:
         logger.error("still there after the stop: {}", ", ".join(left[:10]))
@@ -511,6 +513,12 @@ class Daemon:
         finally:
             idle.cancel()
 
+    def hold_no_longer(self) -> None:
+        """The boot loop is over. What was held waits on for a message; what is cut off from now on does not."""
+        self.holds = False
+        self.facts.pop("resume", None)
+        self.directory.set(_directory_settings(self.config, take_up=True))
+
     def reload(self) -> None:
         """Read the configuration again and apply what can change while the daemon runs."""
         try:
@@ -601,13 +609,6 @@ def _boot_loop(boot: Boot) -> str:
         f"this is start number {len(boot.starts)} within a minute, each after a crash: interrupted turns do not go "
         "on by themselves but with the next message, or by `hermes resume`"
     )
-
-
-def _hold_no_longer(children: Children, config: Config, facts: dict[str, Any]) -> None:
-    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
-    facts.pop("resume", None)
-    with suppress(ActorDeadError):
-        children["directory"].tell(Configure(settings=_directory_settings(config, take_up=True)))
 
 
 async def _mark_stopped(journal: ActorJournal, stop: StopSwitch) -> None:

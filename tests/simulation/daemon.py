@@ -252,6 +252,8 @@ class SimulatedDaemon:
             "desk": self.desk,
             "agent": SimpleNamespace(runner=self.agent),
             "children": self.children,
+            "directory": None,
+            "holds": False,
             "rules": None,
             "api": None,
             "facts": {},
