@@ -444,7 +444,7 @@ def test_a_held_turn_does_not_go_on_because_a_process_ended() -> None:
     assert (talk.session.phase, talk.work()) == (Phase.RESUME_PENDING, [])
     talk.say("are you there?", turn="t3")
     assert talk.work() == ["think"]
-    assert [turn.id for turn in talk.session.queue] == ["t2"]
+    assert [turn.id for turn in talk.session.queue] == ["t2", "t3"]
 
 
 def test_an_operator_can_have_a_held_turn_go_on() -> None:

@@ -30,7 +30,7 @@ from hermes.ports import Append, Reader
 from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId
-from tests.actors.world import SETTINGS, World, until, world
+from tests.actors.world import API, SETTINGS, World, until, world
 from tests.journals import LoopJournal
 
 S = SessionId("s")
@@ -616,6 +616,11 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
         head = here.journal.engine.head(S)
         assert head is not None
         assert head.phase == Phase.RESUME_PENDING
+        told_again = await here.say("a", "s", inbound="k", source=replace(API, automatic=True))
+        assert told_again.duplicate
+        head = here.journal.engine.head(S)
+        assert head is not None
+        assert head.phase == Phase.RESUME_PENDING, "no person has asked"
         assert (await here.say("a", "s", inbound="k")).duplicate
         await here.started(3)
         head = here.journal.engine.head(S)
