@@ -19,7 +19,7 @@ from hermes import daemon as real
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.delivery import DeliveryActor
 from hermes.actors.directory import SessionDirectory
-from hermes.actors.directory_protocol import Configure, DirectorySettings
+from hermes.actors.directory_protocol import DirectorySettings
 from hermes.actors.dispatcher import Dispatcher
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.future import LoopFuture
@@ -186,10 +186,11 @@ class SimulatedDaemon:
         after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=_no_process)
         closings.append(after_reset.close)
         after_reset.take_up()
+        self._directory = real.DirectoryConfiguration(self.children, SETTINGS)
         root = self._start_root(rules, after_reset, deliver)
         closings.append(partial(real._stop_actors, root))
         await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
-        self.children["directory"].tell(Configure(settings=replace(SETTINGS, take_up=True, hold=self.holds)))
+        self._directory.set(replace(SETTINGS, take_up=True, hold=self.holds))
         closings.append(self._end_requests)
         outside.note("ready")
 
@@ -208,7 +209,6 @@ class SimulatedDaemon:
         )
         directory = partial(
             SessionDirectory.start,
-            settings=SETTINGS,
             journal=self.journal,
             agent=self._fallible(self.agent),
             hub=self.hub,
@@ -232,7 +232,9 @@ class SimulatedDaemon:
         return RootActor.start(
             (
                 ChildSpec(name=DELIVERY, start=lambda owner: delivery(owner=owner)),
-                ChildSpec(name="directory", start=lambda owner: directory(owner=owner)),
+                ChildSpec(
+                    name="directory", start=lambda owner: directory(owner=owner, settings=self._directory.settings)
+                ),
                 ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
             ),
             children=self.children,
@@ -252,8 +254,8 @@ class SimulatedDaemon:
             "desk": self.desk,
             "agent": SimpleNamespace(runner=self.agent),
             "children": self.children,
-            "directory": None,
-            "holds": False,
+            "directory": self._directory,
+            "holds": self.holds,
             "rules": None,
             "api": None,
             "facts": {},
