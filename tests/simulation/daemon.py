@@ -259,7 +259,7 @@ class SimulatedDaemon:
             "rules": None,
             "api": None,
             "facts": {},
-            "processes": None,
+            "processes": SimpleNamespace(running=lambda: 0),
         }
         return real.Daemon(**parts)
 
