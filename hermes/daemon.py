@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -150,12 +150,25 @@ class DirectoryConfiguration:
 
     def __init__(self, children: Children, settings: DirectorySettings) -> None:
         self._children = children
-        self.settings = settings
+        self._configured = settings
+        self._loops = False
+
+    @property
+    def settings(self) -> DirectorySettings:
+        return replace(self._configured, hold=self._configured.hold or self._loops)
 
     def set(self, settings: DirectorySettings) -> None:
-        self.settings = settings
+        self._configured = settings
+        self._tell()
+
+    def hold(self, *, loops: bool) -> None:
+        """In a boot loop, turns that were cut off wait for a message whatever is configured."""
+        self._loops = loops
+        self._tell()
+
+    def _tell(self) -> None:
         with suppress(ActorDeadError):  # between two lives: the next one begins with them
-            self._children["directory"].tell(Configure(settings=settings))
+            self._children["directory"].tell(Configure(settings=self.settings))
 
 
 class Reload:
@@ -336,7 +349,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         reach("start: serving")
         holds = boot is not None and boot.is_loop(config.resume.boot_loop_starts)
         if boot is not None:  # a daemon inside another program leaves the work of others alone
-            directory.set(_directory_settings(config, take_up=True, hold=holds))
+            directory.hold(loops=holds)
+            directory.set(_directory_settings(config, take_up=True))
             _tell_of(boot, holds=holds)
         operations.set_ready()
         reach("start: ready")
@@ -352,7 +366,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         if holds:
             facts["resume"] = "held: several starts within a minute; turns go on with the next message"
-        daemon = Daemon(
+            asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, directory, facts)
+        yield Daemon(
             home=home,
             config=config,
             environ=environ,
@@ -361,16 +376,12 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             agent=agent,
             children=children,
             directory=directory,
-            holds=holds,
             rules=rules,
             api=api_server,
             facts=facts,
             processes=processes.front,
             homes=office.homes if adapters else None,
         )
-        if holds:
-            asyncio.get_running_loop().call_later(LOOP_WITHIN_S, daemon.hold_no_longer)
-        yield daemon
     left = [str(actor) for actor in live_actors()]
     if left:
         logger.error("still there after the stop: {}", ", ".join(left[:10]))
@@ -451,7 +462,6 @@ class Daemon:
     agent: AgentParts
     children: Children
     directory: DirectoryConfiguration
-    holds: bool  # this is a boot loop: turns that were cut off wait for a message
     rules: ResetRules
     api: ApiServer | None
     facts: dict[str, Any]
@@ -513,12 +523,6 @@ class Daemon:
         finally:
             idle.cancel()
 
-    def hold_no_longer(self) -> None:
-        """The boot loop is over. What was held waits on for a message; what is cut off from now on does not."""
-        self.holds = False
-        self.facts.pop("resume", None)
-        self.directory.set(_directory_settings(self.config, take_up=True))
-
     def reload(self) -> None:
         """Read the configuration again and apply what can change while the daemon runs."""
         try:
@@ -538,7 +542,7 @@ class Daemon:
             self.api.set_cors_origins(new.api.cors_origins)
         self.desk.max_waiting = new.sessions.max_waiting
         self.processes.settings = process_settings(new)
-        self.directory.set(_directory_settings(new, take_up=True, hold=self.holds))
+        self.directory.set(_directory_settings(new, take_up=True))
         self.rules.settings = reset_settings(new, self.environ)
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
@@ -611,6 +615,12 @@ def _boot_loop(boot: Boot) -> str:
     )
 
 
+def _hold_no_longer(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
+    facts.pop("resume", None)
+    directory.hold(loops=False)
+
+
 async def _mark_stopped(journal: ActorJournal, stop: StopSwitch) -> None:
     """The last thing that is written: after this there is nothing left to lose."""
     if stop:
@@ -621,7 +631,7 @@ async def _mark_stopped(journal: ActorJournal, stop: StopSwitch) -> None:
         reach("stop: clean")
 
 
-def _directory_settings(config: Config, *, take_up: bool = False, hold: bool = False) -> DirectorySettings:
+def _directory_settings(config: Config, *, take_up: bool = False) -> DirectorySettings:
     return DirectorySettings(
         idle_after_s=config.sessions.idle_after_s,
         max_live=config.sessions.max_live,
@@ -634,7 +644,7 @@ def _directory_settings(config: Config, *, take_up: bool = False, hold: bool = F
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
-        hold=hold or config.resume.when == "next_message",
+        hold=config.resume.when == "next_message",
         resume_per_s=config.resume.per_second,
     )
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from blockbuster import BlockBuster
 
 from hermes.config import load_config
-from hermes.daemon import running
+from hermes.daemon import DirectoryConfiguration, running
 from hermes.errors import StorageError
 from hermes.home import Home
 from hermes.operations import StopRequest, StopSwitch
 from hermes.ports import Submission
+from hermes.supervision.root import Children
 from hermes.types import EncodedMessage, SessionId, Source, TurnId
+from tests.actors.world import SETTINGS
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, stream
 from tests.scripted_model import ScriptedModel
@@ -42,6 +44,15 @@ async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_cra
 
             await model.server.until(lambda: len(model.requests) == 2)
             await daemon.drain(StopRequest(reason="the test is over"))
+
+
+def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:
+    configuration = DirectoryConfiguration(Children(), SETTINGS)
+    configuration.hold(loops=True)
+    configuration.set(SETTINGS)
+    assert configuration.settings.hold
+    configuration.hold(loops=False)
+    assert configuration.settings == SETTINGS
 
 
 def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgotten() -> None:

@@ -190,7 +190,8 @@ class SimulatedDaemon:
         root = self._start_root(rules, after_reset, deliver)
         closings.append(partial(real._stop_actors, root))
         await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
-        self._directory.set(replace(SETTINGS, take_up=True, hold=self.holds))
+        self._directory.hold(loops=self.holds)
+        self._directory.set(replace(SETTINGS, take_up=True))
         closings.append(self._end_requests)
         outside.note("ready")
 
@@ -255,7 +256,6 @@ class SimulatedDaemon:
             "agent": SimpleNamespace(runner=self.agent),
             "children": self.children,
             "directory": self._directory,
-            "holds": self.holds,
             "rules": None,
             "api": None,
             "facts": {},
