@@ -283,7 +283,8 @@ class TelegramServer:
                     return self._world.edit(about)
                 case "sendPhoto" | "sendVoice" | "sendDocument":
                     kind = method.removeprefix("send").lower()
-                    return self._world.send_file(kind, about, about[kind].filename, about[kind].file.read())
+                    with about[kind].file as file:
+                        return self._world.send_file(kind, about, about[kind].filename, file.read())
                 case "getFile":
                     return self._world.file(str(about["file_id"]))
                 case "setWebhook" | "deleteWebhook":

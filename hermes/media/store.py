@@ -15,6 +15,7 @@ import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from loguru import logger
 
@@ -52,15 +53,15 @@ class MediaStore:
         path = self.root / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}{_suffix(name)}"
         if await asyncio.to_thread(_refreshed, path):
             return path
-        await asyncio.to_thread(self._make_room)
         draft = path.with_name(f"{secrets.token_hex(8)}{_DRAFT}")
         try:
+            await asyncio.to_thread(self._make_room)
             await self._write(draft, pieces)
             await asyncio.to_thread(draft.replace, path)
         except OSError as error:
             raise MediaError(f"it could not be stored here: {error.strerror}") from error
         finally:
-            await asyncio.to_thread(draft.unlink, missing_ok=True)
+            await asyncio.to_thread(_remove, draft)
         return path
 
     async def _write(self, draft: Path, pieces: AsyncIterator[bytes]) -> None:
@@ -71,10 +72,10 @@ class MediaStore:
                 size += len(piece)
                 if size > self.limits.file_bytes:
                     raise MediaError(f"it is larger than {megabytes(self.limits.file_bytes)}, the most that is taken")
-                await asyncio.to_thread(os.write, file, piece)
-            await asyncio.to_thread(os.fsync, file)
+                await asyncio.to_thread(file.write, piece)
+            await asyncio.to_thread(_sync, file)
         finally:
-            await asyncio.to_thread(os.close, file)
+            await asyncio.to_thread(file.close)
 
     def put_aside(self, file: Path) -> Path:
         """A copy of a file that is to be sent, under its own name. In a thread; raises OSError."""
@@ -126,8 +127,19 @@ def _refreshed(path: Path) -> bool:
     return True
 
 
-def _create(path: Path) -> int:
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+def _create(path: Path) -> BinaryIO:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return open(descriptor, "wb")  # noqa: PTH123 - a descriptor has no path
+
+
+def _sync(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _remove(draft: Path) -> None:
+    with suppress(OSError):  # it has its place by now, or there never was one
+        draft.unlink()
 
 
 def _files(root: Path) -> Iterator[tuple[Path, float, int]]:

@@ -6,6 +6,7 @@ Only the configured address is asked; redirects are not followed, and no more is
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,7 +46,7 @@ class Transcriber:
         headers = {"Authorization": f"Bearer {key.reveal()}"} if key is not None else {}
         form = aiohttp.FormData({"model": self._settings.model, "response_format": "json"})
         media_type = attachment.media_type or "application/octet-stream"
-        form.add_field("file", data, filename=f"sound{path.suffix or '.ogg'}", content_type=media_type)
+        form.add_field("file", io.BytesIO(data), filename=f"sound{path.suffix or '.ogg'}", content_type=media_type)
         timeout = aiohttp.ClientTimeout(total=self._settings.timeout_s)
         try:
             async with (
