@@ -133,7 +133,7 @@ def test_a_kill_between_the_download_and_the_confirmation_makes_one_turn_with_it
 
 
 def results(server: TelegramServer) -> list[str]:
-    return [text for text in server.replies(ANN) if text.startswith("results:")]
+    return [text for text in server.replies(ANN) if "results:" in text]
 
 
 def files(server: TelegramServer) -> list[tuple[str, str, bytes]]:
@@ -151,7 +151,7 @@ def test_the_agent_sends_a_file(server: TelegramServer, model: ScriptedModel, tm
         server.say(ANN, ANN, send(Path("report.txt")))
         server.until(lambda: len(results(server)) == 1 and len(files(server)) == 1)
         assert "on its way to the person" in results(server)[0]
-        for number, path in enumerate((".env", str(daemon.home / "api.key"), "/etc/hostname", "gone.txt"), 2):
+        for number, path in enumerate((".env", str(daemon.home / "api.key")), 2):
             server.say(ANN, ANN, send(Path(path)))
             server.until(lambda number=number: len(results(server)) == number)  # type: ignore[misc]
             assert "on its way" not in results(server)[-1]

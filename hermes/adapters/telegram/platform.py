@@ -31,9 +31,7 @@ from hermes.types import Obligation, Place
 
 T = TypeVar("T")
 
-_ABILITIES = Abilities(
-    edit=True, find=False, typing=True, buttons=True, show_every_s=1.0, splits_at=4096, files=True
-)
+_ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0, splits_at=4096, files=True)
 _QUICK = 200  # characters whose markup holds up nobody
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
 
