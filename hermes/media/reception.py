@@ -30,6 +30,7 @@ _FETCH_WITHIN_S = 60.0
 _AT_ONCE = 4  # files, of all people together
 _SPOKEN = ("voice", "audio")
 _NAME_CHARS = 100
+_REMEMBERED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +53,12 @@ class Reception:
         self._transcribe = transcribe
         self._fetch_within_s = fetch_within_s
         self._turnstile = asyncio.Semaphore(_AT_ONCE)
+        self._heard_lately: dict[
+            str, str
+        ] = {}  # a message that is not taken at once comes again, and so does its file
 
     async def message(self, inbound: Inbound) -> EncodedMessage:
+        await self._store.tidy()
         if not inbound.attachments:
             return user_message(inbound.text)
         read = await asyncio.gather(
@@ -92,23 +97,30 @@ class Reception:
 
     async def _heard(self, attachment: Attachment, what: str, path: Path) -> str:
         if self._transcribe is None:
-            if attachment.kind == "audio":
-                return f"[{what}; it cannot be heard here, and is stored as {path}]"
-            return (
-                f"[{what}: it cannot be heard, as no transcription is set up here. Tell the person so, kindly, and "
-                f"ask them to write. The sound is stored as {path}]"
-            )
+            return _unheard(attachment, what, path)
         try:
-            words = await self._transcribe(path, attachment)
+            words = self._heard_lately.get(path.name) or await self._transcribe(path, attachment)
         except PlatformError as error:
             logger.warning("a voice message could not be transcribed: {}", error)
             return (
                 f"[{what}: it could not be transcribed ({error}). Tell the person so, kindly. The sound is stored as "
                 f"{path}]"
             )
+        self._heard_lately[path.name] = words
+        if len(self._heard_lately) > _REMEMBERED:
+            del self._heard_lately[next(iter(self._heard_lately))]
         if not words.strip():
             return f"[{what}: no words can be heard in it. The sound is stored as {path}]"
         return f"[{what}; the person spoke, and this was written down by a machine:]\n{words.strip()}"
+
+
+def _unheard(attachment: Attachment, what: str, path: Path) -> str:
+    if attachment.kind == "audio":
+        return f"[{what}; it cannot be heard here, and is stored as {path}]"
+    return (
+        f"[{what}: it cannot be heard, as no transcription is set up here. Tell the person so, kindly, and ask them "
+        f"to write. The sound is stored as {path}]"
+    )
 
 
 def _described(attachment: Attachment) -> str:

@@ -88,6 +88,12 @@ class MediaStore:
 
     # ------------------------------------------------------------ what is too much, or too old
 
+    async def tidy(self) -> None:
+        """Now and then; at other times it costs nothing."""
+        if self._clock() - self._swept_at >= _SWEEP_EVERY_S:
+            with suppress(OSError):  # whoever stores a file next is told
+                await asyncio.to_thread(self._make_room)
+
     def _make_room(self) -> None:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         now = self._clock()

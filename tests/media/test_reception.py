@@ -111,6 +111,21 @@ async def test_a_voice_is_written_down_and_said_to_be_one(tmp_path: Path) -> Non
     assert [path.suffix for path in heard] == [".ogg"]
 
 
+async def test_a_voice_that_comes_again_is_not_written_down_twice(tmp_path: Path) -> None:
+    heard: list[Path] = []
+
+    async def transcribe(path: Path, sent: Attachment) -> str:
+        heard.append(path)
+        return "buy milk"
+
+    store = MediaStore(tmp_path / "media", limits=MediaLimits(), clock=lambda: 0.0)
+    desk = Reception(store, source=Source(), transcribe=transcribe)
+    place = Place(platform="toy", chat="1")
+    inbound = Inbound(id=InboundKey("i"), place=place, user="7", text="", attachments=(attachment("voice"),))
+    assert await desk.message(inbound) == await desk.message(inbound)
+    assert len(heard) == 1
+
+
 async def test_a_voice_that_nobody_can_hear_is_answered_kindly(tmp_path: Path) -> None:
     async def broken(path: Path, sent: Attachment) -> str:
         raise PlatformError("it is out of order")

@@ -78,6 +78,18 @@ async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path)
     assert not sent.parent.exists()
 
 
+async def test_it_tidies_itself_once_an_hour(tmp_path: Path) -> None:
+    store = a_store(tmp_path, now=10_000_000.0)
+    await store.tidy()
+    old = await store.keep("old", "", pieces(b"1"))
+    os.utime(old, (1.0, 1.0))
+    await store.tidy()
+    assert await listed(store) == [old]
+    later = a_store(tmp_path, now=10_003_600.0)
+    await later.tidy()
+    assert await listed(later) == []
+
+
 async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) -> None:
     source = tmp_path / ("ü" * 100 + ".txt")
     await asyncio.to_thread(source.write_bytes, b"report")
