@@ -31,8 +31,8 @@ def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbou
         return _press(query, key)
     if message := update.get("message"):
         return _message(message, key, me, manners, edited=False)
-    if message := update.get("edited_message"):
-        return _message(message, key, me, manners, edited=True)
+    if (message := update.get("edited_message")) and not message.get("media_group_id"):
+        return _message(message, key, me, manners, edited=True)  # of an album it would leave one picture
     return None
 
 

@@ -134,6 +134,7 @@ def test_what_can_be_told_in_words_is_told() -> None:
     [
         {"update_id": 11, "poll": {}},
         update("", new_chat_members=[ANN]),
+        update("", kind="edited_message", photo=[{"file_id": "1"}], caption="better", media_group_id="1"),
         update(by=None),
         update(by={"id": 9, "is_bot": True}),
         update("hello", chat={"id": -1, "type": "channel"}),
