@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import secrets
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from hermes.actors.front_desk import FrontDesk
@@ -18,6 +19,7 @@ from hermes.agent.compression import CompressionSettings
 from hermes.agent.ledger import Ledger
 from hermes.agent.models import make_model
 from hermes.agent.runner import AgentRunner
+from hermes.agent.seeing import Sight
 from hermes.agent.summarising import Summarising, SummarySettings
 from hermes.agent.thinking import Thinking, ThinkingSettings
 from hermes.home import Home
@@ -87,6 +89,7 @@ def thinking_settings(config: Config) -> ThinkingSettings:
         compression=compression_settings(config),
         compress=config.compression.enabled,
         price=price_of(config),
+        vision=config.model.vision,
     )
 
 
@@ -201,6 +204,7 @@ async def make_agent(
     hub: EventHub,
     workshop: Prepared[Workshop],
     journal: ActorJournal,
+    media: Path,
 ) -> AgentParts:
     ledger = Ledger(budget=budget(config), clock=wall)
     ledger.load(await journal.fetch(lambda reader: reader.tallies(ledger.today())))
@@ -210,6 +214,7 @@ async def make_agent(
         folders=folders,
         ledger=ledger,
         hub=hub,
+        sight=Sight(media),
     )
     summarising = Summarising(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
     runner = AgentRunner(

@@ -22,6 +22,7 @@ from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import GAP, PairingDesk
 from hermes.commands.desk import CommandDesk
 from hermes.errors import HermesError
+from hermes.media.reception import Reception
 from hermes.ports import ChatAdapter, ChatEdge, Hub, Journal, Operations, Outgoing, Platform, ProcessList, Sessions
 from hermes.settings import Config
 from hermes.slack_assembly import make_slack
@@ -102,6 +103,7 @@ def adapter_spec(
     commands: CommandDesk,
     pairing: PairingDesk,
     new_turn_id: Callable[[], TurnId],
+    reception: Reception | None = None,
 ) -> ChildSpec:
     name = adapter.platform.name
     settings = getattr(config, name)
@@ -123,6 +125,7 @@ def adapter_spec(
             alive=alive,
             per_user=config.chat.group_sessions_per_user,
             splits_at=adapter.platform.abilities.splits_at,
+            compose=None if reception is None else reception.message,
         )
 
     def start(owner: ActorRef[Any]) -> ActorRef[Any]:

@@ -69,6 +69,7 @@ from hermes.errors import ConfigError, HermesError
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
 from hermes.log import configure_logging, redact
+from hermes.media_assembly import make_reception
 from hermes.notify import Notifier
 from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest, StopSwitch
 from hermes.os_process import LoopComplaints, connections_within, hide_from_children, raise_descriptor_limit
@@ -265,7 +266,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         workshop = Prepared(
             partial(make_workshop, config, home, environ, search=search, desk=desk, processes=processes.front)
         )
-        agent = await make_agent(config, folders, models=models, hub=hub, workshop=workshop, journal=journal)
+        agent = await make_agent(
+            config, folders, models=models, hub=hub, workshop=workshop, journal=journal, media=home.media_dir
+        )
         stack.push_async_callback(agent.runner.close)
 
         facts: dict[str, Any] = {"home": str(home.data_dir), "model": models[0].name, "epoch": engine.epoch}
@@ -317,6 +320,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                         commands=commands,
                         pairing=office.pairing,
                         new_turn_id=_new_turn_id,
+                        reception=make_reception(adapter, config, home, environ),
                     )
                     for adapter in adapters
                 ),

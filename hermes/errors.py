@@ -23,6 +23,7 @@ HermesError
  ├── OutcomeUnknownError       the session crashed before it could say whether it stored the message
  ├── ModelError                a model call that failed, with its kind
  ├── DeliveryError             something could not be said on a chat platform (yet)
+ │    └── UnsendableFileError  a file that never can be sent there
  └── PlatformError             a chat platform cannot be listened to (for now)
 
 An error's text says what happened, what was kept and what to do.
@@ -168,6 +169,10 @@ class DeliveryError(HermesError):
         self.gone = gone
         self.refused = refused
         self.arrived_perhaps = arrived_perhaps
+
+
+class UnsendableFileError(DeliveryError):
+    """A file that can never be sent: it is not there, or too large. Whoever waits for it has to be told."""
 
 
 class PlatformError(HermesError):

@@ -64,6 +64,10 @@ class Home:
         return self.data_dir / "store"
 
     @property
+    def media_dir(self) -> Path:
+        return self.data_dir / "media"
+
+    @property
     def lock_file(self) -> Path:
         return self.data_dir / "hermes.lock"
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar, runtime_checkable
 
 from hermes.errors import HermesError
 from hermes.events import Event, TurnOutcome
@@ -421,6 +421,7 @@ class Abilities:
     buttons: bool = False
     show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
     splits_at: int = 0  # UTF-16 units at which clients split what people paste; 0: they do not
+    files: bool = False  # they can be sent
 
 
 class Platform(Protocol):
@@ -438,6 +439,11 @@ class Platform(Protocol):
 
     async def send(self, obligation: Obligation, text: str) -> str:
         """A new message at the obligation's place, with its choices where it has some. Returns its id."""
+
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        """A file as a message of its own, with a text that may be empty. Returns its id. Raises UnsendableFileError
+        when this one can never be sent; the rest can. Only where the abilities say so.
+        """
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         """Have a message that was sent say something else. That it says so already is no error."""
@@ -486,6 +492,26 @@ class Outgoing(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that a person has sent, as the platform tells it."""
+
+    kind: str  # image, voice, audio, video or file
+    file_id: str  # the platform's own
+    name: str = ""  # the sender's; never a path
+    media_type: str = ""
+    size_bytes: int = 0  # 0: nobody says
+    seconds: int = 0  # of sound and pictures that move
+
+
+@runtime_checkable
+class FileSource(Protocol):
+    """Where the files that people send can be fetched."""
+
+    def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
+        """What is in it, piece by piece. Raises PlatformError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
 
@@ -498,6 +524,7 @@ class Inbound:
     choice: int | None = None  # its number among the choices, where `text` may not be all of it
     user_name: str = ""
     edited: bool = False  # it replaces what the person wrote before as `place.message`
+    attachments: tuple[Attachment, ...] = ()
 
 
 # ---------------------------------------------------------------- live events

@@ -102,6 +102,11 @@ def _long_enough(key: Secret, what: str, remedy: str) -> Secret:
     return key
 
 
+def ensure_secret_file(path: Path) -> Secret:
+    """The secret in a file of the home that nobody else can read; it is made if it is not there."""
+    return _read_private(path) if os.path.lexists(path) else _make_key_file(path)
+
+
 def _make_key_file(path: Path) -> Secret:
     """Written whole under another name first: a crash must not leave an empty key behind."""
     key = secrets.token_urlsafe(32)

@@ -71,6 +71,12 @@ def _bot_api_complaint(text: str) -> str:
     return ""
 
 
+def _webhook_complaint(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
+        return "must be an address like https://host/telegram, without a password or a query"
+    return ""
+
+
 def _user_id_complaint(text: str) -> str:
     return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric ids of people, or "*" for everybody'
 
@@ -122,6 +128,7 @@ class ModelConfig:
     api_key_env: str = _setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
     api_key_file: str = _setting("", path=True, live=True)
     context_window: int = _setting(128_000, least=256, most=100_000_000, live=True)
+    vision: str = _setting("auto", choices=("auto", "always", "never"), live=True)
     connect_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
     idle_timeout_s: float = _setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
     fallbacks: tuple[str, ...] = _setting((), complaint=_fallback_complaint, live=True)
@@ -177,6 +184,9 @@ class TelegramConfig:
     require_mention: bool = _setting(True)
     wake_words: tuple[str, ...] = _setting(())
     free_response_chats: tuple[str, ...] = _setting((), complaint=_chat_id_complaint)
+    webhook_url: str = _setting("", complaint=_webhook_complaint)
+    webhook_host: str = _setting("127.0.0.1", complaint=_host_complaint)
+    webhook_port: int = _setting(8443, least=1, most=65_535)
 
     def token(self, environ: Mapping[str, str]) -> Secret:
         """The bot's token, looked up now."""
@@ -206,6 +216,32 @@ class SlackConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MediaConfig:
+    max_file_mb: int = _setting(20, least=1, most=2000)
+    max_total_mb: int = _setting(1024, least=1, most=10_000_000)
+    keep_days: float = _setting(7.0, least=0.01, most=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionConfig:
+    base_url: str = _setting("", complaint=_base_url_complaint)
+    model: str = _setting("whisper-1")
+    api_key_env: str = _setting("", complaint=_variable_complaint)
+    timeout_s: float = _setting(60.0, least=1, most=3600)
+
+    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
+        """Looked up now. None when the endpoint wants no key."""
+        if not self.api_key_env:
+            return None
+        if not (value := environ.get(self.api_key_env, "").strip()):
+            raise ConfigError(
+                f"the transcription's key is missing: set the environment variable {self.api_key_env} "
+                '(transcription.api_key_env); for an endpoint that wants no key, set that to ""'
+            )
+        return usable(value, f"the key in {self.api_key_env}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsConfig:
     idle_after_s: float = _setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
     max_queue: int = _setting(32, least=1, most=10_000, live=True)
@@ -231,7 +267,7 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    default: tuple[str, ...] = _setting(EVERY_TOOLSET)
+    default: tuple[str, ...] = _setting((*EVERY_TOOLSET, "send_file"))
     api: tuple[str, ...] = _setting(EVERY_TOOLSET)
     cli: tuple[str, ...] = _setting(EVERY_TOOLSET)
     disabled: tuple[str, ...] = _setting(())
@@ -332,6 +368,8 @@ class Config:
     chat: ChatConfig = ChatConfig()
     telegram: TelegramConfig = TelegramConfig()
     slack: SlackConfig = SlackConfig()
+    media: MediaConfig = MediaConfig()
+    transcription: TranscriptionConfig = TranscriptionConfig()
     sessions: SessionsConfig = SessionsConfig()
     turns: TurnsConfig = TurnsConfig()
     agent: AgentConfig = AgentConfig()

@@ -267,6 +267,7 @@ class Obligation:
     tries: int = 0  # that failed in a row
     problem: str = ""  # of the last try
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
+    files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

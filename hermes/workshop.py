@@ -18,6 +18,7 @@ from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.home import Home
 from hermes.log import redacted
+from hermes.media_assembly import FILE_PLATFORMS, media_store
 from hermes.ports import BackgroundProcesses, Clock, ModelJob
 from hermes.settings import Config
 from hermes.tools.approval.policy import decide, path_gate
@@ -26,6 +27,7 @@ from hermes.tools.files import file_tools
 from hermes.tools.output import OutputLimits
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.registry import Toolbox
+from hermes.tools.sending import send_file_tool
 from hermes.tools.session_search import Messages, Recent, Search, session_search_tool
 from hermes.tools.terminal import TerminalSettings, terminal_tool
 from hermes.tools.todo import todo_tool
@@ -79,7 +81,7 @@ def make_toolbox(
         start_in=Path(workplace.default_cwd),
         timeout_s=config.terminal.timeout_s,
         timeout_max_s=config.terminal.max_timeout_s,
-        secret_names=tuple(filter(None, (config.model.api_key_env,))),
+        secret_names=tuple(filter(None, (config.model.api_key_env, config.transcription.api_key_env))),
         passed_names=config.terminal.pass_variables,
     )
     tools = config.tools
@@ -96,6 +98,12 @@ def make_toolbox(
             todo_tool(),
             clarify_tool(),
             session_search_tool(search=search, messages=messages, recent=recent),
+            send_file_tool(
+                workplace,
+                lambda path: _path_gate(workplace, path, False),
+                media_store(config, home).put_aside,
+                FILE_PLATFORMS,
+            ),
         ),
         toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli},
         disabled=tools.disabled,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from hermes.errors import DeliveryError
+from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports import Abilities
 from hermes.types import Obligation, Place
 
 PLACE = Place(platform="toy", chat="c1")
-EDITS = Abilities(edit=True, typing=True, show_every_s=0.0)
+EDITS = Abilities(edit=True, typing=True, show_every_s=0.0, files=True)
 
 
 class ToyPlatform:
@@ -46,6 +46,11 @@ class ToyPlatform:
         if problem is not None:
             raise problem
         return message
+
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        if "missing" in path:
+            raise UnsendableFileError("it is not there any more")
+        return await self.send(obligation, f"{text}<{path}>")
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         if self.problems:

@@ -17,10 +17,12 @@ import threading
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+import aiohttp
 from aiohttp import web
 
 from tests.telegram_world import BOT_ID, BOT_NAME, Refusal, Shown, World
@@ -53,6 +55,12 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    url: str = ""
+    secret: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     method: str
     about: dict[str, Any]
@@ -72,6 +80,8 @@ class TelegramServer:
         self._port = port
         self._ready = threading.Event()
         self._poller: asyncio.Future[None] | None = None  # set to wake or to end the long poll that waits
+        self._webhook = Webhook()
+        self._bringing: dict[int, asyncio.Task[None]] = {}  # updates to the webhook
         self._loop: asyncio.AbstractEventLoop | None = None
         self._over: asyncio.Event | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake telegram")
@@ -102,6 +112,10 @@ class TelegramServer:
     def press(self, chat: int, message: int, label: str, user: int) -> str:
         """A person presses the button with that label. Returns the query's id."""
         return self._do(lambda: self._world.press(chat, message, label, user))
+
+    def has_file(self, file_id: str, data: bytes) -> None:
+        """From now on a person can send it."""
+        self._do(lambda: self._world.files.update({file_id: data}))
 
     def delete(self, chat: int, message: int) -> None:
         self._do(lambda: setattr(self._world.message(chat, message), "deleted", True))
@@ -167,6 +181,12 @@ class TelegramServer:
             return list(self._world.answered_queries)
 
     @property
+    def webhook(self) -> str:
+        """Where updates are brought; empty: they are fetched."""
+        with self._lock:
+            return self._webhook.url
+
+    @property
     def polls(self) -> bool:
         """Whether somebody waits for updates now."""
         with self._lock:
@@ -199,6 +219,7 @@ class TelegramServer:
         return result
 
     def _wake(self) -> None:
+        self._bring()
         if self._poller is not None and not self._poller.done():
             self._poller.set_result(None)
 
@@ -207,17 +228,23 @@ class TelegramServer:
         self._over = asyncio.Event()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/bot{token}/{method}", self._answer)
+        app.router.add_get("/file/bot{token}/files/{name}", self._answer_file)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self._port).start()
         self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
         self._ready.set()
         await self._over.wait()
+        for task in self._bringing.values():
+            task.cancel()
+        await asyncio.gather(*self._bringing.values(), return_exceptions=True)
         await runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
-        about = {key: _decoded(key, str(value)) for key, value in {**request.query, **await request.post()}.items()}
+        given = {**request.query, **await request.post()}
+        about = {key: _decoded(key, value) for key, value in given.items() if isinstance(value, str)}
+        about |= {key: value for key, value in given.items() if isinstance(value, web.FileField)}
         fault = self._note(method, about)
         try:
             _refuse(fault, request.match_info["token"])
@@ -254,6 +281,18 @@ class TelegramServer:
                     return self._world.send(about)
                 case "editMessageText":
                     return self._world.edit(about)
+                case "sendPhoto" | "sendVoice" | "sendDocument":
+                    kind = method.removeprefix("send").lower()
+                    with about[kind].file as file:
+                        return self._world.send_file(kind, about, about[kind].filename, file.read())
+                case "getFile":
+                    return self._world.file(str(about["file_id"]))
+                case "setWebhook" | "deleteWebhook":
+                    self._webhook = Webhook(url=about.get("url", ""), secret=about.get("secret_token", ""))
+                    asyncio.get_running_loop().call_soon(self._bring)
+                    return True
+                case "getWebhookInfo":
+                    return {"url": self._webhook.url, "has_custom_certificate": False, "pending_update_count": 0}
                 case "sendChatAction":
                     return self._world.show_typing(about)
                 case "setMyCommands":
@@ -263,7 +302,42 @@ class TelegramServer:
                     return self._world.answer_query(about)
         raise Refusal(404, "Not Found: method not found")
 
+    async def _answer_file(self, request: web.Request) -> web.StreamResponse:
+        name = request.match_info["name"]
+        fault = self._note("file", {"name": name})
+        if fault.status or request.match_info["token"] != TOKEN:
+            return web.Response(status=fault.status or 401)
+        await asyncio.sleep(fault.delay_s)
+        return web.Response(body=fault.page or self._world.files[name])
+
+    def _bring(self) -> None:
+        """Each update to the webhook, side by side, until it is confirmed."""
+        if not self._webhook.url:
+            return
+        with self._lock:
+            for update in self._world.updates:
+                number = update["update_id"]
+                if number not in self._bringing:
+                    self._bringing[number] = asyncio.create_task(self._bring_one(update))
+
+    async def _bring_one(self, update: dict[str, Any]) -> None:
+        async with aiohttp.ClientSession() as session:
+            while self._webhook.url:
+                headers = {"X-Telegram-Bot-Api-Secret-Token": self._webhook.secret}
+                with suppress(aiohttp.ClientError):
+                    async with session.post(self._webhook.url, json=update, headers=headers) as response:
+                        if response.status == 200:
+                            break
+                await asyncio.sleep(0.2)
+        with self._changed:
+            if self._webhook.url:
+                self._world.updates.remove(update)
+            del self._bringing[update["update_id"]]
+            self._changed.notify_all()
+
     async def _poll(self, about: dict[str, Any]) -> list[dict[str, Any]]:
+        if self._webhook.url:
+            raise Refusal(409, "Conflict: can't use getUpdates method while webhook is active")
         if self._poller is not None and not self._poller.done():
             gone = "Conflict: terminated by other getUpdates request; make sure that only one bot instance is running"
             self._poller.set_exception(Refusal(409, gone))

@@ -14,6 +14,7 @@ from html.parser import HTMLParser
 from typing import Any
 
 LIMIT = 4096
+FILE_MOST = 20 << 20
 BOT_ID = 4242
 BOT_NAME = "hermes_test_bot"
 _TAGS = {"b", "i", "s", "u", "code", "pre", "a", "blockquote", "strong", "em", "del", "tg-spoiler"}
@@ -42,6 +43,7 @@ class Shown:
     reply_to: int | None = None
     versions: list[str] = field(default_factory=list)  # every text it had, the first one first
     deleted: bool = False
+    file: tuple[str, str, bytes] | None = None  # how the bot sent it (photo, voice, document), its name and content
 
     @property
     def from_bot(self) -> bool:
@@ -59,6 +61,7 @@ class World:
         self.answered_queries: list[str] = []
         self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
+        self.files: dict[str, bytes] = {}  # that people have sent, by their ids
         self._clock = clock
         self._next_update = 1000
         self._next_message: dict[int, int] = {}
@@ -135,6 +138,24 @@ class World:
         shown.markup = str(about["text"])
         shown.keyboard = _keyboard(about)
         return self._as_json(shown)
+
+    def send_file(self, kind: str, about: dict[str, Any], name: str, data: bytes) -> dict[str, Any]:
+        chat = self._chat_of(about)
+        self._note_speed(chat)
+        if kind == "photo" and not data.startswith((b"\xff\xd8\xff", b"\x89PNG")):
+            raise Refusal(400, "Bad Request: IMAGE_PROCESS_FAILED")
+        caption = str(about.get("caption", ""))
+        shown = self._add(chat, BOT_ID, caption, thread=_int(about.get("message_thread_id")), reply_to=None)
+        shown.file = (kind, name, data)
+        return self._as_json(shown)
+
+    def file(self, file_id: str) -> dict[str, Any]:
+        if file_id not in self.files:
+            raise Refusal(400, "Bad Request: wrong file_id or the file is temporarily unavailable")
+        if len(self.files[file_id]) > FILE_MOST:
+            raise Refusal(400, "Bad Request: file is too big")
+        about = {"file_id": file_id, "file_unique_id": f"u-{file_id}", "file_size": len(self.files[file_id])}
+        return {**about, "file_path": f"files/{file_id}"}
 
     def edit(self, about: dict[str, Any]) -> dict[str, Any]:
         chat = self._chat_of(about)

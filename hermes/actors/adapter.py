@@ -15,6 +15,7 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.loop import LoopActor
+from hermes.errors import PlatformError
 from hermes.ports import ActorView, ChatAdapter, ChatEdge, Clock
 from hermes.values import dataclass
 
@@ -26,6 +27,7 @@ SILENT_AFTER_S = 120.0
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Ended:
     problem: str
+    retry_after_s: float = 0.0  # the platform's own wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +73,7 @@ class AdapterActor(LoopActor):
     def on_receive(self, message: object) -> None:
         match message:
             case _Ended():
-                self._on_ended(message.problem)
+                self._on_ended(message)
             case _Again():
                 self._run()
             case _:
@@ -89,24 +91,27 @@ class AdapterActor(LoopActor):
         self._task = asyncio.create_task(self._keep_on(), name=f"adapter {self.name}")
 
     async def _keep_on(self) -> None:
-        problem = "it ended by itself"
+        ended = _Ended(problem="it ended by itself")
         try:
             await self._adapter.run(self._edge)
+        except PlatformError as error:
+            ended = _Ended(problem=str(error), retry_after_s=error.retry_after_s or 0.0)
         # The outermost edge of an adapter: whatever ends it, it is run again.
         except Exception as error:  # noqa: BLE001
-            problem = str(error) or repr(error)
+            ended = _Ended(problem=str(error) or repr(error))
             logger.debug("{}: {!r}", self, error)
         with suppress(ActorDeadError):
-            self.actor_ref.tell(_Ended(problem=problem))
+            self.actor_ref.tell(ended)
 
-    def _on_ended(self, problem: str) -> None:
+    def _on_ended(self, ended: _Ended) -> None:
         self._task = None
         self._failures += 1
+        problem = ended.problem
         pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 20)) * (0.5 + self._jitter() / 2)
         if problem != self._problem:  # once for each, not once for each try
             logger.warning("{} is down: {}; it is tried again until it works", self.name, problem)
         self._problem = problem
-        self.tell_later(pause_s, _Again())
+        self.tell_later(max(pause_s, ended.retry_after_s), _Again())
 
     def _answered(self) -> None:
         self._answered_at = self._clock()

@@ -2,7 +2,8 @@
 
 That a message is about to be sent is on disk before it is, and its id is on disk before the next one goes out. So
 whatever dies in between, it is known afterwards which messages arrived, and of which one nobody can tell: that one is
-looked up where the platform can, and otherwise sent once more, marked as a possible repeat.
+looked up where the platform can, and otherwise sent once more, marked as a possible repeat. Files follow the text,
+one message each; in the place of one that cannot be sent stands a line that says so.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from hermes.actors.future import LoopFuture
 from hermes.crash_point import reach
-from hermes.errors import DeliveryError
+from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports import Clock, Discharge, Journal, NoteDelivery, Oblige, Operation, Platform, SetAside, Waive
 from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnId
 
@@ -45,8 +46,13 @@ class Courier:
         await self._write(self._progress())
 
     async def finish(self) -> None:
-        for number, text in enumerate(self._platform.parts(self.owed.text)):
-            await self._say(number, text)
+        parts = self._platform.parts(self.owed.text) if self.owed.text or not self.owed.files else ()
+        if len(self.owed.sent) <= len(parts):  # a file goes out when all of the text is as it stays
+            for number, text in enumerate(parts):
+                await self._say(number, text)
+        for number, path in enumerate(self.owed.files, len(parts)):
+            if number >= len(self.owed.sent):
+                await self._send(number, "", path)
         reach("reply: shown, not noted")
         owed = self.owed
         sent = Sent(
@@ -102,14 +108,15 @@ class Courier:
         self._shown[number] = text
         return True
 
-    async def _send(self, number: int, text: str) -> None:
+    async def _send(self, number: int, text: str, path: str = "") -> None:
         await self._platform.ready(self.owed.place)  # before it is noted: a death while it waits leaves no doubt
         doubtful = self.owed.sending
         if doubtful and self._platform.abilities.find:
             found = await self._platform.find(self.owed, number)
             if found is not None:
                 self._arrived(found)
-                await self._changed(number, text)
+                if not path:
+                    await self._changed(number, text)
                 return
         elif doubtful:
             text = REPEATED + text
@@ -119,7 +126,7 @@ class Courier:
             self.owed = replace(self.owed, sending=True)
         reach("reply: about to be sent")
         try:
-            message = await self._platform.send(self.owed, text)
+            message = await (self._send_file(path, text) if path else self._platform.send(self.owed, text))
         except DeliveryError as error:
             if not (error.arrived_perhaps or doubtful):
                 self.owed = replace(self.owed, sending=False)
@@ -127,6 +134,16 @@ class Courier:
         reach("reply: sent")
         self._arrived(message)
         self._shown[number] = text
+
+    async def _send_file(self, path: str, text: str) -> str:
+        problem = f"no files can be sent on {self._platform.name}"
+        if self._platform.abilities.files:
+            try:
+                return await self._platform.send_file(self.owed, path, text.strip())
+            except UnsendableFileError as error:
+                problem = str(error)
+        name = path.rpartition("/")[2]
+        return await self._platform.send(self.owed, f"{text}(The file {name} could not be sent: {problem}.)")
 
     def _arrived(self, message: str) -> None:
         self.owed = replace(self.owed, sent=(*self.owed.sent, message), sending=False)

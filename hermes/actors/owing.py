@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
+from hermes.media.reference import COPY, SEND_FILE
 from hermes.records import (
     Asked,
     Ended,
@@ -17,12 +18,13 @@ from hermes.records import (
     MessageReceived,
     Record,
     Suspended,
+    ToolFinished,
     TurnFailed,
     TurnFinished,
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.types import EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
+from hermes.types import CallOutcome, EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
 
 NOTHING_SAID = "(The model had nothing to say.)"
 
@@ -69,6 +71,8 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
                 choices=record.choices,
                 call=record.call,
             )
+        case ToolFinished(outcome=CallOutcome.OK) if record.name == SEND_FILE and (place := places.get(record.turn)):
+            return _file(session, record, place)
         case MarkedResumePending() if session.turn is not None and (place := session.turn.place):
             return _notice(
                 session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
@@ -91,6 +95,21 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
 def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:
     return Obligation(
         id=reply_id(turn), kind=Owed.REPLY, place=place, text=text, at=at, session=session.id, turn=turn
+    )
+
+
+def _file(session: Session, record: ToolFinished, place: Place) -> Obligation:
+    """The tool has put a copy aside, and its result says where."""
+    copy = json.loads(json.loads(record.message)["content"])[COPY]
+    return Obligation(
+        id=f"file:{record.turn}:{record.call}",
+        kind=Owed.NOTICE,
+        place=place,
+        text="",
+        at=record.at,
+        session=session.id,
+        turn=record.turn,
+        files=(copy,),
     )
 
 

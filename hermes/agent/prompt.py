@@ -46,6 +46,7 @@ _GUIDANCE: Mapping[str, str] = {
         "clarify: ask when two readings lead to different work and you cannot find out which is meant; otherwise "
         "choose, and say so."
     ),
+    "send_file": "send_file: when the person should have a file, send it instead of naming its path.",
     "session_search": (
         "session_search: when the person refers to something that you do not see here, search earlier conversations "
         "before you say that you do not know."

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hermes.agent.accounting import Price, costed
 from hermes.agent.acting import Folders
 from hermes.agent.calling import Caller, Listener, Reply
-from hermes.agent.chat_message import encode, total_tokens
+from hermes.agent.chat_message import MEDIA_TOKENS, encode, total_tokens
 from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.failure import failure
 from hermes.agent.ledger import Ledger
 from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
+from hermes.agent.seeing import Sight, sees
 from hermes.crash_point import reach
 from hermes.events import Notice, TextDelta, TextReset
 from hermes.ports import Hub, Model, ModelJob, ModelReport, ModelRequest
@@ -50,6 +51,7 @@ class ThinkingSettings:
     compression: CompressionSettings
     compress: bool = True
     price: Price = Price()  # of the model of choice; the others of the chain are reckoned alike
+    vision: str = "auto"  # whether it is shown pictures: auto, always or never
 
 
 class Thinking:
@@ -61,12 +63,14 @@ class Thinking:
         folders: Folders,
         ledger: Ledger,
         hub: Hub,
+        sight: Sight | None = None,
     ) -> None:
         self.settings = settings
         self._workshop = workshop
         self._folders = folders
         self._ledger = ledger
         self._hub = hub
+        self._sight = sight
         self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
 
     async def answer(self, job: ModelJob, chain: Sequence[Model], caller: Caller) -> ModelReport:
@@ -79,6 +83,11 @@ class Thinking:
             prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
         request = self._request(job, prompt, workshop.toolbox.schemas(job.platform))
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
+        if self._sight is not None:
+            name = job.preferences.model or chain[self._moved.get(job.turn, 0)].name
+            shown = await self._sight.shown(request.messages, sees=sees(name, self.settings.vision))
+            request = replace(request, messages=shown.messages)
+            size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
         if self.settings.compress and await self._overflows(request, size_bytes):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
         reach("turn: about to ask the model")

@@ -367,3 +367,49 @@ async def test_messages_for_a_platform_that_is_not_configured_wait(desk: Desk) -
     await desk.oblige(replace(owed("a", "hello"), place=replace(PLACE, platform="other")))
     await desk.settled()
     assert [each.id for each in desk.journal.engine.outbox()] == ["a"]
+
+
+async def test_files_follow_the_text_and_each_is_confirmed(desk: Desk) -> None:
+    await desk.oblige(owed("a", "look", files=("/m/one.txt", "/m/two.txt")))
+    await desk.settled()
+    assert desk.platform.texts() == ["look", "</m/one.txt>", "</m/two.txt>"]
+    sent = desk.journal.engine.sent("a")
+    assert sent is not None
+    assert sent.messages == ("m1", "m2", "m3")
+
+
+async def test_a_file_alone_needs_no_text(desk: Desk) -> None:
+    await desk.oblige(owed("a", "", files=("/m/one.txt",)))
+    await desk.settled()
+    assert desk.platform.texts() == ["</m/one.txt>"]
+
+
+async def test_a_file_that_is_not_there_is_a_line_in_the_chat(desk: Desk) -> None:
+    await desk.oblige(owed("a", "", files=("/m/missing.txt", "/m/two.txt")))
+    await desk.settled()
+    assert desk.platform.texts() == [
+        "(The file missing.txt could not be sent: it is not there any more.)",
+        "</m/two.txt>",
+    ]
+
+
+async def test_where_no_files_can_be_sent_it_is_said(desk: Desk) -> None:
+    desk.platform.abilities = Abilities()
+    await desk.oblige(owed("a", "", files=("/m/one.txt",)))
+    await desk.settled()
+    assert desk.platform.texts() == ["(The file one.txt could not be sent: no files can be sent on toy.)"]
+
+
+async def test_a_file_that_may_have_arrived_is_sent_again_marked(desk: Desk) -> None:
+    desk.platform.problems = [DeliveryError("lost", arrived_perhaps=True, retry_after_s=0.01)]
+    await desk.oblige(owed("a", "", files=("/m/one.txt",)))
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.platform.texts() == ["</m/one.txt>", f"{REPEATED.strip()}</m/one.txt>"]
+
+
+async def test_after_a_death_between_two_files_the_text_and_the_first_stay(desk: Desk) -> None:
+    obligation = owed("a", "look", files=("/m/one.txt", "/m/two.txt"), sent=("m1", "m2"))
+    await desk.oblige(obligation)
+    await desk.settled()
+    assert desk.platform.texts() == ["</m/two.txt>"]
+    assert desk.platform.edits == []

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from hermes.actors.owing import NOTHING_SAID, owed_by
 from hermes.actors.session_protocol import AnnounceStop, Event, Recover, Reset, StopTurn
-from hermes.types import FailureKind, Obligation, Owed, Place, Source
+from hermes.types import Call, FailureKind, Obligation, Owed, Place, Source
 from tests.actors.talk import Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
@@ -135,3 +137,11 @@ def test_a_message_that_waits_through_a_compression_is_answered_where_it_was_wri
     child = chat.summarised()
     [waiting] = child.session.queue
     assert waiting.place == PLACE
+
+
+def test_a_file_that_the_agent_sends_is_owed_as_soon_as_it_is_put_aside() -> None:
+    chat = Chat().begun()
+    chat.do(chat.model_says("", (Call(id="c1", name="send_file"),)))
+    result = json.dumps({"status": "on its way", "copy": "/media/out/1/a.txt"})
+    [owed] = chat.owes(chat.tool_returns("c1", result))
+    assert (owed.files, owed.text, owed.place, owed.final) == (("/media/out/1/a.txt",), "", PLACE, True)

@@ -69,6 +69,9 @@ class SimulatedPlatform:
             raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)
         return message
 
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        return await self.send(obligation, path)
+
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         await self._reach()
         self.shown[message] = (obligation.place.chat, text)

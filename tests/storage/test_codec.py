@@ -96,7 +96,9 @@ ORDER = {
         "exit_code signal reason detail output_bytes told"
     ),
     "Place": "platform chat thread message",
-    "Obligation": ("id kind place text at session turn choices call final order sent sending tries problem repeated"),
+    "Obligation": (
+        "id kind place text at session turn choices call final order sent sending tries problem repeated files"
+    ),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }
 

@@ -7,8 +7,7 @@ taken once, whatever the platform delivers again. What is said in return is an o
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from loguru import logger
 
@@ -21,6 +20,7 @@ from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
 from hermes.crash_point import reach
 from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
+from hermes.media.reference import user_message
 from hermes.ports import Clock, Inbound, Outgoing, Receipt, Sessions, Submission
 from hermes.types import Call, EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
 
@@ -41,6 +41,7 @@ class ChatDesk:
         alive: Callable[[], None],
         per_user: bool = True,
         splits_at: int = 0,
+        compose: Callable[[Inbound], Awaitable[EncodedMessage]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._outgoing = outgoing
@@ -51,6 +52,7 @@ class ChatDesk:
         self._per_user = per_user  # in a group each person has a conversation of their own
         self._splits_at = splits_at  # UTF-16 units, see Abilities
         self._bursts = Bursts()
+        self._compose = compose or _compose  # what a person sent, as a message for a model
         self.alive = alive
 
     async def take(self, inbound: Inbound) -> None:
@@ -74,7 +76,7 @@ class ChatDesk:
         more = is_cut_off(inbound.text, self._splits_at)
         submission = Submission(
             turn=self._new_turn_id(),
-            messages=(_encode(inbound.text),),
+            messages=(await self._compose(inbound),),
             source=_source(inbound),
             key=key,
             inbound=inbound.id,
@@ -107,7 +109,7 @@ class ChatDesk:
         if session is None or parse(inbound.text) is not None:
             return
         try:
-            await self._sessions.rewrite(session, inbound.place, _encode(inbound.text))
+            await self._sessions.rewrite(session, inbound.place, await self._compose(inbound))
         except StoppingError:
             raise
         except RefusedError as error:
@@ -176,6 +178,6 @@ def _source(inbound: Inbound) -> Source:
     return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place)
 
 
-def _encode(text: str) -> EncodedMessage:
-    message = {"role": "user", "content": text}
-    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))
+async def _compose(inbound: Inbound) -> EncodedMessage:
+    """Where files cannot be fetched."""
+    return user_message(inbound.text)

@@ -33,6 +33,9 @@ class DiscreetPlatform:
             obligation, await self._fill(obligation, text) if self._gap in text else text
         )
 
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        return await self._platform.send_file(obligation, path, text)
+
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         if self._gap not in text:  # else the message says more than is known here, and stays
             await self._platform.edit(obligation, message, text)

@@ -22,7 +22,7 @@ from hermes.adapters.slack.place import NAME, team_and_channel
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.trouble import FAILURES, delivery_error
 from hermes.adapters.slack.workspace import Wire, Workspace
-from hermes.errors import DeliveryError, PlatformError
+from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.ports import Abilities
 from hermes.types import Obligation, Owed, Place
 
@@ -92,6 +92,9 @@ class SlackPlatform:
             self._reserve(obligation.id)
         self._note_end(workspace, obligation, part)
         return str(answer["ts"])
+
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:  # noqa: ARG002 - as the port has it
+        raise UnsendableFileError("files cannot be sent on Slack yet")
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         workspace, channel = await self._where(obligation.place)

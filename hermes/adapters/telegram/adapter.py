@@ -1,15 +1,23 @@
-"""The connection to Telegram, both ways: the poll that takes in, and the platform that says."""
+"""The connection to Telegram, both ways: the poll or the webhook that takes in, and the platform that says."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from telegram.error import TelegramError
 
 from hermes.adapters.telegram.addressed import Manners
 from hermes.adapters.telegram.pace import Limits
 from hermes.adapters.telegram.platform import TelegramPlatform
 from hermes.adapters.telegram.poll import Poll
+from hermes.adapters.telegram.trouble import why_not_fetched
+from hermes.adapters.telegram.webhook import Webhook, WebhookSettings, withdraw
 from hermes.adapters.telegram.wire import Wire
-from hermes.ports import ChatEdge, Platform
+from hermes.errors import PlatformError
+from hermes.ports import Attachment, ChatEdge, Platform
 from hermes.secret import Secret
 
 BASE_URL = "https://api.telegram.org"
@@ -27,11 +35,18 @@ class TelegramAdapter:
         limits: Limits | None = None,
         poll_s: int = _POLL_S,
         answer_within_s: float = _ANSWER_WITHIN_S,
+        webhook: WebhookSettings | None = None,
+        secret_file: Path | None = None,
     ) -> None:
+        """`secret_file` is where a webhook's secret is kept; it is there while there may be a webhook of ours."""
         self._token = token
         self._base_url = base_url.rstrip("/") or BASE_URL
         self._answer_within_s = answer_within_s
         self._poll = Poll(manners or Manners(), timeout_s=poll_s)
+        self._secret_file = secret_file
+        self._webhook: Webhook | None = None
+        if webhook is not None and secret_file is not None:
+            self._webhook = Webhook(webhook, secret_file, manners or Manners())
         self._platform = TelegramPlatform(self._connected, limits or Limits())
         self._making = asyncio.Lock()
         self._wire: Wire | None = None
@@ -41,7 +56,23 @@ class TelegramAdapter:
         return self._platform
 
     async def run(self, edge: ChatEdge) -> None:
-        await self._poll.run(await self._connected(), edge)
+        wire = await self._connected()
+        if self._webhook is not None:
+            await self._webhook.run(wire, edge)
+            return
+        if self._secret_file is not None:
+            await withdraw(wire, self._secret_file)
+        await self._poll.run(wire, edge)
+
+    async def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
+        """What is in a file that a person has sent. Raises PlatformError."""
+        wire = await self._connected()
+        try:
+            async with aclosing(wire.file(attachment.file_id)) as pieces:
+                async for piece in pieces:
+                    yield piece
+        except TelegramError as error:
+            raise PlatformError(why_not_fetched(error)) from error
 
     async def close(self) -> None:
         if self._wire is not None:

@@ -23,6 +23,7 @@ from hermes.adapters.telegram.pace import Limits, Pace, is_group
 from hermes.adapters.telegram.parts import LIMIT, split
 from hermes.adapters.telegram.trouble import delivery_error, refuses_markup, says_so_already
 from hermes.adapters.telegram.update import NAME
+from hermes.adapters.telegram.upload import read_file, upload
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import DeliveryError
 from hermes.ports import Abilities
@@ -30,7 +31,7 @@ from hermes.types import Obligation, Place
 
 T = TypeVar("T")
 
-_ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0, splits_at=4096)
+_ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0, splits_at=4096, files=True)
 _QUICK = 200  # characters whose markup holds up nobody
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
 
@@ -81,6 +82,13 @@ class TelegramPlatform:
             return str(message.message_id)
 
         return await self._in_turn(place.chat, lambda: _marked_up(text, say))
+
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        place = obligation.place
+        chat, thread = _ids(place)
+        bot = (await self._wire()).bot
+        file = await asyncio.to_thread(read_file, path)
+        return await self._in_turn(place.chat, lambda: upload(bot, chat, file, thread=thread, caption=text))
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         chat, _ = _ids(obligation.place)

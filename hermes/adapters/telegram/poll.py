@@ -1,110 +1,72 @@
-"""The long poll. An update is confirmed by asking for the next one, and that happens only after it is on disk.
+"""The long poll. An update is confirmed by asking for later ones, and that happens only after it is on disk.
 
-Each update is handed over in order; one that is refused for now is offered again, a little later each time, and never
-skipped. A crash anywhere means that Telegram sends the unconfirmed ones again, and their ids tell that they are
-known.
+Asking confirms all updates before the one that is asked for. So while one of them takes its time, a file is fetched
+say, those after it are asked for again and again, unconfirmed, and whatever is new among them is taken meanwhile. A
+crash anywhere means that Telegram sends the unconfirmed ones again, and their ids tell that they are known.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Any
 
-from loguru import logger
 from telegram.error import TelegramError
 
-from hermes.adapters.telegram.addressed import Manners, Myself
-from hermes.adapters.telegram.trouble import explain, platform_error
-from hermes.adapters.telegram.update import KINDS, inbound_of
+from hermes.adapters.telegram.addressed import Manners
+from hermes.adapters.telegram.intake import Intake
+from hermes.adapters.telegram.introduction import Introduction
+from hermes.adapters.telegram.trouble import platform_error
+from hermes.adapters.telegram.update import KINDS
 from hermes.adapters.telegram.wire import Wire
-from hermes.commands.registry import COMMANDS
-from hermes.errors import (
-    AlreadySeenError,
-    BusyError,
-    OutcomeUnknownError,
-    RefusedError,
-    StoppingError,
-    StorageError,
-)
-from hermes.ports import ChatEdge, Inbound
+from hermes.ports import ChatEdge
 
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 5.0
+_FIRST_WAIT_S = 0.25  # until it is looked whether there is more, while something takes its time
+_LONGEST_WAIT_S = 1.0
 
 
 class Poll:
     def __init__(self, manners: Manners, *, timeout_s: int) -> None:
         self._manners = manners
         self._timeout_s = timeout_s
+        self._introduce = Introduction()
         self._offset: int | None = None  # None: from the oldest that was never confirmed
-        self._album = ""  # whose pictures come in now
-        self._has_menu = False
+        self._tasks: dict[int, asyncio.Task[None]] = {}  # by update, until it is confirmed
 
     async def run(self, wire: Wire, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         try:
-            me = await wire.bot.get_me()
-            myself = Myself(id=me.id, username=me.username or "")
-            await self._show_menu(wire)
+            intake = Intake(wire, edge, await self._introduce(wire), self._manners)
             while True:
-                updates = await wire.updates(self._offset, self._timeout_s, KINDS)
-                edge.alive()
-                for update in updates:
-                    await self._hand_over(update, wire, edge, myself)
-                    self._offset = int(update["update_id"]) + 1
+                await self._turn(wire, edge, intake)
         except TelegramError as error:
             raise platform_error(error) from error
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+            self._tasks.clear()
 
-    async def _hand_over(self, update: Mapping[str, Any], wire: Wire, edge: ChatEdge, me: Myself) -> None:
-        try:
-            inbound = inbound_of(update, me, self._manners)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
-            logger.warning("update {} is not understood: {!r}", update.get("update_id"), error)
-            return
-        if inbound is None or self._is_told(update):
-            logger.debug("update {} is skipped: {}", update["update_id"], sorted(update))
-            return
-        await self._take(inbound, edge)
-        if query := update.get("callback_query"):
-            await _stop_the_spinner(wire, str(query["id"]))
-
-    def _is_told(self, update: Mapping[str, Any]) -> bool:
-        """Whether it is one more picture of an album without a word of its own: the first one stands for all."""
-        message = update.get("message") or {}
-        album, self._album = self._album, str(message.get("media_group_id", ""))
-        return bool(album and album == self._album and not message.get("caption"))
-
-    async def _show_menu(self, wire: Wire) -> None:
-        """The commands, as Telegram offers them while a person types. It works without them, too."""
-        if self._has_menu:
-            return
-        try:
-            await wire.bot.set_my_commands([(command.name, command.help) for command in COMMANDS])
-            self._has_menu = True
-        except TelegramError as error:
-            logger.debug("the menu of commands could not be set: {}", explain(error))
-
-    async def _take(self, inbound: Inbound, edge: ChatEdge) -> None:
+    async def _turn(self, wire: Wire, edge: ChatEdge, intake: Intake) -> None:
+        """Ask once, and wait until all that is at hand was taken, or until new ones should be asked for."""
         wait_s = _FIRST_WAIT_S
         while True:
-            try:
-                return await edge.take(inbound)
-            except AlreadySeenError:
-                return None
-            except (StoppingError, BusyError, StorageError, OutcomeUnknownError) as error:
-                logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
-            except RefusedError as error:
-                logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
-                return None
-            await asyncio.sleep(wait_s)
+            updates = await wire.updates(self._offset, 0 if self._tasks else self._timeout_s, KINDS)
+            edge.alive()
+            for update in updates:
+                number = int(update["update_id"])
+                if number not in self._tasks and (self._offset is None or number >= self._offset):
+                    self._tasks[number] = asyncio.create_task(intake.take(update), name=f"update {number}")
+                    wait_s = _FIRST_WAIT_S
+            if self._tasks:
+                await asyncio.wait(self._tasks.values(), timeout=wait_s)
+            self._move_on()
+            if not self._tasks:
+                return
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 
-
-async def _stop_the_spinner(wire: Wire, query: str) -> None:
-    """A pressed button shows that it is busy until this. The press counts all the same when it fails."""
-    try:
-        await wire.bot.answer_callback_query(query)
-    except TelegramError as error:
-        logger.debug("a button's press could not be answered: {}", explain(error))
+    def _move_on(self) -> None:
+        """The next request confirms what was taken, up to the first that was not."""
+        for number in sorted(self._tasks):
+            if not self._tasks[number].done():
+                return
+            self._tasks.pop(number).result()
+            self._offset = number + 1

@@ -68,6 +68,12 @@ def platform_error(error: TelegramError) -> PlatformError:
     return PlatformError(explain(error), retry_after_s=retry_after_s)
 
 
+def why_not_fetched(error: TelegramError) -> str:
+    if isinstance(error, BadRequest) and "too big" in error.message.lower():
+        return "Telegram gives bots no files of more than 20 MB"
+    return explain(error)
+
+
 def explain(error: TelegramError) -> str:
     match error:
         case Conflict() if "webhook" in error.message.lower():

@@ -1,17 +1,20 @@
 """From an update, as Telegram's JSON, to what a person did. Pure; what we do not understand is None.
 
-A file cannot be read yet: the person is not ignored, the message says what was sent. The id is Telegram's update id
-together with the bot's, so that a second delivery is known for one, whatever became of the first.
+The id is Telegram's update id together with the bot's, so that a second delivery is known for one, whatever became of
+the first. The pictures of an album come as an update each and are one message.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
+from hermes.adapters.telegram.attachment import attachments_of, told_of
 from hermes.adapters.telegram.keyboard import pressed
 from hermes.ports import Inbound
 from hermes.types import InboundKey, Place
@@ -19,20 +22,6 @@ from hermes.types import InboundKey, Place
 NAME = "telegram"
 KINDS = ("message", "edited_message", "callback_query")  # of updates that we ask for
 _MOST_QUOTED = 300  # characters of what a message answers
-
-_MEDIA = {  # an animation is a document, too: it has to come first
-    "photo": "[photo: the person sent a picture that cannot be read yet]",
-    "voice": "[voice: the person sent a voice message that cannot be heard yet]",
-    "audio": "[audio: the person sent a sound file that cannot be heard yet]",
-    "video_note": "[video: the person sent a video message that cannot be watched yet]",
-    "video": "[video: the person sent a video that cannot be watched yet]",
-    "animation": "[animation: the person sent an animation that cannot be watched yet]",
-    "document": "[file: the person sent a file that cannot be read yet]",
-    "sticker": "[sticker: the person sent a sticker]",
-    "contact": "[contact: the person sent a contact that cannot be read yet]",
-    "location": "[location: the person sent a place on the map that cannot be read yet]",
-    "poll": "[poll: the person sent a poll that cannot be read yet]",
-}
 
 
 def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbound | None:
@@ -42,9 +31,19 @@ def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbou
         return _press(query, key)
     if message := update.get("message"):
         return _message(message, key, me, manners, edited=False)
-    if message := update.get("edited_message"):
-        return _message(message, key, me, manners, edited=True)
+    if (message := update.get("edited_message")) and not message.get("media_group_id"):
+        return _message(message, key, me, manners, edited=True)  # of an album it would leave one picture
     return None
+
+
+def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
+    """One message of several updates, the first of which gives it its id; any of them may hold its text."""
+    messages = [update["message"] for update in updates]
+    spoken = next((message for message in messages if message.get("caption")), messages[0])
+    inbound = inbound_of({"update_id": updates[0]["update_id"], "message": spoken}, me, manners)
+    if inbound is None:
+        return None
+    return replace(inbound, attachments=tuple(chain.from_iterable(map(attachments_of, messages))))
 
 
 def _message(
@@ -52,7 +51,10 @@ def _message(
 ) -> Inbound | None:
     sender = message.get("from")
     text = _text(message)
-    if sender is None or sender.get("is_bot") or not text.strip() or message["chat"]["type"] == "channel":
+    attachments = attachments_of(message)
+    if sender is None or sender.get("is_bot") or message["chat"]["type"] == "channel":
+        return None
+    if not text.strip() and not attachments:
         return None
     if for_another_bot(text, me) or not is_addressed(message, text, me, manners):
         return None
@@ -64,6 +66,7 @@ def _message(
         text=_with_quotation(without_name(text, me), message, me),
         chat_type=_chat_type(message),
         edited=edited,
+        attachments=attachments,
     )
 
 
@@ -87,8 +90,7 @@ def _press(query: Mapping[str, Any], key: InboundKey) -> Inbound | None:
 
 def _text(message: Mapping[str, Any]) -> str:
     said = message.get("text") or message.get("caption") or ""
-    shown = next((note for kind, note in _MEDIA.items() if kind in message), "")
-    return sound("\n".join(filter(None, (said, shown))))
+    return sound("\n".join(filter(None, (said, told_of(message)))))
 
 
 def _with_quotation(text: str, message: Mapping[str, Any], me: Myself) -> str:

@@ -1,4 +1,4 @@
-"""python-telegram-bot's HTTP machinery: one client for what is said, one for the long poll.
+"""python-telegram-bot's HTTP machinery: one client for what is said, one for the long poll, one for files.
 
 Its `Application` and `Updater` are not used, because they confirm updates before anybody has stored them. Updates are
 taken as the plain JSON they are, so that one the library cannot read cannot hold up the others.
@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
+import httpx
 from telegram import Bot
-from telegram.error import TelegramError
+from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
 from hermes.secret import Secret
@@ -24,6 +25,7 @@ _CONNECT_S = 10.0
 _WRITE_S = 10.0
 _POOL_S = 30.0  # to get a connection; nothing was sent before that
 _CONNECTIONS = 64
+_PIECE_BYTES = 1 << 18
 
 
 class Wire:
@@ -33,6 +35,8 @@ class Wire:
         self._polling = _client(context, answer_within_s, 1)
         self._saying = _client(context, answer_within_s, _CONNECTIONS)
         self._answer_within_s = answer_within_s
+        self._file_address = f"{base_url}/file/bot{token.reveal()}"
+        self._files = httpx.AsyncClient(verify=context, timeout=httpx.Timeout(answer_within_s, connect=_CONNECT_S))
         self.bot = Bot(
             token.reveal(),
             base_url=f"{base_url}/bot",
@@ -55,8 +59,25 @@ class Wire:
             raise TelegramError("the answer is not a list of updates")
         return answer
 
+    async def file(self, file_id: str) -> AsyncGenerator[bytes, None]:
+        """What is in a file that somebody sent, piece by piece."""
+        about: Any = await self._saying.post(f"{self._address}/getFile?{urlencode({'file_id': file_id})}")
+        path = about.get("file_path") if isinstance(about, dict) else None
+        if not isinstance(path, str) or path.startswith("/"):  # a server of one's own, in its local mode
+            raise TelegramError("it does not say where the file can be fetched")
+        try:
+            async with self._files.stream("GET", f"{self._file_address}/{quote(path)}") as response:
+                if response.status_code != 200:
+                    raise NetworkError(f"File ({response.status_code})")
+                async for piece in response.aiter_bytes(_PIECE_BYTES):
+                    yield piece
+        except httpx.TimeoutException as error:
+            raise TimedOut from error
+        except httpx.HTTPError as error:
+            raise NetworkError("the file") from error
+
     async def close(self) -> None:
-        await asyncio.gather(self._polling.shutdown(), self._saying.shutdown())
+        await asyncio.gather(self._polling.shutdown(), self._saying.shutdown(), self._files.aclose())
 
 
 class _Client(HTTPXRequest):

@@ -20,6 +20,7 @@ class FakeEdge:
         self.offered: list[Inbound] = []
         self.proofs = 0
         self.refusals: list[HermesError] = []  # raised first, one an offer
+        self.gates: dict[str, asyncio.Event] = {}  # by chat: what is said there waits for it
         self.before_take: Callable[[Inbound], None] = lambda inbound: None
 
     def alive(self) -> None:
@@ -29,6 +30,8 @@ class FakeEdge:
         self.offered.append(inbound)
         self.before_take(inbound)
         await asyncio.sleep(0)
+        if inbound.place.chat in self.gates:
+            await self.gates[inbound.place.chat].wait()
         if self.refusals:
             raise self.refusals.pop(0)
         self.taken.append(inbound)

@@ -81,7 +81,7 @@ async def test_a_refused_message_is_offered_again_and_holds_its_place(
     edge = FakeEdge()
     edge.refusals = [refusal, refusal]
     server.say(7, 7, "one")
-    server.say(8, 8, "two")
+    server.say(7, 7, "two")
     async with listening(adapter, edge):
         await until(lambda: server.unconfirmed == [])
     assert [each.text for each in edge.offered] == ["one", "one", "one", "two"]
@@ -194,15 +194,36 @@ async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer
 
 async def test_an_album_is_one_message(server: TelegramServer, adapter: TelegramAdapter) -> None:
     edge = FakeEdge()
-    picture: dict[str, Any] = {"photo": [{"file_id": "1"}]}
-    server.say(7, 7, "", **picture, media_group_id="1", caption="my cats")
-    server.say(7, 7, "", **picture, media_group_id="1")
-    server.say(7, 7, "", **picture, media_group_id="1")
-    server.say(7, 7, "", **picture, media_group_id="2")
-    server.say(7, 7, "", **picture)
+
+    def picture(number: int, **more: Any) -> None:
+        server.say(7, 7, "", photo=[{"file_id": str(number)}], **more)
+
+    picture(1, media_group_id="1")
+    picture(2, media_group_id="1", caption="my cats")
     async with listening(adapter, edge):
+        await until(lambda: server.count("getUpdates") > 1)
+        picture(3, media_group_id="1")  # it comes a little later
+        picture(4, media_group_id="2")
+        picture(5)
         await until(lambda: server.unconfirmed == [])
-    assert [text.splitlines()[0][:7] for text in edge.texts] == ["my cats", "[photo:", "[photo:"]
+    taken = [(each.text, [file.file_id for file in each.attachments]) for each in edge.taken]
+    assert taken == [("my cats", ["1", "2", "3"]), ("", ["4"]), ("", ["5"])]
+    assert edge.taken[0].id == f"telegram:{BOT_ID}:1000"
+
+
+async def test_a_chat_that_takes_its_time_holds_up_no_other(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+    gate = edge.gates["7"] = asyncio.Event()
+    for number in range(3):
+        server.say(7, 7, f"slow {number}")
+    async with listening(adapter, edge):
+        await until(lambda: len(edge.offered) == 1)
+        server.say(8, 8, "quick")
+        await until(lambda: edge.texts == ["quick"])
+        assert server.unconfirmed == [1000, 1001, 1002, 1003]
+        gate.set()
+        await until(lambda: server.unconfirmed == [])
+    assert edge.texts == ["quick", "slow 0", "slow 1", "slow 2"]
 
 
 async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: TelegramServer) -> None:

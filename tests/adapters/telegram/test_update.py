@@ -8,7 +8,7 @@ import pytest
 
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.update import inbound_of
-from hermes.ports import Inbound
+from hermes.ports import Attachment, Inbound
 
 ME = Myself(id=42, username="Hermes_Bot")
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}
@@ -96,13 +96,37 @@ def test_wake_words_and_free_chats() -> None:
     assert text_of(update("x", chat=GROUP, message_thread_id=3), free_response_chats=("-100:3",)) == "x"
 
 
-def test_what_cannot_be_read_yet_is_named() -> None:
-    photo = update("", photo=[{"file_id": "1"}], caption="look")
-    voice = update("", voice={"file_id": "1"})
-    animation = update("", animation={"file_id": "1"}, document={"file_id": "1"})
-    assert text_of(photo) == "look\n[photo: the person sent a picture that cannot be read yet]"
-    assert text_of(voice) == "[voice: the person sent a voice message that cannot be heard yet]"
-    assert (text_of(animation) or "").startswith("[animation")
+def test_files_come_as_data() -> None:
+    photo = taken(update("", photo=[{"file_id": "1"}], caption="look"))
+    assert photo is not None
+    assert (photo.text, [each.kind for each in photo.attachments]) == ("look", ["image"])
+    [voice] = attached(voice={"file_id": "1", "duration": 3, "file_size": 9})
+    assert (voice.kind, voice.media_type, voice.seconds, voice.size_bytes) == ("voice", "audio/ogg", 3, 9)
+    [moving] = attached(animation={"file_id": "1"}, document={"file_id": "2"})
+    assert (moving.kind, moving.file_id) == ("video", "1")
+    [scan] = attached(document={"file_id": "1", "file_name": "../a.PNG", "mime_type": "image/PNG"})
+    assert (scan.kind, scan.name, scan.media_type) == ("image", "../a.PNG", "image/png")
+
+
+def attached(**fields: Any) -> tuple[Attachment, ...]:
+    inbound = taken(update("", **fields))
+    assert inbound is not None
+    return inbound.attachments
+
+
+def test_of_a_picture_the_largest_size_is_taken_that_a_model_needs() -> None:
+    sizes = [{"file_id": str(side), "width": side, "height": side // 2} for side in (90, 800, 1280, 2560)]
+    assert [each.file_id for each in attached(photo=sizes)] == ["1280"]
+    assert [each.file_id for each in attached(photo=sizes[3:])] == ["2560"]
+
+
+def test_what_can_be_told_in_words_is_told() -> None:
+    sticker = {"file_id": "1", "emoji": "😀", "set_name": "Cats"}
+    assert text_of(update("", sticker=sticker)) == '[sticker: 😀 from the set "Cats"]'
+    assert text_of(update("", location={"latitude": 1.5, "longitude": 2})) == "[location: 1.5, 2]"
+    assert text_of(update("", contact={"first_name": "Bo", "phone_number": "+1"})) == "[contact: Bo, +1]"
+    poll = {"question": "Tea?", "options": [{"text": "yes"}, {"text": "no"}]}
+    assert text_of(update("", poll=poll)) == "[poll: Tea? (yes / no)]"
 
 
 @pytest.mark.parametrize(
@@ -110,6 +134,7 @@ def test_what_cannot_be_read_yet_is_named() -> None:
     [
         {"update_id": 11, "poll": {}},
         update("", new_chat_members=[ANN]),
+        update("", kind="edited_message", photo=[{"file_id": "1"}], caption="better", media_group_id="1"),
         update(by=None),
         update(by={"id": 9, "is_bot": True}),
         update("hello", chat={"id": -1, "type": "channel"}),

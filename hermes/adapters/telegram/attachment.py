@@ -1,0 +1,79 @@
+"""The files in a Telegram message, and what can be told in words: stickers, contacts, places, polls. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hermes.adapters.chat.utf16 import sound
+from hermes.ports import Attachment
+
+_PICTURE_SIDE = 1600  # pixels; Telegram offers each picture in several sizes, and a model needs no larger one
+_KINDS = {  # an animation is a document, too: it has to come first
+    "voice": "voice",
+    "audio": "audio",
+    "video_note": "video",
+    "video": "video",
+    "animation": "video",
+    "document": "file",
+}
+_TYPES = {"voice": "audio/ogg", "video_note": "video/mp4"}  # where Telegram need not say so
+
+
+def attachments_of(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
+    """None or one; an album has one a message."""
+    if sizes := message.get("photo"):
+        size = _fitting(sizes)
+        return (
+            Attachment(
+                kind="image",
+                file_id=str(size["file_id"]),
+                media_type="image/jpeg",
+                size_bytes=int(size.get("file_size") or 0),
+            ),
+        )
+    name = next((name for name in _KINDS if name in message), "")
+    return (_file(message[name], name),) if name else ()
+
+
+def told_of(message: Mapping[str, Any]) -> str:
+    if sticker := message.get("sticker"):
+        of_set = f' from the set "{sticker["set_name"]}"' if sticker.get("set_name") else ""
+        return sound(f"[sticker: {sticker.get('emoji') or 'without a meaning'}{of_set}]")
+    if contact := message.get("contact"):
+        name = " ".join(filter(None, (contact.get("first_name"), contact.get("last_name"))))
+        return sound(f"[contact: {name}, {contact.get('phone_number', 'no number')}]")
+    if place := message.get("venue"):
+        where = place.get("location") or {}
+        return sound(f"[location: {place.get('title')}, {place.get('address')} ({_coordinates(where)})]")
+    if where := message.get("location"):
+        return f"[location: {_coordinates(where)}]"
+    if poll := message.get("poll"):
+        options = " / ".join(str(option.get("text")) for option in poll.get("options") or ())
+        return sound(f"[poll: {poll.get('question')} ({options})]")
+    return ""
+
+
+def _file(about: Mapping[str, Any], name: str) -> Attachment:
+    media_type = str(about.get("mime_type") or _TYPES.get(name, "")).lower()
+    return Attachment(
+        kind="image" if name == "document" and media_type.startswith("image/") else _KINDS[name],
+        file_id=str(about["file_id"]),
+        name=sound(str(about.get("file_name") or "")),
+        media_type=media_type,
+        size_bytes=int(about.get("file_size") or 0),
+        seconds=int(about.get("duration") or 0),
+    )
+
+
+def _fitting(sizes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
+    fitting = [size for size in sizes if max(_sides(size)) <= _PICTURE_SIDE]
+    return max(fitting, key=_sides) if fitting else min(sizes, key=_sides)
+
+
+def _sides(size: Mapping[str, Any]) -> tuple[int, int]:
+    return int(size.get("width") or 0), int(size.get("height") or 0)
+
+
+def _coordinates(where: Mapping[str, Any]) -> str:
+    return f"{where.get('latitude')}, {where.get('longitude')}"

@@ -1,0 +1,140 @@
+"""Updates on their way in, however they came: side by side, in order within a chat, each until it is on disk.
+
+One that is refused for now is offered again, a little later each time, and never skipped; it holds up its own chat
+and no other. The updates of an album are waited for, for a moment, and taken together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from typing import Any
+from weakref import WeakValueDictionary
+
+from loguru import logger
+from telegram.error import TelegramError
+
+from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.trouble import explain
+from hermes.adapters.telegram.update import album_of, inbound_of
+from hermes.adapters.telegram.wire import Wire
+from hermes.errors import (
+    AlreadySeenError,
+    BusyError,
+    OutcomeUnknownError,
+    PlatformError,
+    RefusedError,
+    StoppingError,
+    StorageError,
+)
+from hermes.ports import ChatEdge, Inbound
+
+ALBUM_S = 0.8  # from the first of its pictures until the last has come
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 5.0
+
+
+class _Album:
+    __slots__ = ("done", "ready_at", "taken", "updates")
+
+    def __init__(self, ready_at: float) -> None:
+        self.updates: dict[int, Mapping[str, Any]] = {}
+        self.ready_at = ready_at
+        self.done = asyncio.Event()
+        self.taken = False
+
+
+class Intake:
+    def __init__(self, wire: Wire, edge: ChatEdge, me: Myself, manners: Manners) -> None:
+        self._wire = wire
+        self._edge = edge
+        self._me = me
+        self._manners = manners
+        self._albums: dict[str, _Album] = {}  # whose pictures come in now
+        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+
+    async def take(self, update: Mapping[str, Any]) -> None:
+        """Returns when the update may be confirmed. Calls that are begun in order are served in order."""
+        name = _album_name(update)
+        if not name:
+            async with self._queue(update):
+                await self._hand_over([update])
+        elif (album := self._albums.get(name)) is None:
+            await self._take_album(name, update)
+        else:
+            album.updates[int(update["update_id"])] = update
+            await album.done.wait()
+            if not album.taken:
+                raise PlatformError("the rest of its album was not taken")
+
+    async def _take_album(self, name: str, update: Mapping[str, Any]) -> None:
+        album = self._albums[name] = _Album(time.monotonic() + ALBUM_S)
+        album.updates[int(update["update_id"])] = update
+        try:
+            async with self._queue(update):
+                await asyncio.sleep(album.ready_at - time.monotonic())
+                del self._albums[name]
+                await self._hand_over([album.updates[number] for number in sorted(album.updates)])
+                album.taken = True
+        finally:
+            self._albums.pop(name, None)
+            album.done.set()
+
+    def _queue(self, update: Mapping[str, Any]) -> asyncio.Lock:
+        return self._queues.setdefault(_chat_of(update), asyncio.Lock())
+
+    async def _hand_over(self, updates: list[Mapping[str, Any]]) -> None:
+        update = updates[0]
+        try:
+            read = inbound_of(update, self._me, self._manners) if len(updates) == 1 else self._album(updates)
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
+            logger.warning("update {} is not understood: {!r}", update.get("update_id"), error)
+            return
+        if read is None:
+            logger.debug("update {} is skipped: {}", update["update_id"], sorted(update))
+            return
+        await self._offer(read)
+        if query := update.get("callback_query"):
+            await _stop_the_spinner(self._wire, str(query["id"]))
+
+    def _album(self, updates: list[Mapping[str, Any]]) -> Inbound | None:
+        return album_of(updates, self._me, self._manners)
+
+    async def _offer(self, inbound: Inbound) -> None:
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                return await self._edge.take(inbound)
+            except AlreadySeenError:
+                return None
+            except (StoppingError, BusyError, StorageError, OutcomeUnknownError) as error:
+                logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
+            except RefusedError as error:
+                logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+                return None
+            await asyncio.sleep(wait_s)
+            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+
+
+def _album_name(update: Mapping[str, Any]) -> str:
+    message = update.get("message")
+    return str(message.get("media_group_id") or "") if isinstance(message, dict) else ""
+
+
+def _chat_of(update: Mapping[str, Any]) -> str:
+    """Whatever is told in one chat; what has none stands alone."""
+    query = update.get("callback_query")
+    about = query if isinstance(query, dict) else update
+    message = about.get("message") or about.get("edited_message")
+    chat = message.get("chat") if isinstance(message, dict) else None
+    return str(chat.get("id")) if isinstance(chat, dict) else ""
+
+
+async def _stop_the_spinner(wire: Wire, query: str) -> None:
+    """A pressed button shows that it is busy until this. The press counts all the same when it fails."""
+    try:
+        await wire.bot.answer_callback_query(query)
+    except TelegramError as error:
+        logger.debug("a button's press could not be answered: {}", explain(error))

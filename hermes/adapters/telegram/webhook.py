@@ -1,0 +1,122 @@
+"""The webhook: Telegram brings the updates itself, and hears that one arrived only after it is on disk.
+
+Whoever does not know the secret is turned away. Nothing here speaks HTTPS: something in front of it does. That it
+works is proved by updates and by what Telegram says of it when asked now and then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from aiohttp import web
+from loguru import logger
+from telegram.error import TelegramError
+
+from hermes.adapters.telegram.addressed import Manners
+from hermes.adapters.telegram.intake import Intake
+from hermes.adapters.telegram.introduction import Introduction
+from hermes.adapters.telegram.trouble import platform_error
+from hermes.adapters.telegram.update import KINDS
+from hermes.adapters.telegram.wire import Wire
+from hermes.errors import PlatformError
+from hermes.ports import ChatEdge
+from hermes.secret import ensure_secret_file
+from hermes.values import dataclass
+
+_HEADER = "X-Telegram-Bot-Api-Secret-Token"
+_BODY_MOST = 1 << 20
+_LOOK_EVERY_S = 45.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSettings:
+    url: str  # where Telegram finds it
+    host: str
+    port: int
+
+
+class Webhook:
+    def __init__(self, settings: WebhookSettings, secret_file: Path, manners: Manners) -> None:
+        self._settings = settings
+        self._secret_file = secret_file
+        self._manners = manners
+        self._introduce = Introduction()
+        self._problem = ""  # that Telegram had with it last
+
+    async def run(self, wire: Wire, edge: ChatEdge) -> None:
+        """Until cancelled. Raises PlatformError, and can be run again."""
+        secret = (await asyncio.to_thread(ensure_secret_file, self._secret_file)).reveal()
+        try:
+            intake = Intake(wire, edge, await self._introduce(wire), self._manners)
+            runner = web.AppRunner(
+                self._app(intake, edge, secret), access_log=None, handler_cancellation=True, shutdown_timeout=0
+            )
+            await runner.setup()
+            try:
+                await self._serve(runner, wire, edge, secret)
+            finally:
+                await runner.cleanup()
+        except TelegramError as error:
+            raise platform_error(error) from error
+
+    async def _serve(self, runner: web.AppRunner, wire: Wire, edge: ChatEdge, secret: str) -> None:
+        host, port = self._settings.host, self._settings.port
+        try:
+            await web.TCPSite(runner, host, port).start()
+        except OSError as error:
+            raise PlatformError(f"the webhook cannot listen on {host} port {port}: {error.strerror}") from error
+        await wire.bot.set_webhook(self._settings.url, secret_token=secret, allowed_updates=KINDS)
+        while True:
+            edge.alive()
+            await asyncio.sleep(_LOOK_EVERY_S)
+            await self._look(wire)
+
+    async def _look(self, wire: Wire) -> None:
+        info = await wire.bot.get_webhook_info()
+        if info.url != self._settings.url:
+            raise PlatformError("another program has changed this bot's webhook; it is set again")
+        problem = info.last_error_message or ""
+        if problem != self._problem:
+            self._problem = problem
+            if problem:
+                logger.warning("telegram: the webhook could not be reached at {}: {}", info.last_error_date, problem)
+
+    def _app(self, intake: Intake, edge: ChatEdge, secret: str) -> web.Application:
+        async def take(request: web.Request) -> web.Response:
+            if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(errors="replace"), secret.encode()):
+                return web.Response(status=403)
+            edge.alive()
+            update = _update(await request.read())
+            if update is None:
+                return web.Response(status=400)
+            await intake.take(update)
+            return web.Response()
+
+        app = web.Application(client_max_size=_BODY_MOST)
+        app.router.add_post(urlsplit(self._settings.url).path or "/", take)
+        return app
+
+
+def _update(body: bytes) -> dict[str, Any] | None:
+    try:
+        update = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return update if isinstance(update, dict) and isinstance(update.get("update_id"), int) else None
+
+
+async def withdraw(wire: Wire, secret_file: Path) -> None:
+    """Take back a webhook that an earlier configuration had set: while there is one, Telegram answers no poll."""
+    if not await asyncio.to_thread(secret_file.exists):
+        return
+    try:
+        await wire.bot.delete_webhook()
+    except TelegramError as error:
+        raise platform_error(error) from error
+    await asyncio.to_thread(secret_file.unlink, missing_ok=True)
+    logger.info("telegram: the webhook is taken back, messages are asked for again")

@@ -1,0 +1,135 @@
+"""What a person sent becomes a message for a model: files are fetched, voices written down, and everything is named.
+
+A picture is part of the message, for models that see; its name, size and path stand in the text for the others and
+for tools. A file that could not be fetched is named with the reason: nothing that was sent is passed over in silence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import TypeAlias
+
+from loguru import logger
+
+from hermes.errors import HermesError, PlatformError
+from hermes.media.reference import user_message
+from hermes.media.store import MediaStore, megabytes
+from hermes.ports import Attachment, FileSource, Inbound
+from hermes.types import EncodedMessage
+from hermes.values import dataclass
+
+Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
+
+PICTURE_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
+PICTURE_MOST_BYTES = 4 << 20  # that a model is shown; a larger one is a file
+_SUFFIXES = PICTURE_TYPES | {"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "video/mp4": ".mp4"}
+_FETCH_WITHIN_S = 60.0
+_AT_ONCE = 4  # files, of all people together
+_SPOKEN = ("voice", "audio")
+_NAME_CHARS = 100
+_REMEMBERED = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    note: str
+    picture: str = ""  # its name in the store
+
+
+class Reception:
+    def __init__(
+        self,
+        store: MediaStore,
+        *,
+        source: FileSource,
+        transcribe: Transcribe | None = None,
+        fetch_within_s: float = _FETCH_WITHIN_S,
+    ) -> None:
+        self._store = store
+        self._source = source
+        self._transcribe = transcribe
+        self._fetch_within_s = fetch_within_s
+        self._turnstile = asyncio.Semaphore(_AT_ONCE)
+        self._heard_lately: dict[
+            str, str
+        ] = {}  # a message that is not taken at once comes again, and so does its file
+
+    async def message(self, inbound: Inbound) -> EncodedMessage:
+        await self._store.tidy()
+        if not inbound.attachments:
+            return user_message(inbound.text)
+        read = await asyncio.gather(
+            *(self._read(inbound.place.platform, attachment) for attachment in inbound.attachments)
+        )
+        text = "\n".join(filter(None, (inbound.text, *(each.note for each in read))))
+        return user_message(text, [each.picture for each in read if each.picture])
+
+    async def _read(self, platform: str, attachment: Attachment) -> _Read:
+        what = _described(attachment)
+        try:
+            path = await self._fetched(platform, attachment)
+        except (HermesError, TimeoutError) as error:
+            why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
+            logger.info("a file that a person sent could not be fetched: {}", why)
+            return _Read(note=f"[{what} was sent, but could not be fetched: {why}. Tell the person.]")
+        if attachment.kind in _SPOKEN:
+            return _Read(note=await self._heard(attachment, what, path))
+        note = f"[{what}; it is stored as {path}]"
+        size = (await asyncio.to_thread(path.stat)).st_size
+        if attachment.media_type in PICTURE_TYPES and size <= PICTURE_MOST_BYTES:
+            return _Read(note=note, picture=path.name)
+        return _Read(note=note)
+
+    async def _fetched(self, platform: str, attachment: Attachment) -> Path:
+        most = self._store.limits.file_bytes
+        if attachment.size_bytes > most:
+            raise PlatformError(f"files of more than {megabytes(most)} are not taken")
+        name = attachment.name if "." in attachment.name else _SUFFIXES.get(attachment.media_type, "")
+        async with (
+            self._turnstile,
+            asyncio.timeout(self._fetch_within_s),
+            aclosing(self._source.fetch(attachment)) as pieces,
+        ):
+            return await self._store.keep(f"{platform}:{attachment.file_id}", name, pieces)
+
+    async def _heard(self, attachment: Attachment, what: str, path: Path) -> str:
+        if self._transcribe is None:
+            return _unheard(attachment, what, path)
+        try:
+            words = self._heard_lately.get(path.name) or await self._transcribe(path, attachment)
+        except PlatformError as error:
+            logger.warning("a voice message could not be transcribed: {}", error)
+            return (
+                f"[{what}: it could not be transcribed ({error}). Tell the person so, kindly. The sound is stored as "
+                f"{path}]"
+            )
+        self._heard_lately[path.name] = words
+        if len(self._heard_lately) > _REMEMBERED:
+            del self._heard_lately[next(iter(self._heard_lately))]
+        if not words.strip():
+            return f"[{what}: no words can be heard in it. The sound is stored as {path}]"
+        return f"[{what}; the person spoke, and this was written down by a machine:]\n{words.strip()}"
+
+
+def _unheard(attachment: Attachment, what: str, path: Path) -> str:
+    if attachment.kind == "audio":
+        return f"[{what}; it cannot be heard here, and is stored as {path}]"
+    return (
+        f"[{what}: it cannot be heard, as no transcription is set up here. Tell the person so, kindly, and ask them "
+        f"to write. The sound is stored as {path}]"
+    )
+
+
+def _described(attachment: Attachment) -> str:
+    kind = {"image": "picture", "voice": "voice message"}.get(attachment.kind, attachment.kind)
+    name = "".join(each for each in attachment.name if each.isprintable() and each not in "[]")[:_NAME_CHARS]
+    about = [
+        f'"{name}"' if name else "",
+        attachment.media_type,
+        f"{attachment.seconds} s" if attachment.seconds else "",
+        megabytes(attachment.size_bytes) if attachment.size_bytes else "",
+    ]
+    return f"{kind} ({', '.join(filter(None, about))})" if any(about) else kind

@@ -1,0 +1,77 @@
+"""What somebody said in a voice message, by an OpenAI-compatible endpoint for transcription.
+
+Only the configured address is asked; redirects are not followed, and no more is read of an answer than words can be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.errors import PlatformError
+from hermes.ports import Attachment
+from hermes.regular_file import read_regular_file
+from hermes.secret import Secret
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    import aiohttp
+
+_ANSWER_MOST = 1 << 20
+_FILE_MOST = 1 << 27
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionSettings:
+    base_url: str
+    model: str
+    key: Secret | None = None
+    timeout_s: float = 60.0
+
+
+class Transcriber:
+    def __init__(self, settings: TranscriptionSettings) -> None:
+        self._settings = settings
+        self._url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
+
+    async def __call__(self, path: Path, attachment: Attachment) -> str:
+        """Raises PlatformError."""
+        import aiohttp  # noqa: PLC0415 - slow
+
+        data = await asyncio.to_thread(read_regular_file, path, most_bytes=_FILE_MOST)
+        key = self._settings.key
+        headers = {"Authorization": f"Bearer {key.reveal()}"} if key is not None else {}
+        form = aiohttp.FormData({"model": self._settings.model, "response_format": "json"})
+        media_type = attachment.media_type or "application/octet-stream"
+        form.add_field("file", io.BytesIO(data), filename=f"sound{path.suffix or '.ogg'}", content_type=media_type)
+        timeout = aiohttp.ClientTimeout(total=self._settings.timeout_s)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=timeout) as session,
+                session.post(self._url, data=form, headers=headers, allow_redirects=False) as response,
+            ):
+                return await _words(response)
+        except TimeoutError:
+            raise PlatformError(f"the transcription took more than {self._settings.timeout_s:g} s") from None
+        except aiohttp.ClientError as error:
+            raise PlatformError(f"the transcription cannot be reached ({type(error).__name__})") from error
+
+
+async def _words(response: aiohttp.ClientResponse) -> str:
+    if response.status != 200:
+        raise PlatformError(f"the transcription answered with status {response.status}")
+    body = b""
+    async for piece in response.content.iter_chunked(_ANSWER_MOST):
+        body += piece
+        if len(body) > _ANSWER_MOST:
+            break
+    try:
+        text = json.loads(body)["text"]
+    except (ValueError, KeyError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise PlatformError("the transcription's answer cannot be understood")
+    return text

@@ -1,0 +1,74 @@
+"""A connection that ends is taken up again: after a pause that grows, or when its platform wants it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import pytest
+
+from hermes.actors.adapter import AdapterActor
+from hermes.errors import PlatformError
+from hermes.ports import ChatEdge, Inbound, Platform
+from tests.chat_platform import ToyPlatform
+
+
+class Adapter:
+    """Ends as it is told, one problem a run; then it stays."""
+
+    def __init__(self, *problems: Exception) -> None:
+        self.platform: Platform = ToyPlatform()
+        self.problems = list(problems)
+        self.runs: list[float] = []
+
+    async def run(self, edge: ChatEdge) -> None:
+        self.runs.append(asyncio.get_running_loop().time())
+        if self.problems:
+            raise self.problems.pop(0)
+        edge.alive()
+        await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """There is nothing to close."""
+
+
+class Edge:
+    def __init__(self, alive: Callable[[], None]) -> None:
+        self.alive = alive
+
+    async def take(self, inbound: Inbound) -> None:
+        raise AssertionError
+
+
+@pytest.fixture
+async def started() -> AsyncIterator[Callable[[Adapter], Any]]:
+    refs = []
+
+    def start(adapter: Adapter) -> Any:
+        refs.append(AdapterActor.start(adapter, edge=Edge, clock=lambda: 0.0, jitter=lambda: 0.0))
+        return refs[-1]
+
+    yield start
+    for ref in refs:
+        await ref.stop(block=False)
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():  # noqa: ASYNC110 - of another task's doing
+            await asyncio.sleep(0.005)
+
+
+async def test_a_connection_that_ended_is_taken_up_again(started: Callable[[Adapter], Any]) -> None:
+    adapter = Adapter(RuntimeError("odd"))
+    started(adapter)
+    await until(lambda: len(adapter.runs) == 2)
+    assert adapter.runs[1] - adapter.runs[0] < 1.0
+
+
+async def test_a_platform_that_wants_to_be_left_alone_is(started: Callable[[Adapter], Any]) -> None:
+    adapter = Adapter(PlatformError("too many requests", retry_after_s=1.2))
+    started(adapter)
+    await until(lambda: len(adapter.runs) == 2)
+    assert adapter.runs[1] - adapter.runs[0] >= 1.2

@@ -1,0 +1,89 @@
+"""Files that people send can be fetched, and files are sent as what they are."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from hermes.adapters.telegram.adapter import TelegramAdapter
+from hermes.errors import PlatformError, UnsendableFileError
+from hermes.ports import Attachment, FileSource
+from tests.adapters.telegram.edge import owed
+from tests.telegram_server import Fault, TelegramServer
+
+PNG = b"\x89PNG picture"
+
+
+async def fetched(adapter: TelegramAdapter, file_id: str = "f1") -> bytes:
+    pieces = [piece async for piece in adapter.fetch(Attachment(kind="file", file_id=file_id))]
+    return b"".join(pieces)
+
+
+async def test_a_file_is_fetched(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    assert isinstance(adapter, FileSource)
+    content = bytes(range(256)) * 4000
+    server.has_file("f1", content)
+    assert await fetched(adapter) == content
+
+
+@pytest.mark.parametrize(
+    ("method", "fault", "problem"),
+    [
+        ("getFile", Fault(status=400, description="Bad Request: file is too big"), "no files of more than 20 MB"),
+        ("getFile", Fault.bad_gateway(), "out of order"),
+        ("file", Fault(status=404), "out of order"),
+        ("file", Fault(delay_s=3), "did not answer in time"),
+    ],
+)
+async def test_a_file_that_cannot_be_fetched_is_explained(
+    method: str, fault: Fault, problem: str, server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    server.has_file("f1", b"x")
+    server.fail(method, fault)
+    with pytest.raises(PlatformError, match=problem):
+        await fetched(adapter)
+
+
+async def test_a_file_that_nobody_sent_is_explained(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    with pytest.raises(PlatformError, match="rong file_id"):
+        await fetched(adapter)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        ("photo", "cat.PNG", PNG),
+        ("document", "odd.png", b"no picture at all"),
+        ("voice", "hello.ogg", b"OggS"),
+        ("document", "report.pdf", b"%PDF"),
+        ("document", "ü €.txt", b"text"),
+    ],
+)
+async def test_a_file_is_sent_as_what_it_is(
+    file: tuple[str, str, bytes], server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    server.say(7, 7, "hello")
+    kind, name, content = file
+    path = tmp_path / name
+    await asyncio.to_thread(path.write_bytes, content)
+    message = await adapter.platform.send_file(owed(), str(path), "(a repeat)")
+    shown = server.history(7)[-1]
+    assert str(shown.id) == message
+    assert shown.file == (kind, name, content)
+    assert shown.text == "(a repeat)"
+
+
+async def test_a_file_that_can_never_be_sent_is_said_to_be_so(
+    server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    server.say(7, 7, "hello")
+    empty = tmp_path / "empty"
+    await asyncio.to_thread(empty.touch)
+    huge = tmp_path / "huge"
+    await asyncio.to_thread(huge.write_bytes, b"1" * ((50 << 20) + 1))
+    for path, problem in ((tmp_path / "gone", "not there any more"), (empty, "empty"), (huge, "50 MB")):
+        with pytest.raises(UnsendableFileError, match=problem):
+            await adapter.platform.send_file(owed(), str(path), "")
+    assert len(server.history(7)) == 1

@@ -1,0 +1,98 @@
+"""Files that came in are whole, named by us, bounded, and gone after a while."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import stat
+import time
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import pytest
+
+from hermes.errors import PlatformError
+from hermes.media.store import MediaError, MediaLimits, MediaStore
+
+
+async def pieces(*data: bytes, then: Exception | None = None) -> AsyncGenerator[bytes, None]:
+    for each in data:
+        yield each
+    if then is not None:
+        raise then
+
+
+def a_store(root: Path, now: float | None = None, **limits: int) -> MediaStore:
+    return MediaStore(root / "media", limits=MediaLimits(**limits), clock=lambda: now or time.time())
+
+
+async def listed(store: MediaStore) -> list[Path]:
+    return await asyncio.to_thread(lambda: sorted(path for path in store.root.rglob("*") if path.is_file()))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd.TXT", "a\0b.txt", ".txt"])
+async def test_a_file_is_named_by_a_hash_and_not_by_its_sender(name: str, tmp_path: Path) -> None:
+    path = await a_store(tmp_path).keep("telegram:../1", name, pieces(b"one", b"two"))
+    assert path.parent == tmp_path / "media"
+    assert re.fullmatch(r"[0-9a-f]{64}\.txt", path.name)
+    assert await asyncio.to_thread(path.read_bytes) == b"onetwo"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    first = await store.keep("telegram:1", "a.txt", pieces(b"one"))
+    again = await store.keep("telegram:1", "a.txt", pieces(then=AssertionError("fetched again")))
+    assert first == again
+
+
+async def test_a_file_that_breaks_off_or_is_too_large_leaves_nothing(tmp_path: Path) -> None:
+    store = a_store(tmp_path, file_bytes=5)
+    with pytest.raises(MediaError, match="larger than"):
+        await store.keep("1", "", pieces(b"123", b"456"))
+    with pytest.raises(PlatformError):
+        await store.keep("1", "", pieces(b"1", then=PlatformError("no route")))
+    assert await listed(store) == []
+
+
+async def test_a_disk_that_refuses_is_explained(tmp_path: Path) -> None:
+    (tmp_path / "media").touch()
+    with pytest.raises(MediaError, match="could not be stored here: File exists"):
+        await a_store(tmp_path).keep("2", "", pieces(b"1"))
+
+
+async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path) -> None:
+    store = a_store(tmp_path, now=10_000_000.0, total_bytes=10)
+    old = await store.keep("old", "", pieces(b"1"))
+    first = await store.keep("first", "", pieces(b"123456"))
+    second = await store.keep("second", "", pieces(b"123456"))
+    await asyncio.to_thread(first.with_suffix(".txt").write_bytes, b"")
+    sent = await asyncio.to_thread(store.put_aside, second)
+    await asyncio.to_thread(sent.write_bytes, b"")
+    for path, at in ((old, 1.0), (first, 9_999_000.0), (second, 9_999_001.0), (sent, 2.0)):
+        os.utime(path, (at, at))
+    await asyncio.to_thread(store.sweep)
+    assert second in await listed(store)
+    assert {old, first, sent}.isdisjoint(await listed(store))
+    assert not sent.parent.exists()
+
+
+async def test_it_tidies_itself_once_an_hour(tmp_path: Path) -> None:
+    store = a_store(tmp_path, now=10_000_000.0)
+    await store.tidy()
+    old = await store.keep("old", "", pieces(b"1"))
+    os.utime(old, (1.0, 1.0))
+    await store.tidy()
+    assert await listed(store) == [old]
+    later = a_store(tmp_path, now=10_003_600.0)
+    await later.tidy()
+    assert await listed(later) == []
+
+
+async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) -> None:
+    source = tmp_path / ("ü" * 100 + ".txt")
+    await asyncio.to_thread(source.write_bytes, b"report")
+    copy = await asyncio.to_thread(a_store(tmp_path).put_aside, source)
+    assert copy.name.startswith("üü")
+    assert await asyncio.to_thread(copy.read_bytes) == b"report"
