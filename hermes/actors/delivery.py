@@ -103,11 +103,11 @@ class _Live:
 
     __slots__ = ("announced", "feed", "shown_at", "stream", "task")
 
-    def __init__(self, feed: Subscription) -> None:
+    def __init__(self, feed: Subscription, now: float) -> None:
         self.feed = feed
         self.stream = Stream()
         self.announced = False  # it has grown, and the actor knows
-        self.shown_at = float("-inf")
+        self.shown_at = now  # an answer that is there soon is said once, and never shown half
         self.task: asyncio.Task[None] | None = None
 
 
@@ -342,7 +342,7 @@ class DeliveryActor(LoopActor):
     # ------------------------------------------------------------ turns that are shown while they run
 
     def _open_stream(self, chat: _Chat, lane: _Lane, name: str, turn: TurnId) -> None:
-        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn))
+        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn), self._clock())
         live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)

@@ -270,6 +270,32 @@ async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -
     assert desk.hub.watchers == 0
 
 
+async def test_an_answer_that_is_there_soon_is_said_once_and_never_shown_half() -> None:
+    desk = Desk(ToyPlatform(Abilities(edit=True, show_every_s=1.0)))
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    desk.now += 0.5
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await desk.settled()
+    assert (desk.platform.texts(), desk.platform.edits) == (["Hello"], [])
+    await desk.stop()
+
+
+async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(desk: Desk) -> None:
+    desk.platform.busy = asyncio.Event()
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await until(lambda: desk.platform.waiting == 1)
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await until(lambda: desk.hub.watchers == 0)
+    desk.platform.busy.set()
+    await desk.settled()
+    assert (desk.platform.texts(), desk.platform.edits) == (["Hello"], [])
+    assert desk.journal.engine.outbox() == []
+
+
 async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_message(desk: Desk) -> None:
     desk.ref.tell(Say(owed=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
