@@ -259,7 +259,9 @@ class DeliveryActor(LoopActor):
         now = self._clock()
         for name, live in lane.streams.items():
             text = live.stream.shown()
-            if not live.announced or not text:
+            if not text:
+                live.announced = False  # there was nothing to see yet: what comes is to be told again
+            if not live.announced:
                 continue
             wait_s = live.shown_at + platform.abilities.show_every_s - now
             if wait_s > 0:

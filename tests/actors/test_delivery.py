@@ -15,7 +15,7 @@ from hermes.actors.delivery import DeliveryActor, Say, Settle
 from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
-from hermes.events import TextDelta, TurnAnswered
+from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered
 from hermes.ports import Abilities, Oblige, Platform
 from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
 from tests.chat_platform import PLACE, ToyPlatform
@@ -268,6 +268,17 @@ async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -
     await desk.settled()
     assert desk.platform.texts() == ["Hello you"]
     assert desk.hub.watchers == 0
+
+
+async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
+    about: dict[str, Any] = {"session": SessionId("s"), "turn": TURN, "call": "c"}
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(CallAsked(**about, name="terminal", question="may I?", choices=("once",), approval=True))
+    for _ in range(20):  # until it has looked, and seen nothing to show
+        await asyncio.sleep(0)
+    desk.hub.publish(CallBegan(**about, name="terminal", summary="terminal: make"))
+    await until(lambda: desk.platform.texts() == ["⚙ terminal: make"])
 
 
 async def test_an_answer_that_is_there_soon_is_said_once_and_never_shown_half() -> None:
