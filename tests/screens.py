@@ -18,6 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from hermes.actors.stream import CURSOR
 from tests import slack_server, telegram_server
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, Reply, stream
@@ -70,7 +71,12 @@ class Stage(ABC):
 
     def until(self, text: str) -> None:
         """The bot has said that, and is done with it."""
-        eventually(lambda: any(each.by_bot and text in each.versions[-1] for each in self.messages()), 30)
+
+        def is_said(message: Message) -> bool:
+            last = message.versions[-1]
+            return message.by_bot and text in last and not last.endswith(CURSOR)
+
+        eventually(lambda: any(map(is_said, self.messages())), 30)
 
 
 class OnTelegram(Stage):
@@ -206,7 +212,9 @@ def _acting(body: dict[str, Any]) -> Reply | None:
 
 
 def _shown(message: Message, pressed: str | None) -> Iterator[str]:
-    first, last = message.versions[0], message.versions[-1]
+    # How far an answer had come when somebody looked is a matter of moments.
+    whole = [each for each in message.versions if not each.endswith(CURSOR)]
+    first, last = whole[0], whole[-1]
     sign = f"  :{', '.join(sorted(message.signs))}:" if message.signs else ""
     yield ("Hermes" if message.by_bot else "Ann") + sign
     if first != last:
