@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test check venv local bench crash torture processes faults clean
+.PHONY: help run test check venv local bench crash torture processes faults judges clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -32,7 +32,7 @@ check: venv  ## formatting, lint, strict types, import contracts
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## everything CI runs: check, then the tests
+test: check  ## what CI runs first: check, then the tests
 	$(BIN)/pytest -q --numprocesses 2 --dist worksteal
 
 local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
@@ -55,6 +55,9 @@ torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes an 
 	@HERMES_TEST_KILLS=1000 HERMES_TEST_SEEDS=20000 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 36000 \
 		tests/crash tests/simulation tests/test_history.py > torture.log 2>&1; status=$$?; \
 		grep -E '^(simulation|random kills|found out):|passed|failed' torture.log; exit $$status
+
+judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outside the repository) before our adapters
+	$(BIN)/python -m tests.judges $(JUDGES)
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist torture.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

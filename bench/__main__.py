@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import actors, daemon, processes, resets, sessions, storage, turns
+from bench import actors, chats, daemon, processes, resets, sessions, storage, turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,16 @@ BUDGETS = (
     Budget(what="CPU of a turn at message 2,000, to one at 20", figure="turns.late_to_early", limit=1.5),
     Budget(what="1,000 live process actors, % of a core", figure="processes.core_percent", limit=10),
     Budget(what="a look for due resets, 100,000 sessions, ms", figure="resets.look_none_due_ms", limit=5),
+    Budget(what="500 chats on Telegram: added on the way in, ms", figure="chats.telegram_in_p50_ms", limit=20),
+    Budget(what="the same, on the way out", figure="chats.telegram_out_p50_ms", limit=20),
+    Budget(what="the same, limits broken and loop stalls", figure="chats.telegram_breaches", limit=0),
+    Budget(what="the same, KB of memory a chat", figure="chats.telegram_kb_per_chat", limit=200),
+    Budget(what="the same, MB more after a second round", figure="chats.telegram_second_round_mb", limit=20),
+    Budget(what="500 chats on Slack: added on the way in, ms", figure="chats.slack_in_p50_ms", limit=20),
+    Budget(what="the same, on the way out", figure="chats.slack_out_p50_ms", limit=20),
+    Budget(what="the same, limits broken and loop stalls", figure="chats.slack_breaches", limit=0),
+    Budget(what="the same, KB of memory a chat", figure="chats.slack_kb_per_chat", limit=200),
+    Budget(what="the same, MB more after a second round", figure="chats.slack_second_round_mb", limit=20),
     Budget(what="durable appends, times one commit each", figure="storage.ratio", limit=20, at_most=False),
 )
 PARTS = {
@@ -48,6 +58,7 @@ PARTS = {
     "turns": turns.run,
     "processes": processes.run,
     "resets": resets.run,
+    "chats": chats.run,
 }
 
 

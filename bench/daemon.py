@@ -68,13 +68,13 @@ def _start(home: Path) -> tuple[float, float]:
         took = time.perf_counter() - began
         assert b"ready" in line, line
         time.sleep(0.3)  # idle is what is measured, not the last steps of the start
-        rss = _resident_bytes(daemon.pid)
+        rss = resident_bytes(daemon.pid)
         daemon.terminate()
         daemon.stdout.read()
     return took, rss
 
 
-def _resident_bytes(pid: int) -> float:
+def resident_bytes(pid: int) -> float:
     status = Path(f"/proc/{pid}/status").read_text()
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 

@@ -26,12 +26,17 @@ class ToyPlatform:
         self.problems: list[DeliveryError] = []  # for the next calls, one each
         self.gate: asyncio.Event | None = None  # not None: sends wait for it
         self.sending = 0
+        self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
+        self.waiting = 0
 
     def parts(self, text: str) -> Sequence[str]:
         return [text[at : at + self.longest] for at in range(0, len(text), self.longest)] or [""]
 
     async def ready(self, place: Place) -> None:
-        """At once."""
+        """At once, unless told otherwise."""
+        self.waiting += 1
+        if self.busy is not None:
+            await self.busy.wait()
 
     async def send(self, obligation: Obligation, text: str) -> str:
         self.sending += 1

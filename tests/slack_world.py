@@ -186,7 +186,7 @@ class World:
         shown = self._found(channel, str(about.get("ts")))
         if not shown.from_bot:
             raise Refusal("cant_update_message")
-        self._watch_rate("changes", 75)
+        self._watch_rate(f"changes in {team}", 75)
         shown.text = text
         shown.versions.append(text)
         shown.blocks = about.get("blocks") or []
@@ -220,7 +220,8 @@ class World:
         }
 
     def react(self, team: str, about: dict[str, Any], *, add: bool) -> dict[str, Any]:
-        self._watch_rate(*(("reactions", 75) if add else ("reactions taken back", 40)))
+        what, most = ("reactions", 75) if add else ("reactions taken back", 40)
+        self._watch_rate(f"{what} in {team}", most)
         shown = self._found(self._channel(team, about), str(about.get("timestamp")))
         name = str(about.get("name"))
         if add == (name in shown.reactions):

@@ -73,6 +73,7 @@ class TelegramServer:
     def __init__(self, *, port: int = 0) -> None:
         self.base_url = ""
         self.calls: list[Call] = []
+        self.fetched: dict[int, float] = {}  # when each update was given out first, by its id
         self._world = World()
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
@@ -354,6 +355,8 @@ class TelegramServer:
             finally:
                 if self._poller is mine:
                     self._poller = None
+        for each in waiting:
+            self.fetched.setdefault(each["update_id"], time.monotonic())
         return waiting
 
     def _waiting(self, about: dict[str, Any]) -> list[dict[str, Any]]:

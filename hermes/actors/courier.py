@@ -41,6 +41,9 @@ class Courier:
         if self.owed.sent:
             await self._say(0, self._platform.parts(text)[0])
             return
+        await self._platform.ready(self.owed.place)
+        if self.owed.final:
+            return  # the answer was there before its turn to be shown: it is said once, and whole
         await self._write(Oblige(obligation=replace(self.owed, text=text, final=False)))
         await self._say(0, self._platform.parts(text)[0])
         await self._write(self._progress())

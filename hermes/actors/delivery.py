@@ -112,11 +112,11 @@ class _Live:
 
     __slots__ = ("announced", "feed", "shown_at", "stream", "task")
 
-    def __init__(self, feed: Subscription) -> None:
+    def __init__(self, feed: Subscription, now: float) -> None:
         self.feed = feed
         self.stream = Stream()
         self.announced = False  # it has grown, and the actor knows
-        self.shown_at = float("-inf")
+        self.shown_at = now  # an answer that is there soon is said once, and never shown half
         self.task: asyncio.Task[None] | None = None
 
 
@@ -281,7 +281,9 @@ class DeliveryActor(LoopActor):
         now = self._clock()
         for name, live in lane.streams.items():
             text = live.stream.shown()
-            if not live.announced or not text:
+            if not text:
+                live.announced = False  # there was nothing to see yet: what comes is to be told again
+            if not live.announced:
                 continue
             wait_s = live.shown_at + platform.abilities.show_every_s - now
             if wait_s > 0:
@@ -368,7 +370,7 @@ class DeliveryActor(LoopActor):
     # ------------------------------------------------------------ turns that are shown while they run
 
     def _open_stream(self, chat: _Chat, lane: _Lane, name: str, turn: TurnId) -> None:
-        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn))
+        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn), self._clock())
         live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)

@@ -24,7 +24,8 @@ class Stream:
             case TextReset():
                 return replace(self, text="")
             case CallBegan():
-                what = f"{event.name}: {event.summary}" if event.summary else event.name
+                named = event.summary.startswith(event.name)
+                what = event.summary if named else ": ".join(filter(None, (event.name, event.summary)))
                 return replace(self, text="", doing=(*self.doing, (event.call, what)))
             case CallEnded():
                 left = tuple(each for each in self.doing if each[0] != event.call)

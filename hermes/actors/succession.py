@@ -31,6 +31,8 @@ def open_session(
         started = SessionStarted(at=now, key=key, source=source, reason="first message")
         return Opening(session=begin(session, started), started=started, alongside=(), notice="")
     reason, notice = _why_fresh(parent)
+    if _was_told(parent, source):
+        notice = ""
     key = address.key or parent.key  # a session can have been taken up under another key than it began with
     started = SessionStarted(at=now, key=key, source=source, reason=reason, parent=parent.id)
     link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
@@ -56,6 +58,14 @@ def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
         head=head,
         pending=is_pending(head),
     )
+
+
+def _was_told(parent: Session, source: Source) -> bool:
+    """Whether its end was announced where the person writes now: once is enough."""
+    there, here = parent.place, source.place
+    if there is None or here is None or (parent.notice is None and parent.phase != Phase.SUSPENDED):
+        return False
+    return (there.platform, there.chat, there.thread) == (here.platform, here.chat, here.thread)
 
 
 def _why_fresh(parent: Session) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from hermes.actors.delivery import MOST_TRIES_IF_REFUSED, DeliveryActor, ForgetS
 from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
-from hermes.events import TextDelta, TurnAnswered
+from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered
 from hermes.ports import Abilities, Oblige, Platform, Waive
 from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
 from tests.chat_platform import PLACE, ToyPlatform
@@ -314,6 +314,43 @@ async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -
     await desk.settled()
     assert desk.platform.texts() == ["Hello you"]
     assert desk.hub.watchers == 0
+
+
+async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
+    about: dict[str, Any] = {"session": SessionId("s"), "turn": TURN, "call": "c"}
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(CallAsked(**about, name="terminal", question="may I?", choices=("once",), approval=True))
+    for _ in range(20):  # until it has looked, and seen nothing to show
+        await asyncio.sleep(0)
+    desk.hub.publish(CallBegan(**about, name="terminal", summary="terminal: make"))
+    await until(lambda: desk.platform.texts() == ["⚙ terminal: make"])
+
+
+async def test_an_answer_that_is_there_soon_is_said_once_and_never_shown_half() -> None:
+    desk = Desk(ToyPlatform(Abilities(edit=True, show_every_s=1.0)))
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    desk.now += 0.5
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await desk.settled()
+    assert (desk.platform.texts(), desk.platform.edits) == (["Hello"], [])
+    await desk.stop()
+
+
+async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(desk: Desk) -> None:
+    desk.platform.busy = asyncio.Event()
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await until(lambda: desk.platform.waiting == 1)
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await until(lambda: desk.hub.watchers == 0)
+    desk.platform.busy.set()
+    await desk.settled()
+    assert (desk.platform.texts(), desk.platform.edits) == (["Hello"], [])
+    assert desk.journal.engine.outbox() == []
 
 
 async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_message(desk: Desk) -> None:

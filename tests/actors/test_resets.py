@@ -20,7 +20,7 @@ from hermes.events import Notice, PhaseChanged
 from hermes.ports import PutFact
 from hermes.records import Ended, LogEntry, ResetBlocked
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Phase, Session, SessionId, SessionKey
+from hermes.types import Phase, Place, Session, SessionId, SessionKey
 from tests.actors.reset_world import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
 from tests.actors.world import until
@@ -67,6 +67,18 @@ async def test_an_idle_session_is_reset_at_its_time_and_not_with_the_next_messag
         assert (fresh.key, fresh.parent, fresh.messages) == (KEY, first.session, 2)
         assert here.journal.engine.bound(SessionKey(KEY)) == second.session
         assert (await day.say()).notice == ""
+
+
+async def test_a_chat_that_was_told_of_its_reset_is_not_told_again_with_the_next_message() -> None:
+    async with days(settings(IDLE)) as (_, day):
+        chat = replace(CHAT, place=Place(platform="telegram", chat="7", message="1"))
+        first = await day.say(source=chat)
+        await day.passes(2 * HOUR + MINUTE)
+        second = await day.say(source=replace(chat, place=Place(platform="telegram", chat="7", message="2")))
+        assert (second.session != first.session, second.notice) == (True, "")
+        await day.passes(2 * HOUR + MINUTE)
+        elsewhere = await day.say(source=replace(chat, place=Place(platform="telegram", chat="8")))
+        assert elsewhere.notice.startswith("The conversation was reset")
 
 
 async def test_the_daily_reset_comes_at_its_hour() -> None:

@@ -1,0 +1,285 @@
+"""500 people write at once, and then one after the other: what the daemon adds to a chat platform's own pace.
+
+The daemon is the real one; Telegram and Slack are the tests' fakes, which note when each message was given out, each
+call and each breach of a limit. The model answers after a moment. The time added on the way in is that from a message
+given out to the model being asked; on the way out, that from the last byte of the model's answer to the call that
+says it, less what our own pace would have had it wait: on Telegram 28 calls a second, on Slack a new message every
+0.15 s in each of five workspaces.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import statistics
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
+
+from aiohttp import web
+
+from bench.daemon import resident_bytes
+from hermes.adapters.slack import pace as slack_pace
+from hermes.adapters.telegram import pace as telegram_pace
+from tests import slack_server, telegram_server
+from tests.daemon_process import DaemonProcess
+from tests.slack_server import SlackServer
+from tests.telegram_server import TelegramServer
+
+CHATS = 500
+STEADY_EVERY_S = 0.045
+ANSWER_AFTER_S = 0.1
+WITHIN_S = 120.0
+WORKSPACES = 5
+STALL_MS = 250
+
+
+def run() -> dict[str, float]:
+    figures: dict[str, float] = {}
+    for name, people in {"telegram": TelegramPeople, "slack": SlackPeople}.items():
+        figures |= {f"{name}_{figure}": value for figure, value in _measure(people).items()}
+    return figures
+
+
+def _measure(kind: Callable[[], People]) -> dict[str, float]:
+    people = kind()
+    with (
+        tempfile.TemporaryDirectory(prefix="hermes-bench-", dir=Path.cwd()) as folder,
+        Model() as model,
+        people.server,
+        _daemon(Path(folder, "h"), model, people) as daemon,
+        Watch(daemon.address) as watch,
+    ):
+        assert daemon.process is not None
+        before = resident_bytes(daemon.process.pid)
+        burst = Round(model, people, name="burst", every_s=0.0)
+        held = resident_bytes(daemon.process.pid)
+        steady = Round(model, people, name="steady", every_s=STEADY_EVERY_S)
+        after = resident_bytes(daemon.process.pid)
+        stalls = [int(ms) for ms in re.findall(r"held up the event loop for (\d+) ms", daemon.stderr())]
+    breaches = [*people.server.violations, *(f"a stall of {ms} ms" for ms in stalls if ms > STALL_MS)]
+    for breach in breaches[:5]:
+        print(breach, file=sys.stderr)
+    return {
+        "burst_s": burst.took_s,
+        "burst_in_p50_ms": burst.inwards_p50_ms,
+        "burst_out_p50_ms": burst.outwards_p50_ms,
+        "in_p50_ms": steady.inwards_p50_ms,
+        "out_p50_ms": steady.outwards_p50_ms,
+        "slowest_look_ms": watch.slowest_s * 1000,
+        "longest_stall_ms": max(stalls, default=0),
+        "breaches": len(breaches),
+        "kb_per_chat": (held - before) / CHATS / 1024,
+        "second_round_mb": (after - held) / 2**20,
+    }
+
+
+def _daemon(home: Path, model: Model, people: People) -> DaemonProcess:
+    config = (
+        f'model: {{provider: openai, base_url: "{model.base_url}", name: bench, api_key_env: ""}}\n'
+        f'{people.name}: {{enabled: true, base_url: "{people.server.base_url}", allowed_users: ["*"]}}\n'
+        f"turns: {{max_concurrent: {CHATS}}}\n"
+    )
+    return DaemonProcess(config=config, environ=dict(people.secrets), home=home)
+
+
+class Round:
+    """Everybody writes once and is answered once."""
+
+    def __init__(self, model: Model, people: People, *, name: str, every_s: float) -> None:
+        time.sleep(1.5)  # nobody is owed anything any more, and every chat's second is over
+        first_call = len(people.server.calls)
+        spoken = people.server.count(people.speaks)
+        began = time.monotonic()
+        texts = {chat: f"{name} {chat}" for chat in range(1, CHATS + 1)}
+        for chat, text in texts.items():
+            time.sleep(max(0.0, began + chat * every_s - time.monotonic()))
+            people.say(chat, text)
+        people.server.until(lambda: people.server.count(people.speaks) >= spoken + CHATS, WITHIN_S)
+        self.took_s = time.monotonic() - began
+        given = people.given_out()
+        self.inwards_p50_ms = statistics.median(model.asked[text] - given[text] for text in texts.values()) * 1000
+        outwards = _added(people, people.server.calls[first_call:], lambda chat: model.answered[texts[chat]])
+        self.outwards_p50_ms = statistics.median(outwards) * 1000
+
+
+def _added(people: People, calls: list[Any], answered: Callable[[int], float]) -> Iterator[float]:
+    """For each answer: how much later it was said than it might have been."""
+    last: dict[str, float] = {}
+    for call in calls:
+        if call.method not in people.paced:
+            continue
+        spoken = people.spoken(call.about)
+        if call.method == people.speaks:
+            yield call.at - max(answered(spoken.chat), last.get(spoken.lane, 0.0) + people.every_s)
+        last[spoken.lane] = call.at
+
+
+# ---------------------------------------------------------------- people, and where they write
+
+
+class Spoken(NamedTuple):
+    chat: int
+    lane: str  # whose calls share a limit
+
+
+class People(ABC):
+    name: str
+    secrets: Mapping[str, str]
+    server: Any  # one of the fakes: they have the same methods, but for `say`
+    speaks: str  # the call that says something
+    paced: frozenset[str]  # the calls that share a limit with it
+    every_s: float
+
+    @abstractmethod
+    def say(self, chat: int, text: str) -> None: ...
+
+    @abstractmethod
+    def given_out(self) -> Mapping[str, float]:
+        """When the daemon got each text."""
+
+    @abstractmethod
+    def spoken(self, about: Mapping[str, Any]) -> Spoken: ...
+
+
+class TelegramPeople(People):
+    name = "telegram"
+    secrets: Mapping[str, str] = MappingProxyType({"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN})
+    speaks = "sendMessage"
+    paced = frozenset({"sendMessage", "editMessageText", "sendChatAction"})
+    every_s = telegram_pace.Limits().every_s
+
+    def __init__(self) -> None:
+        self.server = TelegramServer()
+        self._said: list[str] = []
+
+    def say(self, chat: int, text: str) -> None:
+        self._said.append(text)
+        self.server.say(chat, chat, text)
+
+    def given_out(self) -> Mapping[str, float]:
+        return dict(zip(self._said, (at for _, at in sorted(self.server.fetched.items())), strict=True))
+
+    def spoken(self, about: Mapping[str, Any]) -> Spoken:
+        return Spoken(int(about["chat_id"]), "")
+
+
+class SlackPeople(People):
+    name = "slack"
+    secrets: Mapping[str, str] = MappingProxyType(
+        {
+            "SLACK_BOT_TOKEN": ",".join(f"{slack_server.BOT_TOKEN}-{n}" for n in range(WORKSPACES)),
+            "SLACK_APP_TOKEN": slack_server.APP_TOKEN,
+        }
+    )
+    speaks = "chat.postMessage"
+    paced = frozenset({speaks})
+    every_s = slack_pace.Limits().every_s
+
+    def __init__(self) -> None:
+        self.server = SlackServer()
+        self.server.tokens = {token: f"T{n}" for n, token in enumerate(self.secrets["SLACK_BOT_TOKEN"].split(","))}
+
+    def say(self, chat: int, text: str) -> None:
+        self.server.say(f"D{chat}", f"U{chat}", text, team=f"T{chat % WORKSPACES}")
+
+    def given_out(self) -> Mapping[str, float]:
+        found: dict[str, float] = {}
+        self.server.change(
+            lambda world: found.update(
+                {each.payload["event"]["text"]: each.first_at for each in (*world.acknowledged, *world.waiting)}
+            )
+        )
+        return found
+
+    def spoken(self, about: Mapping[str, Any]) -> Spoken:
+        chat = int(about["channel"].removeprefix("D"))
+        return Spoken(chat, f"T{chat % WORKSPACES}")
+
+
+class Watch:
+    """Asks the daemon whether it is well, again and again, and remembers the longest that it took to say so."""
+
+    def __init__(self, address: str) -> None:
+        self.slowest_s = 0.0
+        self._url = f"{address}/health"
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._look, name="watch")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.05):
+            began = time.monotonic()
+            with urllib.request.urlopen(self._url, timeout=20) as answer:
+                answer.read()
+            self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+
+class Model:
+    """Answers after a moment with what was said, and notes when it was asked and when it had answered."""
+
+    def __init__(self) -> None:
+        self.base_url = ""
+        self.asked: dict[str, float] = {}
+        self.answered: dict[str, float] = {}
+        self._ready = threading.Event()
+        self._stop: Callable[[], object] = lambda: None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="model")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        assert self._ready.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+        self._thread.join()
+
+    async def _serve(self) -> None:
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+        self._stop = lambda: loop.call_soon_threadsafe(over.set)
+        app = web.Application(client_max_size=1 << 26)
+        app.router.add_post("/v1/chat/completions", self._complete)
+        runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0, backlog=CHATS).start()
+        self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+        self._ready.set()
+        await over.wait()
+        await runner.cleanup()
+
+    async def _complete(self, request: web.Request) -> web.StreamResponse:
+        at = time.monotonic()
+        said = json.loads(await request.read())["messages"][-1]["content"]
+        self.asked[said] = at
+        await asyncio.sleep(ANSWER_AFTER_S)
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
+        await response.prepare(request)
+        chunk = {"id": "c", "object": "chat.completion.chunk", "model": "bench"}
+        said_again = {**chunk, "choices": [{"index": 0, "delta": {"content": f"you said {said}"}}]}
+        usage = {"prompt_tokens": 100, "completion_tokens": 5}
+        end = {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}
+        await response.write(b"".join(b"data: " + json.dumps(each).encode() + b"\n\n" for each in (said_again, end)))
+        await response.write(b"data: [DONE]\n\n")
+        self.answered[said] = time.monotonic()
+        return response
+
+
+if __name__ == "__main__":
+    wanted = {"telegram": lambda: _measure(TelegramPeople), "slack": lambda: _measure(SlackPeople)}
+    print(json.dumps(wanted[sys.argv[1]]() if len(sys.argv) > 1 else run(), indent=2))
