@@ -105,4 +105,5 @@ def _state(command: Command) -> dict[str, object]:
         "command_hash": command.order.command_hash,
         "terminal": int(command.order.terminal),
         "segment_bytes": command.order.segment_bytes,
+        "folder_inode": os.stat(".").st_ino,
     }
