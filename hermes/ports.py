@@ -750,7 +750,9 @@ class Operations(Protocol):
         """Empty when the daemon can take work, else the reason why not."""
 
     def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
-    def request_stop(self, reason: str, *, restart: bool = False) -> None: ...
+    def request_stop(self, reason: str) -> None: ...
+    async def request_restart(self, reason: str) -> None:
+        """Refused when it could not come back."""
 
 
 # ---------------------------------------------------------------- supervision

@@ -418,8 +418,11 @@ class FakeOperations:
     def info(self) -> Mapping[str, Any]:
         return {"version": "1.2.3", "pid": 42, "uptime_s": 5.0, "model": "toy-1", "address": "http://127.0.0.1:1"}
 
-    def request_stop(self, reason: str, *, restart: bool = False) -> None:
-        self.stop_reasons.append(f"restart: {reason}" if restart else reason)
+    def request_stop(self, reason: str) -> None:
+        self.stop_reasons.append(reason)
+
+    async def request_restart(self, reason: str) -> None:
+        self.stop_reasons.append(f"restart: {reason}")
 
 
 def encoded(role: str, content: str) -> EncodedMessage:

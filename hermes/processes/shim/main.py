@@ -1,6 +1,6 @@
 """What a shim does, from its first breath to its last."""
 
-# ruff: noqa: PLC0415, SIM105 - what can fail to load is loaded where it is used, and much else never
+# ruff: noqa: PLC0415, SIM105, PTH116 - what can fail to load is loaded where it is used, and much else never
 
 from __future__ import annotations
 
