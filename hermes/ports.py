@@ -603,6 +603,9 @@ class Sessions(Protocol):
     async def accepted(self, submission: Submission) -> Receipt | None:
         """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
 
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        """Take note of a command's inbound id before it is carried out. Its receipt if it came before."""
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         """What the journal says about a turn; None while it has not ended."""
 

@@ -167,6 +167,13 @@ class FakeSessions:
         receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")
         return receipt and replace(receipt, duplicate=True)
 
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        before = await self.accepted(submission)
+        if before is None and submission.inbound is not None:
+            noted = Receipt(session=submission.session or SessionId(""), turn=submission.turn)
+            self.seen[submission.inbound] = (noted, submission.fingerprint)
+        return before
+
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:

@@ -108,3 +108,19 @@ def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:
             assert f"kill -9 {daemon.process.pid}" in done.stderr.replace("\n", " ")
         finally:
             os.kill(daemon.process.pid, signal.SIGCONT)
+
+
+def test_a_known_key_is_answered_truly_while_the_daemon_stops(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        answered = daemon.ask("Hello", "short", Idempotency_Key="k1").text
+        first = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"])
+        stop = pool.submit(daemon.hermes, "stop")
+        eventually(lambda: stopping(daemon))
+        assert daemon.ask("Hello", "short", Idempotency_Key="k1").text == answered
+        again = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        refused = daemon.ask("Hello", "other", Idempotency_Key="k3")
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "stopping")
+        daemon.admin.post("/sessions/long/stop")
+        assert first.result().status == again.result().status == 409
+        assert stop.result().returncode == 0
