@@ -282,6 +282,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts=facts,
             turns=agent.runner.counts,
             clock=wall_clock.wall,
+            check_config=lambda: make_models(load_config(home, environ), environ),
         )
         commands = CommandDesk(
             desk,
@@ -291,7 +292,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             personalities=lambda: tuple(PERSONALITIES),
             context_window=lambda: agent.thinking.settings.context_window,
             processes=processes.front,
-            restart=lambda reason: operations.request_stop(reason, restart=True),
+            restart=operations.request_restart,
         )
         outgoing = ObligationDesk(journal, deliver)
         office = make_office(adapters, sessions=desk, outgoing=outgoing)

@@ -254,12 +254,13 @@ def _flock(descriptor: int, home: Home) -> None:
     except OSError as error:
         if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
             raise
-        pid = _holder(home)
+        pid = holder(home)
         who = f"pid {pid}" if pid else "its pid is not known"
         raise AlreadyRunningError(f"another Hermes runs on {home.data_dir} ({who})", pid=pid) from None
 
 
-def _holder(home: Home) -> int | None:
+def holder(home: Home) -> int | None:
+    """The process that locked it last, if that can be told."""
     try:
         text = home.lock_file.read_text("ascii", errors="replace").strip()
     except OSError:

@@ -15,7 +15,7 @@ from hermes import __version__
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
 from hermes.adoption import adopt
-from hermes.errors import BadInputError, HermesError, StorageFailedError
+from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.notify import Notifier
 from hermes.portable import read_export
 from hermes.ports import ActorView, Clock, Engine, StoreStats, Transaction
@@ -56,6 +56,12 @@ class StopSwitch:
             request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
             logger.info("stopping for a {}", request.announced)
             self._request.set_result(request)
+        elif restart and not self.comes_back:
+            raise BadInputError(
+                f"the daemon is stopping already ({self._request.result().reason}) and does not come back by itself; "
+                "start it when it has stopped",
+                code="ending_already",
+            )
         elif self.comes_back and not restart:
             logger.info("the restart ends with the stop: {}", reason)
             self.comes_back = False
@@ -91,7 +97,9 @@ class DaemonOperations:
         facts: Mapping[str, Any],
         turns: Callable[[], Mapping[str, int]],
         clock: Clock,
+        check_config: Callable[[], object],
     ) -> None:
+        self._check_config = check_config  # blocks; raises ConfigError
         self._engine = engine
         self._journal = journal
         self._children = children
@@ -163,14 +171,26 @@ class DaemonOperations:
             "uptime_s": round(self._clock() - self._started_at, 1),
             "ready": not self._not_ready,
             "reason": self._not_ready,
+            "restarting": self._stop.comes_back,
             "waiting_writes": self._journal.waiting,
             "turns": self._turns(),
             "memory_bytes": self.memory_bytes,
             **self._facts,
         }
 
-    def request_stop(self, reason: str, *, restart: bool = False) -> None:
-        self._stop.request(reason, restart=restart)
+    def request_stop(self, reason: str) -> None:
+        self._stop.request(reason)
+
+    async def request_restart(self, reason: str) -> None:
+        """Raises BadInputError when it would not come back; then it goes on as it is."""
+        try:
+            await asyncio.to_thread(self._check_config)
+        except ConfigError as error:
+            raise BadInputError(
+                f"the daemon goes on as it is: it could not come back with this configuration. {error}",
+                code="bad_configuration",
+            ) from error
+        self._stop.request(reason, restart=True)
 
     # ------------------------------------------------------------ for the composition root
 

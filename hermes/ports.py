@@ -630,6 +630,9 @@ class Sessions(Protocol):
     async def accepted(self, submission: Submission) -> Receipt | None:
         """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
 
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        """Take note of a command's inbound id before it is carried out. Its receipt if it came before."""
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         """What the journal says about a turn; None while it has not ended."""
 
@@ -777,7 +780,9 @@ class Operations(Protocol):
         """Empty when the daemon can take work, else the reason why not."""
 
     def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
-    def request_stop(self, reason: str, *, restart: bool = False) -> None: ...
+    def request_stop(self, reason: str) -> None: ...
+    async def request_restart(self, reason: str) -> None:
+        """Refused when it could not come back."""
 
 
 # ---------------------------------------------------------------- supervision

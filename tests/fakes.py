@@ -167,6 +167,13 @@ class FakeSessions:
         receipt, _ = self.seen.get(submission.inbound, (None, b"")) if submission.inbound else (None, b"")
         return receipt and replace(receipt, duplicate=True)
 
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        before = await self.accepted(submission)
+        if before is None and submission.inbound is not None:
+            noted = Receipt(session=submission.session or SessionId(""), turn=submission.turn)
+            self.seen[submission.inbound] = (noted, submission.fingerprint)
+        return before
+
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:
@@ -418,8 +425,11 @@ class FakeOperations:
     def info(self) -> Mapping[str, Any]:
         return {"version": "1.2.3", "pid": 42, "uptime_s": 5.0, "model": "toy-1", "address": "http://127.0.0.1:1"}
 
-    def request_stop(self, reason: str, *, restart: bool = False) -> None:
-        self.stop_reasons.append(f"restart: {reason}" if restart else reason)
+    def request_stop(self, reason: str) -> None:
+        self.stop_reasons.append(reason)
+
+    async def request_restart(self, reason: str) -> None:
+        self.stop_reasons.append(f"restart: {reason}")
 
 
 def encoded(role: str, content: str) -> EncodedMessage:

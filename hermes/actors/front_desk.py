@@ -62,6 +62,7 @@ from hermes.ports import (
     PutFact,
     Reader,
     Receipt,
+    See,
     SessionView,
     StoredMessage,
     Submission,
@@ -123,6 +124,8 @@ class FrontDesk:
         self._closed = reason
 
     async def submit(self, submission: Submission) -> Receipt:
+        if self._closed and (before := await self.accepted(submission)) is not None:
+            return before
         self._check_intake()
         if self.waiting >= self.max_waiting:
             raise BusyError(f"{self.waiting} messages are on their way to disk already; try again")
@@ -156,6 +159,22 @@ class FrontDesk:
     async def accepted(self, submission: Submission) -> Receipt | None:
         seen = await self._seen(submission)
         return None if seen is None else _receipt_of_duplicate(seen, submission)
+
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        if submission.inbound is None:
+            return None
+        seen = Seen(
+            key=submission.inbound,
+            session=submission.session or SessionId(""),
+            turn=submission.turn,
+            fingerprint=submission.fingerprint,
+            at=self._clock(),
+        )
+        try:
+            await self._store((See(seen=seen),))
+        except AlreadySeenError as error:
+            return _receipt_of_duplicate(error.seen, submission)
+        return None
 
     def _check_intake(self) -> None:
         if self._closed:

@@ -76,7 +76,7 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _daemon(environ) as daemon:
         conversation, greeting = _conversation(daemon.client, args.resume)
         if question is not None:
-            return _answer_one(conversation, question, args, inside=daemon.inside)
+            return _answer_one(conversation, daemon.client, question, args, inside=daemon.inside)
         from hermes.cli.dialogue import Dialogue
 
         say(_opening(daemon, greeting))
@@ -154,7 +154,9 @@ def _is_piped() -> bool:
     return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
-def _answer_one(conversation: Conversation, question: str, args: argparse.Namespace, *, inside: bool) -> int:
+def _answer_one(
+    conversation: Conversation, client: AdminClient, question: str, args: argparse.Namespace, *, inside: bool
+) -> int:
     from hermes.cli.conversation import is_command
 
     if is_command(question) and "\n" not in question.strip():
@@ -164,6 +166,10 @@ def _answer_one(conversation: Conversation, question: str, args: argparse.Namesp
         facts = conversation.watch(reply.turn)
     else:
         facts = conversation.ask(question)
+    if not inside:
+        from hermes.cli.next_life import across_restarts
+
+        facts = across_restarts(conversation, client, facts)
     try:
         text = _only_answer(conversation, facts, args, inside=inside)
     except KeyboardInterrupt:

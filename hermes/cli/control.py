@@ -5,38 +5,28 @@
 
 from __future__ import annotations
 
-import os
-import select
 import sys
-import time
-from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import ago, count, one_line, print_json, print_table, say
 from hermes.cli.parser import Commands, add_session, seconds
-from hermes.errors import HermesError, NotRunningError
+from hermes.cli.stop import in_the_background, processes_run, restart_daemon, stop_daemon
+from hermes.errors import HermesError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Parser
-    from hermes.home import Home
 
 _SESSION = "20260102_030405_1a2b3c4d"
-_POLL_S = 0.05
 _CLOSED = ("ended", "suspended")
-_PATIENCE_S = 1.0
 _CHANGED = {
     "end": "Ended {id} for good ({reason}); the next message starts a fresh session.",
     "suspend": "Suspended {id} ({reason}) until `hermes resume {id}`; the next message starts a fresh session.",
     "resume": "Resumed {id}; it is {phase} now and takes messages again.",
 }
-
-
-class StillStoppingError(HermesError):
-    exit_code = 75
 
 
 def add_commands(commands: Commands) -> None:
@@ -119,7 +109,13 @@ def _add_dead_letters(commands: Commands) -> None:
 def _stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.home import Home
 
-    return _stop_turn(args, environ) if args.session else _stop_daemon(args, Home.from_environ(environ))
+    return _stop_turn(args, environ) if args.session else stop_daemon(args, Home.from_environ(environ))
+
+
+def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.home import Home
+
+    return restart_daemon(args, Home.from_environ(environ), environ)
 
 
 def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -146,116 +142,6 @@ def _stopped(turn: str | None, session: Mapping[str, Any]) -> str:
     return f"Stopped turn {turn} of {session['id']}{follows}; {waiting}."
 
 
-def _stop_daemon(args: argparse.Namespace, home: Home) -> int:
-    from hermes.cli.client import AdminClient
-
-    client = AdminClient(home.socket)
-    pid = client.get("/info").get("pid")
-    running = _in_the_background(client)
-    deadline = time.monotonic() + args.timeout
-    with _process(pid) as process:
-        client.post("/stop", {"reason": args.reason})
-        while not (_gone(client, home) and _has_ended(process)):
-            if time.monotonic() > deadline:
-                raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
-            time.sleep(_POLL_S)
-    if args.json:
-        print_json({"stopped": True, "pid": pid})
-    else:
-        left = sum(map(_lives, running))
-        on = f" {_processes(left)} on and will be found again (processes.keep_on_stop)." if left else ""
-        say(f"The daemon on {home.data_dir} (pid {pid}) has stopped.{on}")
-    return 0
-
-
-def _in_the_background(client: AdminClient, session: str | None = None) -> list[int]:
-    """The numbers of the processes that run there."""
-    from hermes.cli.client import AdminError
-
-    try:
-        listed = client.get("/processes", session=session)["processes"]
-    except AdminError:  # none that it could tell of
-        return []
-    return [process["pid"] for process in listed if process["running"] and process["pid"]]
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's by now
-        return False
-    return True
-
-
-def _processes(number: int) -> str:
-    return "1 background process runs" if number == 1 else f"{number} background processes run"
-
-
-def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import AdminClient
-    from hermes.home import Home
-
-    home = Home.from_environ(environ)
-    client = AdminClient(home.socket)
-    before = client.get("/info")
-    client.post("/stop", {"reason": args.reason, "restart": True})
-    deadline = time.monotonic() + args.timeout
-    while (after := _info(client)) is None or not _is_back(before, after):
-        if time.monotonic() > deadline:
-            raise StillStoppingError(f"the daemon (pid {before['pid']}) is not back after {args.timeout:g} s")
-        time.sleep(_POLL_S)
-    if args.json:
-        print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
-    else:
-        say(f"The daemon on {home.data_dir} is back (pid {after['pid']}, version {after['version']}).")
-    return 0
-
-
-def _info(client: AdminClient) -> Mapping[str, Any] | None:
-    try:
-        info: Mapping[str, Any] = client.get("/info")
-    except HermesError:  # between two lives
-        return None
-    return info
-
-
-def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
-    """Another life of it, and ready."""
-    return bool(after["ready"]) and after["epoch"] != before["epoch"]
-
-
-@contextmanager
-def _process(pid: Any) -> Iterator[int | None]:
-    """A handle on the process, whose number cannot come to mean another one; None: there is none to wait for."""
-    handle = None
-    with suppress(OSError, TypeError):
-        handle = os.pidfd_open(pid)
-    try:
-        yield handle
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _has_ended(process: int | None) -> bool:
-    return process is None or bool(select.select([process], [], [], 0)[0])
-
-
-def _gone(client: AdminClient, home: Home) -> bool:
-    """Its socket closes early; only the lock says that everything is written and the home is free."""
-    from hermes.home import is_free
-
-    try:
-        client.get("/info", timeout_s=_PATIENCE_S)
-    except NotRunningError:
-        return is_free(home)
-    except HermesError:
-        return False  # too busy stopping to answer
-    return False
-
-
 def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.client import connect, session_path
@@ -267,8 +153,8 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
             print_json(answer)
             return 0
         session = answer["session"]
-        left = len(_in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
-        on = f" {_processes(left)} on in its background; `hermes ps --running` lists what runs." if left else ""
+        left = len(in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
+        on = f" {processes_run(left)} on in its background; `hermes ps --running` lists what runs." if left else ""
         say(one_line(_CHANGED[verb].format(**session) + on))
         return 0
 

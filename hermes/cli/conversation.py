@@ -39,6 +39,7 @@ _STATES = {
 }
 _ANY_STATE = "Session {id} is {phase} ({reason}); your next message waits."
 _SPEAKERS = {"user": "you", "assistant": "hermes"}
+_STOPPING = "stopping"  # the code of an answer that a stop has cut off
 _LOOK_UP_S = 0.5
 _LOOK_BACK = 20  # messages, among which is the call that was just refused
 _PATIENCE_S = 3.0  # of silence, before it is said what is waited for
@@ -334,6 +335,8 @@ class Conversation:
 
     def _piece(self, chunk: Mapping[str, Any]) -> str:
         if "error" in chunk:
+            if chunk["error"].get("code") == _STOPPING and self._turn is not None:
+                raise self._lost(stored=True)
             raise HermesError(chunk["error"]["message"])
         ours = chunk.get("hermes", {})
         self.session = ours.get("session_id", self.session)
@@ -377,7 +380,8 @@ class Conversation:
             )
         return LostError(
             "the daemon went away in the middle of the answer. The message is stored and the answer will be "
-            f"finished when a daemon runs again; go on with: hermes chat -r {self.session}"
+            f"finished when a daemon runs again: hermes show {self.session}; "
+            f"go on with: hermes chat -r {self.session}"
         )
 
 

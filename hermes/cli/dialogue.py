@@ -6,7 +6,6 @@ What is typed while an answer runs is read line by line: a command is given at o
 from __future__ import annotations
 
 import sys
-import time
 from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING
@@ -16,6 +15,7 @@ from hermes.cli.command_list import print_commands
 from hermes.cli.conversation import Asked, Notice, Reset, is_command
 from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
 from hermes.cli.news import News
+from hermes.cli.next_life import AWAY_S, life_of, until_back
 from hermes.cli.output import printable, say
 from hermes.cli.view import make_view
 from hermes.cli.waiting import WaitingError, details, expected, headline, prompt, understood
@@ -36,8 +36,6 @@ _HELP = """\
 Ctrl-C              stops an answer; at the prompt it leaves
 Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
 Anything else is a message; several lines pasted at once are one."""
-_AWAY_S = 60.0
-_LOOK_UP_S = 0.25
 
 
 class _LeftError(Exception):
@@ -132,7 +130,11 @@ class Dialogue:
         print_commands(listed)
 
     def _command(self, text: str) -> bool:
+        restarts = text.partition(" ")[0].lower() == "/restart"
+        before = life_of(self._client) if restarts else None
         reply = self._reply_to(text)
+        if restarts and reply is not None and reply.ok:
+            self._await_life(before)
         if reply is None or reply.turn is None:
             return reply is not None and reply.ok
         turn = reply.turn
@@ -199,23 +201,16 @@ class Dialogue:
 
     def _await_daemon(self, error: NotRunningError) -> None:
         say(f"hermes: {error}", file=sys.stderr)
-        say(f"(waiting up to {_AWAY_S:.0f} s for a daemon; Ctrl-C leaves)")
-        deadline = time.monotonic() + _AWAY_S
+        say(f"(waiting up to {AWAY_S:.0f} s for a daemon; Ctrl-C leaves)")
+        self._await_life(None)
+
+    def _await_life(self, before: int | None) -> None:
         try:
-            while not self._is_back():
-                if time.monotonic() > deadline:
-                    raise NotRunningError(f"no daemon came back within {_AWAY_S:.0f} s")
-                time.sleep(_LOOK_UP_S)
+            for _ in until_back(self._client, after=before):
+                pass
         except KeyboardInterrupt:
             raise _LeftError from None
         say("(the daemon is back)")
-
-    def _is_back(self) -> bool:
-        try:
-            self._client.get("/info", timeout_s=1.0)
-        except HermesError:  # gone, or still busy starting
-            return False
-        return True
 
     def _closing_notices(self) -> Iterator[str]:
         if self._conversation.last["finish_reason"] == "length":

@@ -25,6 +25,7 @@ LAST = "-"  # in place of an id: the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 _PAGE = 100
 _SEARCHED = 1000  # sessions, when an id was not given whole
+_ANSWER_S = 5.0  # that a daemon in order never needs
 _NAMED = 5  # of those that a beginning could mean
 
 
@@ -145,18 +146,20 @@ def open_records(environ: Mapping[str, str]) -> Iterator[Records]:
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
     try:
-        client.get("/info")
-    except NotRunningError as absent:
-        with _stored(home, absent) as reader:
+        client.get("/info", timeout_s=_ANSWER_S)
+    except NotRunningError:
+        with stored(home) as reader:
             yield StoredRecords(reader)
     else:
         yield DaemonRecords(client)
 
 
 @contextmanager
-def _stored(home: Home, absent: NotRunningError) -> Iterator[Reader]:
+def stored(home: Home) -> Iterator[Reader]:
+    """For a home without a daemon."""
     from hermes.home import lock
 
+    absent = f"no daemon runs on {home.data_dir} (start one with `hermes daemon`)"
     if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
         raise NotRunningError(f"{absent}; nothing is stored there yet") from None
     from hermes.storage.lmdb_reader import open_reader

@@ -6,7 +6,7 @@ whoever calls `run` gets an answer for the person, never an error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ _HANDLERS: Mapping[str, Handler] = {
 }
 
 
-def _cannot_restart(_: str) -> None:
+async def _cannot_restart(_: str) -> None:
     raise BadInputError("nothing here can be restarted")
 
 
@@ -45,7 +45,7 @@ class CommandDesk:
         personalities: Callable[[], Sequence[str]],
         processes: ProcessList,
         context_window: Callable[[], int] = lambda: 0,
-        restart: Callable[[str], None] = _cannot_restart,
+        restart: Callable[[str], Awaitable[None]] = _cannot_restart,
     ) -> None:
         self._desk = Desk(
             sessions=sessions,

@@ -25,7 +25,7 @@ class Desk:
     context_window: Callable[[], int]
     processes: ProcessList
     shown: Shown
-    restart: Callable[[str], None]  # takes the reason
+    restart: Callable[[str], Awaitable[None]]  # takes the reason
 
     def default(self) -> Default:
         return Default(model=next(iter(self.models()), ""), context_window=self.context_window())

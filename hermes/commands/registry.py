@@ -37,6 +37,7 @@ class Command:
     details: str = ""  # what its own help says beyond the line
     choices: tuple[str, ...] = ()  # words that its argument can be, for completion
     needs_rest: bool = False  # not while a turn runs
+    says: bool = False  # it is a message, which the inbound id makes the same one when it comes again
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -148,6 +149,7 @@ COMMANDS: tuple[Command, ...] = (
         group=Group.TURN,
         usage="TEXT",
         help="Say something that waits for the end of this turn",
+        says=True,
     ),
     Command(
         name="steer",
@@ -155,6 +157,7 @@ COMMANDS: tuple[Command, ...] = (
         usage="TEXT",
         help="Say something that the running turn takes into account",
         details="The agent sees it with the results of the tools that run now; if there are none, after the turn.",
+        says=True,
     ),
     Command(
         name="approve",

@@ -107,7 +107,7 @@ def _next_question(session: Session) -> str:
 async def restart(errand: Errand) -> Reply:
     if not (errand.caller.is_owner or errand.caller.admin):
         return refused("Only the owner of this Hermes and its admins may restart it.")
-    errand.desk.restart(errand.reason)
+    await errand.desk.restart(errand.reason)
     return Reply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
 
 

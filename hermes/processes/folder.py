@@ -26,6 +26,14 @@ def read_state(folder: Path) -> Handle | None:
         return None
 
 
+def is_its_folder(handle: Handle) -> bool:
+    """False: a copy, while the process writes to another."""
+    try:
+        return handle.folder_inode in (0, os.stat(handle.folder).st_ino)
+    except OSError:  # gone since it was read
+        return False
+
+
 def awaited_state(folder: Path) -> Handle | None:
     deadline = time.monotonic() + _STATE_WAIT_S
     while folder.exists() and not (folder / "state.json").exists() and not complaint(folder):

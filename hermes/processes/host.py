@@ -4,7 +4,8 @@ All calls block and are meant for threads; none waits for long but `start` (for 
 `wait` (as long as they are told to). Everything there is to know is in the processes' folders and in the kernel, so a
 host has no state but a cache, and the daemon after this one sees the same.
 
-A process is touched only after its pid was seen to belong to it (`identity`). A shim that was killed cannot say how
+A process is touched only after its pid was seen to belong to it (`identity`), and never from a copy of its folder:
+the home that was copied may still have it. A shim that was killed cannot say how
 its command ended: that process is lost, and what is left of it is ended.
 """
 
@@ -23,6 +24,7 @@ from typing import Final
 from hermes.processes.folder import (
     awaited_state,
     complaint,
+    is_its_folder,
     note_kill,
     read_end,
     read_output,
@@ -77,7 +79,11 @@ class ProcessHost:
         handle = awaited_state(folder)
         if handle is None:
             return Lost(id=folder.name, reason=complaint(folder) or "it was never seen to start")
-        if shim_lives(handle) or read_end(handle) is not None:
+        if read_end(handle) is not None:
+            return handle
+        if not is_its_folder(handle):
+            return Lost(id=handle.id, reason="this is a copy of its folder: it belongs to another home")
+        if shim_lives(handle):
             return handle
         return Lost(id=handle.id, reason=bury(handle))
 

@@ -48,6 +48,7 @@ class Handle:
     command_hash: str
     terminal: bool
     segment_bytes: int
+    folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: not told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

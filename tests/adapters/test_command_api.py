@@ -115,3 +115,32 @@ async def test_half_a_character_does_no_harm() -> None:
         ) as response:
             assert response.status in (200, 400)
         assert (await here.session("s")).preferences.title in ("", "a?b")
+
+
+async def test_a_command_under_a_key_is_carried_out_once_and_its_trace_is_found() -> None:
+    async with served() as (here, client):
+        for said in "abc":
+            await here.talk(said, "s")
+        keyed = {"Idempotency-Key": "k1"}
+        for replay in (None, "true"):
+            async with client.post("/api/sessions/s/commands", json={"text": "/undo"}, headers=keyed) as response:
+                assert response.headers.get("X-Hermes-Idempotent-Replay") == replay
+        assert await here.transcript("s") == ["a", "about a", "b", "about b"]
+        async with client.post("/api/sessions/s/commands", json={"text": "/undo 2"}, headers=keyed) as response:
+            assert response.status == 422
+        assert len(await here.desk.trace("k1", 5)) == 1
+
+
+async def test_a_command_in_a_chat_request_is_carried_out_once_under_its_key() -> None:
+    async with served() as (here, client):
+        for said in "abc":
+            await here.talk(said, "s")
+        body = {"model": "hermes", "messages": [{"role": "user", "content": "/undo"}]}
+        keyed = {"Idempotency-Key": "k1", "X-Hermes-Session-Id": "s"}
+        replies: list[str] = []
+        for _ in range(2):
+            async with client.post("/v1/chat/completions", json=body, headers=keyed) as response:
+                replies.append((await response.json())["choices"][0]["message"]["content"])
+        assert "came before" in replies[1]
+        assert "came before" not in replies[0]
+        assert await here.transcript("s") == ["a", "about a", "b", "about b"]

@@ -22,7 +22,7 @@ from tests.cli.test_inspect import VIEW, session
 COMPLETIONS = "POST /v1/chat/completions"
 WENT_AWAY = (
     "the daemon went away in the middle of the answer. The message is stored and the answer will be finished when a "
-    "daemon runs again; go on with: hermes chat -r s1"
+    "daemon runs again: hermes show s1; go on with: hermes chat -r s1"
 )
 
 

@@ -101,7 +101,7 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
     assert is_free(home)
     leaving.join()
     assert capsys.readouterr().out == (
-        f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped. "
+        f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
         "1 background process runs on and will be found again (processes.keep_on_stop).\n"
     )
 

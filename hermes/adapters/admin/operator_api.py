@@ -60,7 +60,7 @@ class OperatorApi:
             (web.get("/info", self.info), "Version, process, uptime, model, address, readiness"),
             (web.get("/actors", self.actors), "Every actor: its state, its mailbox, its last error"),
             (web.get("/events", self.events), "What happens, as it happens; of one session with ?session=ID"),
-            (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ...} may be given'),
+            (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
             (web.get("/sessions", self._sessions.recent), "Sessions, the last active first; ?limit=N, ?after=ID"),
             (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
             (web.delete("/sessions/{id}", self._sessions.erase), "Forget a session and all that was said in it"),
@@ -102,7 +102,10 @@ class OperatorApi:
         reason, restart = _reason_in(body), body.get("restart", False)
         if not isinstance(restart, bool):
             raise BadInputError("restart is true or false.", param="restart")
-        self._service.operations.request_stop(reason, restart=restart)
+        if restart:
+            await self._service.operations.request_restart(reason)
+        else:
+            self._service.operations.request_stop(reason)
         return json_response({"stopping": True, "restart": restart, "reason": reason}, status=202)
 
     # ------------------------------------------------------------ sessions

@@ -120,7 +120,8 @@ class ChatDesk:
     async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown) -> None:
         """At most once: that it came is on disk before it is carried out."""
         name = f"command:{inbound.id}"
-        if not await self._is_new(inbound, key):
+        says = isinstance(command, Parsed) and command.command.says  # a message: its session knows its id
+        if not says and not await self._is_new(inbound, key):
             if await self._outgoing.is_known(name):
                 return
             word = inbound.text.split(maxsplit=1)[0]

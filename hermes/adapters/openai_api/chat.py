@@ -16,14 +16,14 @@ from loguru import logger
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
 from hermes.adapters.openai_api.chat_stream import ChatStream
+from hermes.adapters.openai_api.command_once import run_once
 from hermes.adapters.openai_api.completion import Completion
 from hermes.adapters.openai_api.event_stream import open_stream
 from hermes.adapters.openai_api.model_api import check_model
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.turn_wait import log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.commands.registry import Parsed, Unknown, parse
-from hermes.commands.reply import Caller
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports import Receipt, Submission
@@ -41,7 +41,7 @@ class Chat:
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         chat, submission = await self._read(request)
         service = self._service
-        service.lifetime.check_intake()
+        await check_intake(service, submission)
         if (command := parse(chat.messages[-1]["content"])) is not None:
             return await self._command(request, chat, submission, command)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
@@ -62,8 +62,9 @@ class Chat:
         self, request: web.Request, chat: ChatRequest, submission: Submission, command: Parsed | Unknown
     ) -> web.StreamResponse:
         """It acts at once and never reaches the model; its reply has the shape of an answer."""
-        caller = Caller(source=submission.source, session=submission.session, inbound=submission.inbound)
-        reply = await self._service.commands.run(command, caller)
+        reply = await run_once(self._service, command, submission)
+        if reply.receipt is not None:
+            request[RECEIPT] = reply.receipt
         session = reply.session or submission.session or SessionId("")
         if session:
             remember_session(request, session)

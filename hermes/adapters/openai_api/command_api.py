@@ -5,11 +5,14 @@ from __future__ import annotations
 from aiohttp import web
 
 from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.command_once import run_once
+from hermes.adapters.openai_api.field import encode
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.turn_wait import only_once
 from hermes.commands.registry import Parsed, Unknown, menu, parse
-from hermes.commands.reply import Caller
 from hermes.errors import BadInputError
-from hermes.types import SessionId, Source
+from hermes.ports import Submission
+from hermes.types import EncodedMessage, SessionId, Source
 
 
 class CommandApi:
@@ -36,9 +39,16 @@ class CommandApi:
 
     async def _run(self, request: web.Request, session: SessionId | None) -> web.Response:
         service = self._service
-        parsed, user = _command_in(await service.read_json(request))
-        source = Source(platform=service.platform, user=user)
-        reply = await service.commands.run(parsed, Caller(source=source, session=session))
+        key = parameter.idempotency_key(request)
+        body = await service.read_json(request)
+        parsed, user = _command_in(body)
+        submission = Submission(
+            turn=service.new_turn_id(),
+            messages=(EncodedMessage(encode(body, "text")),),
+            source=Source(platform=service.platform, user=user),
+            session=session,
+        )
+        reply = await run_once(service, parsed, only_once(submission, key, session or ""))
         if reply.session is not None:
             session = remember_session(request, reply.session)
         if reply.receipt is not None:

@@ -90,6 +90,8 @@ _OWN_STATUS = {  # bad input with a status of its own
     "process_lost": 404,
     "process_ended": 409,
     "wrong_phase": 409,
+    "ending_already": 409,
+    "bad_configuration": 409,
     "turn_taken_back": 409,
     "nothing_to_undo": 409,
 }

@@ -24,7 +24,7 @@ from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, 
 from hermes.adapters.openai_api.turn_follower import TurnFollower
 from hermes.adapters.openai_api.turn_request import TurnRequest, parse_turn_request
 from hermes.adapters.openai_api.turn_token import RESPONSE, TurnToken, not_found, read_token
-from hermes.adapters.openai_api.turn_wait import log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.errors import BadInputError
 from hermes.events import CallAsked, TurnGaveUp
@@ -52,7 +52,7 @@ class ResponseApi:
     async def create(self, request: web.Request) -> web.StreamResponse:
         service = self._service
         asked, submission = await self._read(request)
-        service.lifetime.check_intake()
+        await check_intake(service, submission)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
             receipt = await self._submit(asked, submission)
             receipt = replace(receipt, notice=" ".join(filter(None, (receipt.notice, asked.notice))))

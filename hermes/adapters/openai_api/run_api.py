@@ -26,7 +26,7 @@ from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
 from hermes.adapters.openai_api.turn_request import parse_turn_request
 from hermes.adapters.openai_api.turn_story import turn_of
 from hermes.adapters.openai_api.turn_token import RUN, TurnToken, not_found, read_token
-from hermes.adapters.openai_api.turn_wait import only_once
+from hermes.adapters.openai_api.turn_wait import check_intake, only_once
 from hermes.asking import APPROVALS
 from hermes.errors import BadInputError
 from hermes.events import TurnGaveUp
@@ -56,7 +56,6 @@ class RunApi:
         if asked.previous:
             message = "A run goes on in a session: send session_id."
             raise BadInputError(message, param="previous_response_id", code="invalid_value")
-        service.lifetime.check_intake()
         submission = Submission(
             turn=service.new_turn_id(),
             messages=asked.messages,
@@ -64,7 +63,9 @@ class RunApi:
             session=asked.session,
             options=asked.options,
         )
-        receipt = await service.sessions.submit(only_once(submission, key, asked.session or ""))
+        submission = only_once(submission, key, asked.session or "")
+        await check_intake(service, submission)
+        receipt = await service.sessions.submit(submission)
         request[RECEIPT] = receipt
         run = await self._run(TurnToken(session=receipt.session, turn=receipt.turn))
         remember_session(request, run.session)

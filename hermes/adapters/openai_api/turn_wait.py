@@ -35,6 +35,12 @@ def only_once(submission: Submission, key: str | None, scope: str) -> Submission
     return replace(submission, inbound=inbound_of(key), fingerprint=content.digest())
 
 
+async def check_intake(service: Service, submission: Submission) -> None:
+    """A known key gets in when nothing else does: it has its answer, or a turn to wait for."""
+    if not service.lifetime.intake_open and await service.sessions.accepted(submission) is None:
+        service.lifetime.check_intake()
+
+
 async def while_wanted(
     service: Service, request: web.Request, receipt: Receipt, work: Coroutine[Any, Any, web.StreamResponse]
 ) -> web.StreamResponse:

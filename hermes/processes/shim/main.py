@@ -1,6 +1,6 @@
 """What a shim does, from its first breath to its last."""
 
-# ruff: noqa: PLC0415, SIM105 - what can fail to load is loaded where it is used, and much else never
+# ruff: noqa: PLC0415, SIM105, PTH116 - what can fail to load is loaded where it is used, and much else never
 
 from __future__ import annotations
 
@@ -105,4 +105,5 @@ def _state(command: Command) -> dict[str, object]:
         "command_hash": command.order.command_hash,
         "terminal": int(command.order.terminal),
         "segment_bytes": command.order.segment_bytes,
+        "folder_inode": os.stat(".").st_ino,
     }

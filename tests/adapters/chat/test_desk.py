@@ -110,6 +110,13 @@ async def test_other_members_of_a_thread_do_not_decide_what_runs_in_it(command: 
         assert not (await here.here.session(session)).preferences.yolo
 
 
+async def test_what_is_queued_by_a_command_is_taken() -> None:
+    async with edge() as here:
+        await here.says("ann", "a")
+        await here.says("ann", "/queue b")
+        assert here.told("ann")[-1].startswith("Queued.")
+
+
 async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
     async with edge(admins=("ann",)) as here:
         await here.says("bob", "/restart")

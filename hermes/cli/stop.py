@@ -1,0 +1,225 @@
+"""Stopping and restarting the daemon from outside: waiting for the process itself, and saying what is left open.
+
+Nothing that was acknowledged is lost by any end of a daemon. Whoever waits here is told when the wait is in vain.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.client import AdminClient, AdminError
+from hermes.cli.output import count, one_line, print_json, say
+from hermes.errors import ConfigError, HermesError, NotRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Mapping
+
+    from hermes.home import Home
+
+_POLL_S = 0.05
+_PATIENCE_S = 1.0
+_ANSWER_S = 5.0  # that a daemon in order never needs
+_AGAIN_S = 3.0  # for a service manager to bring back what has died
+_NAMED = 5
+_KEPT = "What was in flight is kept and goes on at the next start (`hermes daemon`)."
+
+
+class StillStoppingError(HermesError):
+    exit_code = 75
+
+
+class NotBackError(HermesError):
+    """The daemon is gone, and nobody has brought it back."""
+
+
+def stop_daemon(args: argparse.Namespace, home: Home) -> int:
+    client = AdminClient(home.socket)
+    pid = _first_word(client, home, args.timeout)["pid"]
+    running = in_the_background(client)
+    deadline = time.monotonic() + args.timeout
+    with _process(pid) as process:
+        client.post("/stop", {"reason": args.reason}, timeout_s=_ANSWER_S)
+        while not (_gone(client, home) and _has_ended(process)):
+            if time.monotonic() > deadline:
+                raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
+            time.sleep(_POLL_S)
+    clean, left = _left_behind(home)
+    if args.json:
+        print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left})
+    else:
+        say(_farewell(home, pid, clean=clean))
+        if on := sum(map(_lives, running)):
+            say(f"{processes_run(on)} on and will be found again (processes.keep_on_stop).")
+        if left:
+            one = len(left) == 1
+            goes_on = f"{'has' if one else 'have'} open work, which is kept and goes on at the next start"
+            say(one_line(f"{count(len(left), 'session')} {goes_on}: {_some(left)}."))
+    return 0 if clean is not False else 1
+
+
+def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
+    if clean is False:
+        return (
+            f"The daemon on {home.data_dir} (pid {pid}) is gone, but did not come to the end of its stop: it was "
+            "killed, crashed or ran out of time. Nothing that it had acknowledged is lost."
+        )
+    return f"The daemon on {home.data_dir} (pid {pid}) has stopped."
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
+
+
+def _left_behind(home: Home) -> tuple[bool | None, list[str]]:
+    """Whether it stopped cleanly, None: nobody can say; and the sessions with open work."""
+    from hermes.cli.session_lookup import stored
+    from hermes.supervision.boot import read_boot
+
+    with suppress(HermesError, OSError), stored(home) as reader:  # the next daemon is there already, say
+        boot = read_boot(reader, time.time())
+        return (None if boot.first else bool(boot.stopped)), list(reader.pending())
+    return None, []
+
+
+def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
+    patience_s = min(_ANSWER_S, timeout_s)
+    try:
+        info: Mapping[str, Any] = client.get("/info", timeout_s=patience_s)
+    except (NotRunningError, AdminError):
+        raise
+    except HermesError as error:
+        from hermes.home import holder
+
+        pid = holder(home)
+        end = f"; if it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost" if pid else ""
+        raise StillStoppingError(f"{error}{end}") from error
+    return info
+
+
+# ---------------------------------------------------------------- restart
+
+
+def restart_daemon(args: argparse.Namespace, home: Home, environ: Mapping[str, str]) -> int:
+    client = AdminClient(home.socket)
+    before = _first_word(client, home, args.timeout)
+    with _process(before["pid"]) as process:
+        client.post("/stop", {"reason": args.reason, "restart": True})
+        after = _next_life(client, before, process, args.timeout)
+        if isinstance(after, str):
+            raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, environ)}")
+    if args.json:
+        print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
+    else:
+        say(f"The daemon on {home.data_dir} is back (pid {after['pid']}, version {after['version']}).")
+    return 0
+
+
+def _next_life(
+    client: AdminClient, before: Mapping[str, Any], process: int | None, timeout_s: float
+) -> Mapping[str, Any] | str:
+    """The restarted daemon, or why there is none, as far as that was seen.
+
+    It is the same process: one that has ended does not come back by itself.
+    """
+    deadline = time.monotonic() + timeout_s
+    given_up_at, overtaken = None, False
+    while (after := _info(client)) is None or not _is_back(before, after):
+        overtaken = overtaken or (after is not None and after.get("restarting") is False)
+        now = time.monotonic()
+        if process is not None and _has_ended(process):
+            if overtaken:
+                return f"has stopped: a stop was asked for meanwhile. {_KEPT}"
+            given_up_at = given_up_at or min(deadline, now + _AGAIN_S)
+            if now >= given_up_at:
+                return ""
+        if now > deadline:
+            raise StillStoppingError(f"the daemon (pid {before['pid']}) is not back after {timeout_s:g} s")
+        time.sleep(_POLL_S)
+    return after
+
+
+def _ended(home: Home, environ: Mapping[str, str]) -> str:
+    from hermes.config import load_config
+
+    try:
+        load_config(home, environ)
+    except ConfigError as error:
+        return f"ended instead of coming back, since the configuration cannot be used: {error}\n{_KEPT}"
+    clean, _ = _left_behind(home)
+    what = "was killed, or crashed," if clean is False else "ended"
+    return f"{what} instead of coming back; {home.log_dir} may say why. {_KEPT}"
+
+
+def _info(client: AdminClient) -> Mapping[str, Any] | None:
+    try:
+        info: Mapping[str, Any] = client.get("/info", timeout_s=_PATIENCE_S)
+    except HermesError:  # between two lives
+        return None
+    return info
+
+
+def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Another life of it, and ready."""
+    return bool(after["ready"]) and after["epoch"] != before["epoch"]
+
+
+# ---------------------------------------------------------------- processes
+
+
+@contextmanager
+def _process(pid: Any) -> Iterator[int | None]:
+    """A handle on the process, whose number cannot come to mean another one; None: there is none to wait for."""
+    handle = None
+    with suppress(OSError, TypeError):
+        handle = os.pidfd_open(pid)
+    try:
+        yield handle
+    finally:
+        if handle is not None:
+            os.close(handle)
+
+
+def _has_ended(process: int | None) -> bool:
+    return process is None or bool(select.select([process], [], [], 0)[0])
+
+
+def _gone(client: AdminClient, home: Home) -> bool:
+    """Its socket closes early; only the lock says that everything is written and the home is free."""
+    from hermes.home import is_free
+
+    try:
+        client.get("/info", timeout_s=_PATIENCE_S)
+    except NotRunningError:
+        return is_free(home)
+    except HermesError:
+        return False  # too busy stopping to answer
+    return False
+
+
+def in_the_background(client: AdminClient, session: str | None = None) -> list[int]:
+    """The numbers of the processes that run there."""
+    try:
+        listed = client.get("/processes", session=session)["processes"]
+    except AdminError:  # none that it could tell of
+        return []
+    return [process["pid"] for process in listed if process["running"] and process["pid"]]
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:  # somebody else's by now
+        return False
+    return True
+
+
+def processes_run(number: int) -> str:
+    return "1 background process runs" if number == 1 else f"{number} background processes run"

@@ -1,0 +1,42 @@
+"""Chats that a restart of the daemon does not end: what was asked before it is answered after it."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+from tests.cli.test_chat import terminal
+from tests.daemon_process import DaemonProcess, eventually
+
+CONFIG = "shutdown:\n  drain_s: 0.2\n"
+ASKED = "!slow 3"
+
+
+def in_flight(daemon: DaemonProcess) -> bool:
+    return bool(daemon.admin.get("/info")["turns"]["in_flight"])
+
+
+def test_a_single_question_gets_its_answer_across_a_restart() -> None:
+    with DaemonProcess(config=CONFIG) as daemon, ThreadPoolExecutor() as pool:
+        asked = pool.submit(daemon.hermes, "chat", "-z", ASKED)
+        eventually(lambda: in_flight(daemon))
+        assert daemon.hermes("restart").returncode == 0
+        done = asked.result()
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+        assert "/api/" not in done.stderr
+
+
+def test_a_chat_shows_the_answer_after_a_restart_and_says_that_the_daemon_is_back() -> None:
+    with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+        person.expect("you> ")
+        person.type(f"{ASKED}\n")
+        eventually(lambda: in_flight(daemon))
+        assert daemon.hermes("restart").returncode == 0
+        person.expect("(the daemon is back)")
+        person.expect("told to take 3 seconds")
+        person.expect("you> ")
+        person.type("/restart\n")
+        person.expect("Restarting.")
+        person.expect("(the daemon is back)")
+        person.expect("you> ")
+        person.type("/quit\n")

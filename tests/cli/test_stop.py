@@ -1,0 +1,126 @@
+"""`hermes stop` and `hermes restart` on a real daemon: what they wait for, and what they say when that is in vain."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from tests.daemon_process import DaemonProcess, eventually
+
+SHORT = "shutdown:\n  drain_s: 0.5\n"
+LONG = "shutdown:\n  drain_s: 15\n  timeout_s: 20\n"
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as pool:
+        yield pool
+
+
+def running(daemon: DaemonProcess, pool: ThreadPoolExecutor, text: str) -> str:
+    """A turn that goes on for a while; its session."""
+    pool.submit(daemon.ask, text, "long")
+    eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"])
+    return "long"
+
+
+def stopping(daemon: DaemonProcess) -> bool:
+    return not daemon.admin.get("/info")["ready"]
+
+
+def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None:
+    with DaemonProcess() as daemon:
+        (daemon.home / "config.yaml").write_text("resume:\n  when: sometimes\n")
+        done = daemon.hermes("restart", timeout_s=20)
+        assert done.returncode == 1
+        assert "goes on as it is" in done.stderr
+        assert "resume.when" in done.stderr
+        said = daemon.ask("/restart", "s").text
+        assert said.startswith("/restart could not be done")
+        assert "resume.when" in said
+        assert daemon.ask("Hello").status == 200
+
+
+def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=SHORT) as daemon:
+        session = running(daemon, pool, "!slow 20")
+        done = daemon.hermes("stop")
+        assert done.returncode == 0
+        assert f"1 session has open work, which is kept and goes on at the next start: {session}." in done.stdout
+        assert daemon.process is not None
+        daemon.process.wait()
+
+
+def test_a_stop_of_a_daemon_that_is_killed_meanwhile_says_so(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        running(daemon, pool, "!slow 20")
+        stop = pool.submit(daemon.hermes, "stop", "--json")
+        eventually(lambda: stopping(daemon))
+        assert daemon.process is not None
+        daemon.process.kill()
+        done = stop.result()
+        assert done.returncode == 1
+        answer = json.loads(done.stdout)
+        assert (answer["clean"], answer["open_sessions"]) == (False, ["long"])
+
+
+def test_a_restart_during_a_stop_is_refused_and_a_stop_during_a_restart_is_told(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        running(daemon, pool, "!slow 20")
+        restart = pool.submit(daemon.hermes, "restart")
+        eventually(lambda: stopping(daemon))
+        stop = pool.submit(daemon.hermes, "stop")
+        eventually(lambda: not daemon.admin.get("/info")["restarting"])
+        late = daemon.hermes("restart", timeout_s=10)
+        assert late.returncode == 1
+        assert "stopping already" in late.stderr
+        daemon.admin.post("/sessions/long/stop")
+        done = restart.result()
+        assert done.returncode == 1
+        assert "a stop was asked for meanwhile. What was in flight is kept" in done.stderr.replace("\n", " ")
+        assert "has stopped" in stop.result().stdout
+
+
+def test_a_restart_of_a_daemon_that_is_killed_meanwhile_does_not_wait_in_vain(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        running(daemon, pool, "!slow 20")
+        restart = pool.submit(daemon.hermes, "restart", timeout_s=20)
+        eventually(lambda: stopping(daemon))
+        assert daemon.process is not None
+        daemon.process.kill()
+        done = restart.result()
+        assert done.returncode == 1
+        assert "was killed, or crashed, instead of coming back" in done.stderr.replace("\n", " ")
+
+
+def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:
+    with DaemonProcess() as daemon:
+        assert daemon.process is not None
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            done = daemon.hermes("stop", "--timeout", "0.5", timeout_s=10)
+            assert done.returncode == 75
+            assert f"kill -9 {daemon.process.pid}" in done.stderr.replace("\n", " ")
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+
+
+def test_a_known_key_is_answered_truly_while_the_daemon_stops(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        answered = daemon.ask("Hello", "short", Idempotency_Key="k1").text
+        first = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"])
+        stop = pool.submit(daemon.hermes, "stop")
+        eventually(lambda: stopping(daemon))
+        assert daemon.ask("Hello", "short", Idempotency_Key="k1").text == answered
+        again = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        refused = daemon.ask("Hello", "other", Idempotency_Key="k3")
+        assert (refused.status, refused.json()["error"]["code"]) == (503, "stopping")
+        daemon.admin.post("/sessions/long/stop")
+        assert first.result().status == again.result().status == 409
+        assert stop.result().returncode == 0
