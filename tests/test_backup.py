@@ -44,6 +44,8 @@ def a_home(directory: Path, text: str = "first") -> Home:
     (directory / "SOUL.md").write_text(f"You are {text}.")
     (directory / "work" / "a").mkdir(parents=True)
     (directory / "work" / "a" / "todo.json").write_text(f'["{text}"]')
+    (directory / "media").mkdir()
+    (directory / "media" / "picture").write_text(text)
     (directory / "processes" / "proc_1").mkdir(parents=True)
     (directory / "processes" / "proc_1" / "output.0").write_text(text)
     os.mkfifo(directory / "processes" / "proc_1" / "stdin")
@@ -163,7 +165,7 @@ def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path)
     assert speaks_of(home, "first")
     assert verify(home.store_dir) == []
     assert restored.open_sessions == ("a",)
-    assert set(restored.names) == {"store", "config.yaml", "SOUL.md", "work", "processes"}
+    assert set(restored.names) == {"store", "config.yaml", "SOUL.md", "work", "processes", "media"}
     assert home.api_key_file.read_text() == "secret-secret-secret\n"
     assert not (home.data_dir / "index").exists()
     assert restored.kept_in is not None
