@@ -101,6 +101,7 @@ def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) ->
         "store/data.mdb",
         "config.yaml",
         "SOUL.md",
+        "media/picture",
         "work/a/todo.json",
         "processes/proc_1/output.0",
     }
@@ -264,7 +265,7 @@ def test_an_archive_that_was_cut_off_anywhere_is_refused(tmp_path: Path, name: s
     back_up(a_home(tmp_path / "home"), tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     cut = tmp_path / f"cut-{name}"
-    for percent in (0, 1, 30, 60, 80):
+    for percent in (0, 1, 30, 60, 70):  # the last fifth of a small tar may be padding
         cut.write_bytes(whole[: len(whole) * percent // 100])
         with pytest.raises(BackupError, match="nothing was changed"):
             unpack(cut, tmp_path / f"out-{percent}", quiet)
