@@ -78,7 +78,7 @@ def _installed(folder: Path) -> Path:
     except subprocess.TimeoutExpired:
         raise CannotRun(f"npm did not install them within {INSTALL_WITHIN_S} s") from None
     if done.returncode:
-        raise CannotRun(f"npm could not install them:\n{done.stderr.strip()[-1000:]}")
+        raise CannotRun(f"npm could not install them:\n{done.stderr.strip()[:300]}")
     stamp.write_text(wanted, encoding="utf-8")
     return folder
 
