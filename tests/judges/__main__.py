@@ -70,6 +70,8 @@ def _installed(folder: Path) -> Path:
         "--no-audit",
         "--no-fund",
         "--loglevel=error",
+        "--fetch-retry-mintimeout=1000",  # nobody waits long where there is no network
+        "--fetch-retry-maxtimeout=3000",
         "--prefix",
         str(folder),
     ]
