@@ -26,7 +26,12 @@ STORE: Final = "store"
 CONFIG: Final = "config.yaml"
 KEY: Final = "api.key"
 _BENCH: Final = "backup.part"
-KEPT: Final = ("SOUL.md", "work", "processes", "media")  # besides the store, the configuration and, if asked for, the key
+KEPT: Final = (
+    "SOUL.md",
+    "work",
+    "processes",
+    "media",
+)  # besides the store, the configuration and, if asked for, the key
 _NOT_TOLD: Final = frozenset({STORE, CONFIG, ".hermes-home", "hermes.lock", "hermes.sock", _BENCH, *KEPT})
 
 

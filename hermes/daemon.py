@@ -111,6 +111,8 @@ def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
     reach("stop: over")
     if stop.comes_back:
         _begin_anew(environ, stop)
+    for number in STOP_SIGNALS:  # the interpreter takes handlers back before it ends, and would die of one then
+        signal.signal(number, signal.SIG_IGN)
     return code
 
 

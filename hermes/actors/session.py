@@ -35,6 +35,7 @@ from hermes.actors.session_mail import (
 )
 from hermes.actors.session_protocol import (
     Accept,
+    AnnounceStop,
     BranchOff,
     Child,
     Deliver,
@@ -109,6 +110,7 @@ class SessionActor(LoopActor):
         "_session",
         "_settled",
         "_stash",
+        "_stopping",
         "_transcript",
         "_unwritten",
         "_work",
@@ -132,6 +134,7 @@ class SessionActor(LoopActor):
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
         self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
+        self._stopping = False
         self._hold = hold  # a turn that was cut off waits for the person
         self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
@@ -181,6 +184,10 @@ class SessionActor(LoopActor):
 
     def _take(self, post: Post) -> None:
         services = self._services
+        if isinstance(post.event, AnnounceStop):
+            self._stopping = True
+        elif self._stopping and isinstance(post.event, Recover):
+            return  # it found no space until the stop came: what was open is marked, and the next daemon takes it up
         if isinstance(post.event, Deliver) and not post.judged and not post.event.source.automatic:
             post = self._judged(post)
         now = services.clock()

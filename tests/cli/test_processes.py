@@ -18,14 +18,15 @@ def shown(name: str, **changes: Any) -> dict[str, Any]:
     return presentation.process(view, now=time.time(), blocks="", explanation=f"{name} is explained.")
 
 
-OLD = shown("proc_a1", ended_at=time.time() - 300, exit_code=0, reason="exited")
-RUNS = shown("proc_b1", memory_bytes=3 * 2**20)
-LATE = shown("proc_b2", ended_at=time.time() - 60, signal=15, reason="killed")
+def late() -> dict[str, Any]:
+    return shown("proc_b2", ended_at=time.time() - 60, signal=15, reason="killed")
 
 
 @pytest.fixture(autouse=True)
 def processes(admin: FakeAdmin) -> None:
-    admin.routes["GET /processes"] = Answer(body={"processes": [OLD, RUNS, LATE]})
+    old = shown("proc_a1", ended_at=time.time() - 300, exit_code=0, reason="exited")
+    runs = shown("proc_b1", memory_bytes=3 * 2**20)
+    admin.routes["GET /processes"] = Answer(body={"processes": [old, runs, late()]})
 
 
 def test_what_runs_comes_first_and_then_what_ended_last(capsys: pytest.CaptureFixture[str]) -> None:
@@ -66,7 +67,7 @@ def test_a_beginning_must_mean_one(given: str, problem: str, capsys: pytest.Capt
 
 
 def test_a_process_is_ended_by_the_beginning_of_its_id(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    admin.routes["POST /processes/proc_b1/kill"] = Answer(body={"process": {**LATE, "id": "proc_b1"}})
+    admin.routes["POST /processes/proc_b1/kill"] = Answer(body={"process": {**late(), "id": "proc_b1"}})
     assert main(["kill", "b1"]) == 0
     assert capsys.readouterr().out.startswith("proc_b1 was ended: ")
 

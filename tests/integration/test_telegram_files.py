@@ -187,6 +187,7 @@ def test_messages_come_by_webhook_and_after_the_switch_by_polling(
         server.say(ANN, ANN, "say one")
         server.until(lambda: server.replies(ANN) == ["one"] and server.unconfirmed == [])
         assert server.count("getUpdates") == 0
+        eventually(lambda: daemon.admin.get("/store")["outbox"] == 0)
         daemon.kill()
         server.say(ANN, ANN, "say two")
         daemon.start({"HERMES_TELEGRAM_WEBHOOK_URL": ""})
