@@ -15,6 +15,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -87,8 +88,10 @@ def _installed(folder: Path) -> Path:
 
 def _inside(arguments: list[str]) -> int:
     _raise_loopback()
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(HERE), *arguments]
-    os.execv(sys.executable, command)
+    with tempfile.TemporaryDirectory(prefix="judges-") as folder:  # not where others clean up meanwhile
+        options = ["-q", "-p", "no:cacheprovider", f"--basetemp={folder}/tests"]
+        command = [sys.executable, "-m", "pytest", *options, str(HERE), *arguments]
+        return subprocess.run(command, check=False).returncode
 
 
 def _raise_loopback() -> None:
