@@ -97,6 +97,7 @@ if TYPE_CHECKING:
 EXIT_TRY_AGAIN = 75
 _GRACE_S = 1.0
 _TICK_S = 0.01
+_HELD = "held, since the daemon keeps crashing"
 _PROGRESS_S = 1.0  # between two looks at how a drain goes on
 
 
@@ -158,7 +159,7 @@ class DirectoryConfiguration:
 
     @property
     def settings(self) -> DirectorySettings:
-        return replace(self._configured, hold=self._configured.hold or self._loops)
+        return replace(self._configured, hold=_HELD if self._loops else self._configured.hold)
 
     def set(self, settings: DirectorySettings) -> None:
         self._configured = settings
@@ -372,7 +373,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
             stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         if holds:
-            facts["resume"] = "held: several starts within a minute; turns go on with the next message"
+            facts["resume"] = _boot_loop(boot) if boot is not None else ""
             asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, directory, facts)
         yield Daemon(
             home=home,
@@ -651,7 +652,7 @@ def _directory_settings(config: Config, *, take_up: bool = False) -> DirectorySe
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
-        hold=config.resume.when == "next_message",
+        hold="held (resume.when)" if config.resume.when == "next_message" else "",
         resume_per_s=config.resume.per_second,
     )
 

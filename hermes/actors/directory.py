@@ -153,7 +153,11 @@ class SessionDirectory(LoopActor):
         def tell(routes: list[Route] | None, error: HermesError | None) -> None:
             found = _found_pending(routes or [])
             if found.heads:
-                logger.info("{} sessions have open work to take up", len(found.heads))
+                what = "1 session has" if len(found.heads) == 1 else f"{len(found.heads)} sessions have"
+                then = (
+                    f"turns that were cut off are {self._settings.hold}" if self._settings.hold else "it is taken up"
+                )
+                logger.info("{} open work; {}", what, then)
             self._tell_self(error or found)
 
         self._journal.read(
@@ -336,7 +340,8 @@ class SessionDirectory(LoopActor):
             self.tell_later(RECOVER_EVERY_S, FoundPending(heads=heads[at_once:]))
 
     def _why_back(self, session: SessionId) -> str:
-        return ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
+        why = ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
+        return f"{why}; {self._settings.hold}" if self._settings.hold else why
 
     def _activate(self, head: Session, recover_reason: str) -> None:
         self._live[head.id] = _Entry(
@@ -344,7 +349,7 @@ class SessionDirectory(LoopActor):
                 self._services,
                 head,
                 recover_reason=recover_reason,
-                hold=self._settings.hold,
+                hold=bool(self._settings.hold),
                 name=head.id,
                 owner=self.actor_ref,
             ),

@@ -17,7 +17,7 @@ class DirectorySettings:
     memory_limit_bytes: int  # 0: none
     seen_for_s: float
     take_up: bool = True  # sessions with open work are brought back without waiting for somebody to write
-    hold: bool = False  # their turns that were cut off wait for the person's next message all the same
+    hold: str = ""  # why their turns that were cut off wait for the person's next message all the same, if they do
     resume_per_s: float = 1000.0  # how many are brought back in a second
 
 

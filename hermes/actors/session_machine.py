@@ -397,7 +397,8 @@ def _recover(session: Session, event: Recover, now: float, limits: Limits) -> St
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
     if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
-        return then(before, Resumed(at=now, reason=event.reason)) if session.resume_reason else before
+        announced = session.resume_reason
+        return then(before, Resumed(at=now, reason=announced)) if announced else before
     if not _is_open(session):
         return before
     reason = session.resume_reason or event.reason

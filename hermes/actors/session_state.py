@@ -40,6 +40,7 @@ from hermes.types import (
     Call,
     CallState,
     Effect,
+    FailureKind,
     Gate,
     Phase,
     Seq,
@@ -134,7 +135,8 @@ def _turn_finished(session: Session, record: TurnFinished) -> Session:
 
 def _turn_failed(session: Session, record: TurnFailed) -> Session:
     ended = replace(_without(session, record.turn), last_failure=record.failure)
-    return replace(ended, reason="the last turn failed") if ended.phase == Phase.IDLE else ended
+    how = "was stopped" if record.failure.kind is FailureKind.CANCELLED else "failed"
+    return replace(ended, reason=f"the last turn {how}") if ended.phase == Phase.IDLE else ended
 
 
 def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:

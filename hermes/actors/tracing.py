@@ -38,6 +38,7 @@ from hermes.types import Call, CallOutcome, FailureKind, InboundKey, TurnId, Usa
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"
+_ANNOUNCED = "stop announced"
 
 
 def fold_trace(
@@ -104,6 +105,9 @@ class _Walk:
         self._attempts = record.attempt
         waited = record.at - self._received.at
         detail = f"(attempt {record.attempt})" if record.attempt > 1 else ""
+        held_s = record.at - self._own_at
+        if self._state is TraceState.INTERRUPTED and held_s > PAUSE_S:
+            detail = f"{detail} after waiting {span(held_s)} to go on"
         if not detail and waited > PAUSE_S:
             detail = f"after waiting {span(waited)}"
         self._step(record.at, "turn started", detail, problem=self._pause(record.at))
@@ -118,7 +122,9 @@ class _Walk:
 
     def interrupted(self, record: TurnInterrupted) -> None:
         lost_s = max(0.0, record.at - self._last_at)
-        problem = f"{record.reason}; nothing was recorded for {span(lost_s)}"
+        announced = self._steps[-1].what == _ANNOUNCED  # it went on for a while, and nobody wrote down how long
+        away = "it stopped and came back within" if announced else "nothing was recorded for"
+        problem = f"{record.reason}; {away} {span(lost_s)}"
         self._step(self._last_at, "interrupted", self._doing(), took_s=lost_s, problem=problem)
         self._interruptions += 1
         self._thinking_at = None
@@ -211,7 +217,7 @@ class _Walk:
     # ------------------------------------------------------------ the session
 
     def stop_announced(self, record: MarkedResumePending) -> None:
-        self._step(record.at, "stop announced", record.reason)
+        self._step(record.at, _ANNOUNCED, record.reason)
 
     def suspended(self, record: Suspended) -> None:
         self._step(record.at, "suspended", problem=record.reason)
@@ -249,8 +255,9 @@ class _Walk:
     def _pause(self, at: float) -> str:
         """What is wrong with the time up to now. As long as a message waits for its turn, others explain it."""
         passed_s = at - (self._last_at if self._state is TraceState.QUEUED else self._own_at)
-        busy = self._thinking_at is not None or (self._open and self._state is not TraceState.INTERRUPTED)
-        if busy or self._state is TraceState.SUSPENDED or passed_s <= PAUSE_S:
+        busy = self._thinking_at is not None or self._open
+        held = self._state in (TraceState.SUSPENDED, TraceState.INTERRUPTED)
+        if busy or held or passed_s <= PAUSE_S:
             return ""
         return f"nothing was going on for {span(passed_s)}"
 
@@ -304,9 +311,15 @@ class _Walk:
             self._steps[place] = replace(step, problem=step.problem or long)
         if not alive and self._state is not TraceState.SUSPENDED:
             self._step(self._last_at, "open", problem="no daemon runs; it goes on when one does")
-            self._state = TraceState.INTERRUPTED if self._state is TraceState.RUNNING else self._state
+            if self._state is TraceState.RUNNING:  # the next daemon will write it down
+                self._state, self._interruptions = TraceState.INTERRUPTED, self._interruptions + 1
         elif self._state is TraceState.INTERRUPTED:
-            self._step(self._own_at, "waiting", "to go on", problem=f"open for {span(now - self._own_at)}")
+            self._step(
+                self._own_at,
+                "waiting",
+                "for the next message, or `hermes resume`",
+                problem=f"open for {span(now - self._own_at)}",
+            )
 
     def _show_deliveries(
         self, deliveries: Mapping[str, Delivery], remembered: Container[InboundKey], now: float

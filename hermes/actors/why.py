@@ -8,8 +8,9 @@ from hermes.actors.session_compression import STOP_AFTER
 from hermes.types import Failure, FailureKind, Phase, Session
 
 
-def explain(session: Session, now: float) -> str:
-    lines = [_phase(session, now)]
+def explain(session: Session, now: float, *, alive: bool = True) -> str:
+    """`alive`: a daemon runs."""
+    lines = [_phase(session, now, alive=alive)]
     if session.parent is not None:
         lines.append(f"It continues {session.parent}.")
     if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
@@ -46,20 +47,21 @@ def _failed_compression(session: Session) -> str:
     return f"It could not be compressed ({times} in a row){why}; nothing was lost, and {later}."
 
 
-def _phase(session: Session, now: float) -> str:
+def _phase(session: Session, now: float, *, alive: bool) -> str:
     since = f"since {_clock(session.since)} ({_ago(session.since, now)})"
     match session.phase:
         case Phase.IDLE:
             return f"Session {session.id} is idle {since}: {session.reason}. The next message starts a turn."
+        case Phase.RUNNING if not alive:
+            return f"Session {session.id} has an open turn {since}: no daemon runs; it goes on when one does."
         case Phase.RUNNING:
             return f"Session {session.id} is running {since}: {_running(session)}."
         case Phase.WAITING:
             return f"Session {session.id} waits for an answer {since}: {session.reason}."
         case Phase.RESUME_PENDING:
-            how = "with the next message" if session.turn is not None else "by itself"
-            return (
-                f"Session {session.id} was interrupted {since}: {session.reason}. It continues {how}, under its id."
-            )
+            held = f"with the next message, or by `hermes resume {session.id}`,"
+            how = held if session.turn is not None else "by itself,"
+            return f"Session {session.id} was interrupted {since}: {session.reason}. It continues {how} under its id."
         case Phase.SUSPENDED:
             return (
                 f"Session {session.id} is suspended {since}: {session.reason}. The next message gets a fresh "

@@ -99,8 +99,9 @@ class StoredRecords:
         from hermes.adapters import presentation
         from hermes.ports import SessionView
 
-        head = _as_left(self._head(session, exact=exact))
-        why = explain(head, time.time())
+        stored = self._head(session, exact=exact)
+        head = _as_left(stored)
+        why = explain(stored, time.time(), alive=False)
         view = SessionView(session=head, why=why, lineage=find_lineage(self._reader, head), live=False, mailbox=0)
         messages = read_page(self._reader, head, None, tail) if tail else []
         return {**presentation.view(view), "transcript": presentation.transcript(messages)}

@@ -25,6 +25,7 @@ _MESSAGES = 20
 _LIKE_A_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
 _SHORT = 8  # of a turn's id: what other commands show, and this one takes
 _KEY_WIDTH = 24
+_DIGEST = 16  # with its prefix
 _INDENT = " " * 24
 
 
@@ -60,10 +61,10 @@ def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
     elif lines:
-        _print_lines(lines)
+        _print_lines(lines, args.what)
         show = _print_steps if args.steps or len(lines) == 1 else _print_gaps
         for line in lines:
-            show(line)
+            show({**line, "inbound": line["inbound"] and _message(line, args.what)})
     else:
         print("Nobody has written in this session yet.")
     return 0
@@ -84,12 +85,24 @@ def _found(records: Records, given: str, limit: int) -> dict[str, Any]:
     return records.trace(session, limit)
 
 
-def _print_lines(lines: list[dict[str, Any]]) -> None:
+def _message(line: Mapping[str, Any], given: str) -> str:
+    """How it is known to its source. Of an Idempotency-Key only a digest is stored: it is told by what was given."""
+    from hermes.idempotency import inbound_of
+
+    inbound = str(line["inbound"] or "")
+    if not inbound:
+        return str(line["platform"])
+    if inbound == inbound_of(given):
+        return given
+    return f"{inbound[:_DIGEST]}…" if re.fullmatch(r"api:[0-9a-f]{64}", inbound) else inbound
+
+
+def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
     short = sys.stdout.isatty()
     rows = [
         [
             moment(line["at"]),
-            shortened(line["inbound"] or line["platform"], _KEY_WIDTH) if short else line["inbound"] or "-",
+            shortened(key, _KEY_WIDTH) if short and len(key) > _KEY_WIDTH else key,
             line["turn"][:_SHORT] if short else line["turn"],
             line["state"],
             "-" if line["took_s"] is None else duration(line["took_s"]),
@@ -99,7 +112,7 @@ def _print_lines(lines: list[dict[str, Any]]) -> None:
             ", ".join(line["sent"]) or "-",
             "; ".join(line["problems"]) or "-",
         ]
-        for line in lines
+        for line, key in ((line, _message(line, given)) for line in lines)
     ]
     columns = ["ACCEPTED", "MESSAGE", "TURN", "STATE", "TOOK", "ATTEMPTS", "MODEL", "TOOLS", "SENT", "GAPS"]
     print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS")

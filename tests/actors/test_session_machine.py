@@ -25,7 +25,7 @@ from hermes.actors.session_state import evolve, is_pending, replay
 from hermes.actors.session_steps import encode
 from hermes.actors.why import explain
 from hermes.events import TurnAnswered, TurnGaveUp
-from hermes.records import BadRecord, LogEntry, TurnInterrupted
+from hermes.records import BadRecord, LogEntry, Resumed, TurnInterrupted
 from hermes.types import Call, EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
 from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
 
@@ -277,6 +277,31 @@ def test_a_suspended_session_keeps_a_call_that_waits_and_asks_again_when_it_is_r
     assert talk.phase == Phase.WAITING
     talk.tell("once")
     assert talk.work() == ["c1"]
+
+
+def test_a_turn_that_waits_for_a_person_over_a_restart_has_the_announced_reason() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.reply(needs_leave("c1"))
+    talk.do(AnnounceStop(reason="restart: new version"))
+    [resumed] = talk.do(Recover(reason="the daemon stopped without warning")).records
+    assert isinstance(resumed, Resumed)
+    assert resumed.reason == "restart: new version"
+
+
+def test_a_stopped_turn_is_not_said_to_have_failed() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.do(StopTurn(reason="stopped by a person"))
+    assert talk.session.reason == "the last turn was stopped"
+
+
+def test_without_a_daemon_an_open_turn_has_one_promise() -> None:
+    talk = Talk()
+    talk.say("a")
+    said = explain(talk.session, 100.0, alive=False)
+    assert "no daemon runs; it goes on when one does" in said
+    assert "next message" not in said
 
 
 def test_a_call_in_flight_at_a_suspension_is_not_run_again_and_what_came_after_it_not_at_all() -> None:

@@ -609,7 +609,7 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="k")
         await here.started(1)
-        here.directory.tell(Configure(settings=replace(SETTINGS, hold=True)))
+        here.directory.tell(Configure(settings=replace(SETTINGS, hold="held")))
         await here.directory.ask(Release(session=S), block=False)
         await here.say("b", "other")
         await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held

@@ -148,7 +148,14 @@ def test_a_pause_in_which_nothing_went_on_is_a_gap() -> None:
     assert second.problems == ("nothing was going on for 30.0 s",)
 
 
-def test_what_was_held_until_the_person_wrote_again_is_a_gap() -> None:
+def test_a_drain_is_not_time_in_which_nothing_was_recorded() -> None:
+    talk = begun()
+    talk.do(AnnounceStop(reason="restart: new version"))
+    later(talk, 7).do(Recover(reason="crash"))
+    assert line_of(talk).problems == ("restart: new version; it stopped and came back within 7.0 s",)
+
+
+def test_what_was_held_until_the_person_wrote_again_says_so() -> None:
     talk = later(begun(), 1)
     talk.do(Recover(reason="crash", hold=True))
     later(talk, 40)
@@ -156,7 +163,8 @@ def test_what_was_held_until_the_person_wrote_again_is_a_gap() -> None:
     assert line_of(talk).state is TraceState.INTERRUPTED
     talk.do(said("b", source=ANN))
     first, second = traced(talk)
-    assert first.problems[-1] == "nothing was going on for 40.0 s"
+    assert first.problems == ("crash; nothing was recorded for 1.0 s",)
+    assert "(attempt 2) after waiting 40.0 s to go on" in [step.detail for step in first.steps]
     assert (second.into, second.state) == ("a", TraceState.RUNNING)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.main import main
+from hermes.idempotency import inbound_of
 from tests.cli.fake_admin import Answer, FakeAdmin, listing
 from tests.cli.test_chat import terminal
 from tests.cli.test_inspect import session
@@ -71,6 +72,22 @@ def test_a_message_is_one_line_and_its_steps(admin: FakeAdmin, capsys: pytest.Ca
         "sent telegram 42: 501",
     ]
     assert ".250" in steps[0]
+
+
+def test_a_key_is_shown_as_it_was_given_and_of_others_the_beginning_of_their_digest(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mine = {**LINE, "inbound": inbound_of("my-key")}
+    admin.routes["GET /trace/my-key"] = Answer(body={"messages": [mine]})
+    assert main(["trace", "my-key"]) == 0
+    told = capsys.readouterr().out
+    assert "my-key   1f2e3d4c5b6a" in told
+    assert "as my-key: 2 attempts" in told
+    admin.routes["GET /trace/s1"] = Answer(body={"messages": [mine]})
+    assert main(["trace", "s1"]) == 0
+    told = capsys.readouterr().out
+    assert f"{inbound_of('my-key')[:16]}…  1f2e3d4c5b6a" in told
+    assert inbound_of("my-key") not in told
 
 
 def test_a_session_is_one_line_a_message_and_its_steps_are_asked_for(
