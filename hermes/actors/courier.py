@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.actors.future import LoopFuture
+from hermes.actors.storing import store
 from hermes.crash_point import reach
 from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports import Clock, Discharge, Journal, NoteDelivery, Oblige, Operation, Platform, SetAside, Waive
@@ -163,8 +163,4 @@ class Courier:
         )
 
     async def _write(self, *operations: Operation) -> None:
-        done = LoopFuture()
-        self._journal.commit(operations, done.set)
-        error = await done
-        if error is not None:
-            raise error
+        await store(self._journal, operations)

@@ -12,7 +12,6 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.casualties import parking
 from hermes.actors.directory_protocol import Glimpse, Peek, Release
-from hermes.actors.future import LoopFuture
 from hermes.actors.grants import PREFIX as GRANT
 from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
@@ -39,6 +38,7 @@ from hermes.actors.session_protocol import (
 from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import open_turns, suspension
+from hermes.actors.storing import store
 from hermes.actors.trace_search import find_trace
 from hermes.actors.transcript import read_around, read_page
 from hermes.actors.turn_log import find_end, records_of, span_of
@@ -419,11 +419,7 @@ class FrontDesk:
         return True
 
     async def _store(self, transaction: Transaction) -> None:
-        done = LoopFuture()
-        self._journal.commit(transaction, done.set)
-        error = await done
-        if error is not None:
-            raise error
+        await store(self._journal, transaction)
 
     async def _command(self, session: SessionId, event: Event | Request, *, exact: bool = False) -> Session:
         return cast("Session", await self._ask(Post(event=event, address=Address(session=session, exact=exact))))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
+from hermes.actors.storing import store
 from hermes.errors import AlreadySeenError
-from hermes.ports import Oblige, Reader, See, Transaction
+from hermes.ports import Oblige, Reader, See
 from hermes.types import DeadLetter, Obligation, Seen, Sent
 
 
@@ -19,7 +19,7 @@ class ObligationDesk:
     async def oblige(self, owed: Obligation) -> None:
         """Have it said; what was said before under the same id is not said again."""
         if not await self.is_known(owed.id):
-            await self._store((Oblige(obligation=owed),))
+            await store(self._journal, (Oblige(obligation=owed),))
             self._deliver((owed,))
 
     async def is_known(self, name: str) -> bool:
@@ -31,17 +31,10 @@ class ObligationDesk:
     async def see(self, seen: Seen) -> bool:
         """Whether this inbound id is new; from now on it is not."""
         try:
-            await self._store((See(seen=seen),))
+            await store(self._journal, (See(seen=seen),))
         except AlreadySeenError:
             return False
         return True
-
-    async def _store(self, transaction: Transaction) -> None:
-        done = LoopFuture()
-        self._journal.commit(transaction, done.set)
-        error = await done
-        if error is not None:
-            raise error
 
 
 def _progress(reader: Reader, name: str) -> Obligation | Sent | DeadLetter | None:

@@ -6,12 +6,12 @@ tables as they were typed. `&`, `<` and `>` are escaped everywhere, so that no t
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Iterator
 
-from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
+
+from hermes.adapters.chat.markdown import BlockWriter, parser
 
 _MARKS = {"strong": "*", "em": "_", "s": "~"}
 _LINK_SCHEMES = ("http://", "https://", "mailto:", "tel:", "slack://")
@@ -20,7 +20,7 @@ _JOINT = "\u200b"  # Slack sees a mark only where a word ends; this ends one wit
 
 def to_mrkdwn(text: str) -> str:
     text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
-    root = SyntaxTreeNode(_parser().parse(text))
+    root = SyntaxTreeNode(parser().parse(text))
     return _Writer(text.split("\n")).blocks(root.children).strip("\n")
 
 
@@ -28,33 +28,10 @@ def escape(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-@functools.cache
-def _parser() -> MarkdownIt:
-    # Without references: a definition would vanish from one part and be missing in the next.
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    return parser.disable(["reference", "html_block", "html_inline"])
-
-
-class _Writer:
+class _Writer(BlockWriter):
     def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._bold = False  # Slack knows no bold within bold
-
-    def blocks(self, nodes: list[SyntaxTreeNode]) -> str:
-        """One below the other, with an empty line where there was one."""
-        result = ""
-        end = None
-        for node in nodes:
-            first, last = node.map or (0, 0)
-            if end is not None:
-                result += "\n\n" if self._gap(end, first) else "\n"
-            end = last
-            result += self._block(node)
-        return result
-
-    def _gap(self, end: int, first: int) -> bool:
-        """Whether an empty line stands before a block. Lists count those after them as their own."""
-        return first > end or (first > 0 and not self._lines[first - 1].strip(" >"))
 
     def _block(self, node: SyntaxTreeNode) -> str:
         match node.type:

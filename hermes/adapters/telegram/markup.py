@@ -7,14 +7,13 @@ and the text is sent as it is.
 
 from __future__ import annotations
 
-import functools
 import html
 import re
 from collections.abc import Iterator
 
-from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 
+from hermes.adapters.chat.markdown import BlockWriter, parser
 from hermes.adapters.chat.utf16 import units
 from hermes.adapters.telegram.parts import LIMIT
 
@@ -25,41 +24,16 @@ _LINK_SCHEMES = ("http://", "https://", "tg://", "mailto:", "tel:")
 def to_html(text: str) -> str:
     """The text with Telegram's tags; empty where it has to go without."""
     text = re.sub(r"\r\n?", "\n", text)  # as the parser counts lines
-    root = SyntaxTreeNode(_parser().parse(text))
+    root = SyntaxTreeNode(parser().parse(text))
     shown = _Writer(text.split("\n")).blocks(root.children).strip("\n")
     visible = html.unescape(re.sub(r"<[^>]*>", "", shown))
     return shown if visible.strip() and units(visible) <= LIMIT else ""
 
 
-@functools.cache
-def _parser() -> MarkdownIt:
-    # Without references: a definition would vanish from one part and be missing in the next.
-    parser = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
-    parser.disable(["reference", "html_block", "html_inline"])
-    parser.parse("*a*")  # it puts its rules together with the first text, which two threads must not do at once
-    return parser
-
-
-class _Writer:
+class _Writer(BlockWriter):
     def __init__(self, lines: list[str]) -> None:
-        self._lines = lines
+        super().__init__(lines)
         self._quoting = False  # Telegram knows no quotation within another
-
-    def blocks(self, nodes: list[SyntaxTreeNode]) -> str:
-        """One below the other, with an empty line where there was one."""
-        result = ""
-        end = None
-        for node in nodes:
-            first, last = node.map or (0, 0)
-            if end is not None:
-                result += "\n\n" if self._gap(end, first) else "\n"
-            end = last
-            result += self._block(node)
-        return result
-
-    def _gap(self, end: int, first: int) -> bool:
-        """Whether an empty line stands before a block. Lists count those after them as their own."""
-        return first > end or (first > 0 and not self._lines[first - 1].strip(" >"))
 
     def _block(self, node: SyntaxTreeNode) -> str:
         match node.type:
