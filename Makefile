@@ -46,13 +46,14 @@ processes: venv  ## 20 background processes while the daemon is killed and resta
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
 crash: venv  ## 200 kill -9 at random moments under load against the real daemon
-	HERMES_TEST_KILLS=200 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
+	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
 
 faults: venv  ## every write and sync fails or is the last one, noise in the store, signals at every moment (hours)
 	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -s tests/crash -k machine -p no:cacheprovider --timeout 3600
 
 torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes an hour or two, ends with a report
-	@HERMES_TEST_KILLS=1000 HERMES_TEST_SEEDS=20000 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 36000 \
+	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \
+		$(BIN)/pytest -q -rP -p no:cacheprovider --numprocesses 2 --dist worksteal \
 		tests/crash tests/simulation tests/test_history.py > torture.log 2>&1; status=$$?; \
 		grep -E '^(simulation|random kills|found out):|passed|failed' torture.log; exit $$status
 

@@ -69,7 +69,7 @@ def test_no_acknowledged_message_is_lost_or_doubled_by_kills_at_random_moments(e
             history.add(*client.history.happenings)
         sent = {each.inbound for each in history.of(Sent)}
         history.add(*(look(daemon, log, session, sent) for session in sessions_of(history)))
-    print(f"random kills: {KILLS} kills, {len(sent)} messages, {answered} answers")
+    print(f"random kills: {KILLS} over HTTP, {len(sent)} messages, {answered} answers")
     assert judge(history) == []
 
 
