@@ -14,10 +14,8 @@ from loguru import logger
 from hermes import __version__
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
-from hermes.adoption import adopt
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.notify import Notifier
-from hermes.portable import read_export
 from hermes.ports import ActorView, Clock, Engine, StoreStats, Transaction
 from hermes.session_id import new_session_id
 from hermes.supervision.root import Children
@@ -143,6 +141,9 @@ class DaemonOperations:
         logger.info("the store was backed up")
 
     async def take_in(self, file: Path) -> Mapping[str, Any]:
+        from hermes.adoption import adopt  # noqa: PLC0415 - no start needs it
+        from hermes.portable import read_export  # noqa: PLC0415
+
         exported = await asyncio.to_thread(read_export, file)
         now = self._clock()
         adoption = await self._journal.fetch(

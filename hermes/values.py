@@ -1,8 +1,8 @@
-"""`dataclass` for frozen values, at a third of the standard one's price when a module is imported.
+"""`dataclass` for frozen values, at a fraction of the standard one's price when a module is imported.
 
-A start is mostly imports, and the standard decorator compiles six functions for each of our hundred classes: a fifth
-of the time until the daemon is ready. This one compiles one, and they share the rest. To a type checker, to
-`dataclasses.replace` and to `fields` it is the standard one.
+A start is mostly imports, and the standard decorator compiles six functions for each of our classes: a fifth of the
+time until the daemon is ready. This one compiles one, when the first instance is made, and they share the rest. To a
+type checker, to `dataclasses.replace` and to `fields` it is the standard one.
 """
 
 from __future__ import annotations
@@ -27,15 +27,26 @@ __all__ = ["dataclass"]
 
 
 def _value(cls: type) -> Any:
+    cls.__doc__ = cls.__doc__ or cls.__name__  # or the signature is looked up and written there, at half the price
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     fields = dataclasses.fields(made)
     names = [field.name for field in fields]
-    made.__init__ = _initialiser(made, fields)
+    made.__init__ = _compiled_when_called(made, fields)
     made._values = staticmethod(attrgetter(*names) if names else lambda _: ())  # noqa: SLF001 - being made here
     made._shown = tuple(field.name for field in fields if field.repr)  # noqa: SLF001
     made.__repr__, made.__eq__, made.__hash__ = _repr, _eq, _hash
     made.__setattr__ = made.__delattr__ = _refuse
     return made
+
+
+def _compiled_when_called(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
+    """Most of the values that a start imports are not made by it."""
+
+    def initialise(self: object, **values: object) -> None:
+        cls.__init__ = _initialiser(cls, fields)
+        cls.__init__(self, **values)
+
+    return initialise
 
 
 def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:

@@ -50,22 +50,25 @@ FORMAT: Final = 1
 _FRAME = struct.Struct(">BI")
 _RECORDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
 UNSTORABLE: Final = (TypeError, ValueError, OverflowError, AttributeError, struct.error)  # what packing may raise
-_PARTS: Final = (
-    Session,
-    Turn,
-    Call,
-    Gate,
-    Preferences,
-    Usage,
-    Failure,
-    Source,
-    Seen,
-    DeadLetter,
-    Tally,
-    ProcessRecord,
-    Place,
-    Obligation,
-    Sent,
+STORED: Final = frozenset(
+    {
+        *_RECORDS.values(),
+        Session,
+        Turn,
+        Call,
+        Gate,
+        Preferences,
+        Usage,
+        Failure,
+        Source,
+        Seen,
+        DeadLetter,
+        Tally,
+        ProcessRecord,
+        Place,
+        Obligation,
+        Sent,
+    }
 )
 
 
@@ -112,10 +115,7 @@ def pack(value: object) -> bytes:
 
 def values_of(value: object) -> tuple[Any, ...]:
     """A dataclass as it is packed. A packer asks for it by itself, which takes longer."""
-    try:
-        return _VALUES[type(value)](value)
-    except KeyError:
-        raise TypeError(f"{type(value).__name__} cannot be stored") from None
+    return _lister(type(value))(value)
 
 
 def unpack(payload: bytes) -> Any:
@@ -127,7 +127,7 @@ def unpack(payload: bytes) -> Any:
 
 def build(kind: type[T], values: Sequence[Any]) -> T:
     """An instance of that dataclass from its fields' values."""
-    names, converters = _SHAPES[kind]
+    names, converters = _shape(kind)
     try:
         if len(values) > len(names):
             raise UnreadableError(f"{kind.__name__} has {len(values)} fields, {len(names)} are known here")
@@ -161,8 +161,10 @@ def open_record(payload: bytes) -> tuple[SessionId, Seq, Record | BadRecord]:
         return session, seq, BadRecord(problem=str(error))
 
 
-def _lister(kind: type) -> Callable[[object], tuple[Any, ...]]:
+def _make_lister(kind: type) -> Callable[[object], tuple[Any, ...]]:
     """Compiled, as dataclasses does with its methods: every append packs a whole session, and calls add up."""
+    if kind not in STORED:
+        raise TypeError(f"{kind.__name__} cannot be stored")
     defaults = {f"_{field.name}": field.default for field in fields(kind)}
     code = f"lambda value: {_cut_listing(kind, len(fields(kind)))}"
     made: Callable[[object], tuple[Any, ...]] = eval(code, defaults)  # noqa: S307 - made of our own field names
@@ -197,7 +199,7 @@ def _plain(value: str, hint: Any) -> str:
     return f"None if {value} is None else {_listing(value, part)}"
 
 
-def _shape(kind: type) -> tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]:
+def _make_shape(kind: type) -> tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]:
     hints = _hints(kind)
     names = tuple(field.name for field in fields(kind))
     converters = ((name, _converter(hints[name])) for name in names)
@@ -222,5 +224,6 @@ def _converter(hint: Any) -> Converter | None:
     return kind
 
 
-_SHAPES: Final = {kind: _shape(kind) for kind in (*_RECORDS.values(), *_PARTS)}
-_VALUES: Final = {kind: _lister(kind) for kind in _SHAPES}
+# When a kind is first stored or read: all of them would be a good part of a start.
+_lister: Callable[[type], Callable[[object], tuple[Any, ...]]] = cache(_make_lister)
+_shape: Callable[[type], tuple[tuple[str, ...], tuple[tuple[str, Converter], ...]]] = cache(_make_shape)

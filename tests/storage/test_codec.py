@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import fields, replace
 from typing import get_args
 
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from hermes.ports import Tally
 from hermes.records import BadRecord, Record, TurnStarted
 from hermes.storage.codec import (
+    STORED,
     DamagedError,
     UnreadableError,
     build,
@@ -101,6 +103,14 @@ ORDER = {
     ),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def known_arguments() -> None:
+    """What `from_type` looks at is there when a kind has been used once."""
+    for kind in STORED:
+        with suppress(TypeError):
+            kind()
 
 
 def packed(value: object) -> bytes:
