@@ -10,7 +10,8 @@ from pathlib import Path
 from blockbuster import BlockBuster
 
 from hermes.config import load_config
-from hermes.daemon import DirectoryConfiguration, running
+from hermes.daemon.composition import running
+from hermes.daemon.directory import DirectoryConfiguration
 from hermes.errors import StorageError
 from hermes.home import Home
 from hermes.operations import StopRequest, StopSwitch

@@ -35,6 +35,6 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         environ = {**environ, "HERMES_LOG_LEVEL": args.log_level}
     home = Home.from_environ(environ)
     config = load_config(home, environ)
-    from hermes.daemon import run  # after the checks: a bad configuration is told at once
+    from hermes.daemon.process import run  # after the checks: a bad configuration is told at once
 
     return run(home, config, environ=environ)

@@ -23,7 +23,7 @@ _Ready: TypeAlias = "Future[Callable[[], object]]"  # its result is how to end t
 @contextmanager
 def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
     from hermes.config import load_config
-    from hermes.daemon import embedded
+    from hermes.daemon.composition import embedded
 
     config = load_config(home, environ)
     if config.log.level != "ERROR":  # the terminal belongs to the conversation

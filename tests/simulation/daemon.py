@@ -1,7 +1,7 @@
 """A simulated daemon: the real root, directory, sessions, reset clock, front desk, journal, hub, runner and drain, on
 a loop of its own. Only the disk, the models, the tools and the network are played.
 
-It is put together as `hermes.daemon.running` does it, and stopped in the reverse order.
+It is put together as `hermes.daemon.composition` does it, and stopped in the reverse order.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, cast
 
 from loguru import logger
 
-from hermes import daemon as real
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.delivery import DeliveryActor
 from hermes.actors.directory import SessionDirectory
@@ -35,6 +34,9 @@ from hermes.adapters.chat.door import EVERYBODY, Door
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
 from hermes.chat_assembly import DELIVERY
+from hermes.daemon import composition
+from hermes.daemon.directory import DirectoryConfiguration
+from hermes.daemon.live import Daemon
 from hermes.errors import HermesError, StorageFailedError
 from hermes.events import TurnAnswered
 from hermes.operations import EXIT_STORAGE, StopRequest
@@ -153,7 +155,7 @@ class SimulatedDaemon:
         self.journal.commit(started(boot), lambda _: None)
         closings.append(self._mark_stopped)
         self.hub = EventHub()
-        deliver = partial(real._hand_to_delivery, self.children)
+        deliver = partial(composition._hand_to_delivery, self.children)
         rules = ResetRules(
             self._resets,
             processes=FakeProcesses(outside.wall),
@@ -186,9 +188,9 @@ class SimulatedDaemon:
         after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=_no_process)
         closings.append(after_reset.close)
         after_reset.take_up()
-        self._directory = real.DirectoryConfiguration(self.children, SETTINGS)
+        self._directory = DirectoryConfiguration(self.children, SETTINGS)
         root = self._start_root(rules, after_reset, deliver)
-        closings.append(partial(real._stop_actors, root))
+        closings.append(partial(composition._stop_actors, root))
         await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
         self._directory.hold(loops=self.holds)
         self._directory.set(replace(SETTINGS, take_up=True))
@@ -245,7 +247,7 @@ class SimulatedDaemon:
             name="root",
         )
 
-    def _as_real(self) -> real.Daemon:
+    def _as_real(self) -> Daemon:
         """What the real drain needs, and no more."""
         parts: dict[str, Any] = {
             "home": None,
@@ -261,7 +263,7 @@ class SimulatedDaemon:
             "facts": {},
             "processes": SimpleNamespace(running=lambda: 0),
         }
-        return real.Daemon(**parts)
+        return Daemon(**parts)
 
     def _fallible(self, agent: AgentRunner) -> Any:
         """The runner; now and then whoever gives it work meets a bug and dies of it."""

@@ -1,0 +1,60 @@
+"""How the directory is to work: from the settings, and while the daemon keeps crashing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from pykka import ActorDeadError
+
+from hermes.actors.directory_protocol import Configure, DirectorySettings
+from hermes.actors.session_protocol import Limits
+from hermes.settings import Config
+from hermes.supervision.root import Children
+from hermes.types import Busy
+
+_HELD = "held, since the daemon keeps crashing"
+
+
+class DirectoryConfiguration:
+    """How the directory is to work: the one that is there, and whichever takes its place after a crash."""
+
+    def __init__(self, children: Children, settings: DirectorySettings) -> None:
+        self._children = children
+        self._configured = settings
+        self._loops = False
+
+    @property
+    def settings(self) -> DirectorySettings:
+        return replace(self._configured, hold=_HELD if self._loops else self._configured.hold)
+
+    def set(self, settings: DirectorySettings) -> None:
+        self._configured = settings
+        self._tell()
+
+    def hold(self, *, loops: bool) -> None:
+        """In a boot loop, turns that were cut off wait for a message whatever is configured."""
+        self._loops = loops
+        self._tell()
+
+    def _tell(self) -> None:
+        with suppress(ActorDeadError):  # between two lives: the next one begins with them
+            self._children["directory"].tell(Configure(settings=self.settings))
+
+
+def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySettings:
+    return DirectorySettings(
+        idle_after_s=config.sessions.idle_after_s,
+        max_live=config.sessions.max_live,
+        limits=Limits(
+            max_queue=config.sessions.max_queue,
+            max_replies=config.agent.max_turns,
+            max_parallel=config.agent.max_parallel_tools,
+            busy=Busy(config.agent.busy_input_mode),
+        ),
+        memory_limit_bytes=config.sessions.memory_limit_mb << 20,
+        seen_for_s=config.storage.inbox_days * 86400.0,
+        take_up=take_up,
+        hold="held (resume.when)" if config.resume.when == "next_message" else "",
+        resume_per_s=config.resume.per_second,
+    )

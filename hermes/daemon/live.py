@@ -1,0 +1,146 @@
+"""What a running daemon can be told: to drain before a stop, and to read its configuration again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+from pykka import ActorDeadError
+
+from hermes.actors.delivery import Settle
+from hermes.actors.directory_protocol import AnnounceStopToAll
+from hermes.actors.front_desk import FrontDesk
+from hermes.actors.process_front import ProcessFront
+from hermes.actors.process_wording import STOPPED
+from hermes.actors.reset_clock import PolicyChanged
+from hermes.actors.reset_rules import ResetRules
+from hermes.assembly import AgentParts, make_models, process_settings
+from hermes.chat_assembly import DELIVERY
+from hermes.config import load_config
+from hermes.crash_point import reach
+from hermes.daemon.directory import DirectoryConfiguration, directory_settings
+from hermes.errors import ConfigError, HermesError
+from hermes.home import Home
+from hermes.log import configure_logging
+from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest
+from hermes.reset_assembly import reset_settings
+from hermes.settings import Config
+from hermes.supervision.root import Children
+
+if TYPE_CHECKING:
+    from hermes.adapters.chat.home_desk import HomeDesk
+    from hermes.adapters.openai_api.server import ApiServer
+
+_LAST_WORDS_S = 1.0  # for what was answered at the end of the drain
+_TICK_S = 0.01
+_PROGRESS_S = 1.0  # between two looks at how a drain goes on
+
+
+@dataclass(slots=True, kw_only=True)
+class Daemon:
+    """The running parts that a stop and a reload need."""
+
+    home: Home
+    config: Config
+    environ: Mapping[str, str]
+    operations: DaemonOperations
+    desk: FrontDesk
+    agent: AgentParts
+    children: Children
+    directory: DirectoryConfiguration
+    rules: ResetRules
+    api: ApiServer | None
+    facts: dict[str, Any]
+    processes: ProcessFront
+    homes: HomeDesk | None = None  # of chat platforms, to be told of a stop
+
+    async def drain(self, request: StopRequest) -> None:
+        """Take no more work, mark what is in flight, then give it a while to finish and to be told."""
+        self.operations.set_stopping(request)
+        self.desk.close("the daemon is stopping")
+        if self.api is not None:
+            self.api.close_intake()
+        if request.exit_code == EXIT_STORAGE:
+            return
+        reach("stop: intake closed")
+        deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
+        with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
+            async with asyncio.timeout_at(deadline):
+                await self._mark(request)
+                while self.desk.waiting:  # noqa: ASYNC110 - for the few that were on their way to disk
+                    await asyncio.sleep(_TICK_S)
+                await self._mark(request)  # the turns that these began
+        reach("stop: marked")
+        if self.homes is not None and self.config.chat.restart_banner:
+            with suppress(HermesError, TimeoutError):
+                async with asyncio.timeout_at(deadline):
+                    how = "restarting" if request.restart else "stopping"
+                    text = f"Hermes is {how} ({request.reason})."
+                    await self.homes.tell_all(f"stop:{self.facts['epoch']}", text)
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(deadline):
+                await self._until_idle()
+        reach("stop: drained")
+        with suppress(ActorDeadError, HermesError, TimeoutError):  # else it is said after the next start
+            async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _LAST_WORDS_S)):
+                await self._mark(request)  # each answers when its last answer is on disk and with delivery
+                await self.children[DELIVERY].ask(Settle(), block=False)
+        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
+            logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
+        elif left := self.processes.running():
+            logger.info("{} background processes run on (processes.keep_on_stop); the next daemon finds them", left)
+        if active := self.agent.runner.active:
+            logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
+
+    async def _mark(self, request: StopRequest) -> None:
+        announced = AnnounceStopToAll(reason=request.announced)
+        for mark in await self.children["directory"].ask(announced, block=False):
+            await mark
+
+    async def _until_idle(self) -> None:
+        """A service manager that counts is asked for more time as often as work has come to its end meanwhile."""
+        idle = asyncio.create_task(self.agent.runner.until_idle(), name="until idle")
+        left = self.agent.runner.active
+        try:
+            while not (await asyncio.wait([idle], timeout=_PROGRESS_S))[0]:
+                if self.agent.runner.active < left:
+                    left = self.agent.runner.active
+                    self.operations.stop_goes_on(self.config.shutdown.timeout_s)
+        finally:
+            idle.cancel()
+
+    def reload(self) -> None:
+        """Read the configuration again and apply what can change while the daemon runs."""
+        try:
+            new = load_config(self.home, self.environ)
+            models = make_models(new, self.environ)
+        except ConfigError as error:
+            logger.error("the configuration was not reloaded, the old one stays: {}", error)
+            return
+        applied, later = Config.reloadable_changes(self.config, new)
+        if any(name.startswith("model.") for name in applied):
+            self.agent.runner.set_models(models)
+            self.facts["model"] = models[0].name
+        self.agent.configure(new)
+        if "log.level" in applied:
+            configure_logging(new.log, self.home)
+        if self.api is not None:
+            self.api.set_cors_origins(new.api.cors_origins)
+        self.desk.max_waiting = new.sessions.max_waiting
+        self.processes.settings = process_settings(new)
+        self.directory.set(directory_settings(new, take_up=True))
+        self.rules.settings = reset_settings(new, self.environ)
+        with suppress(ActorDeadError):  # between two lives: the next one looks for itself
+            self.children["resets"].tell(PolicyChanged())
+        self.config = new
+        logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
+        if later:
+            logger.warning("these settings need a restart: {}", ", ".join(later))
+
+
+def _pieces(number: int) -> str:
+    return "one piece of work" if number == 1 else f"{number} pieces of work"

@@ -1,0 +1,122 @@
+"""The process around the daemon: signals, the end of a stop that hangs, the same process from the start."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import shutil
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from loguru import logger
+
+from hermes import __version__
+from hermes.crash_point import reach
+from hermes.daemon.composition import running
+from hermes.daemon.live import Daemon
+from hermes.home import Home
+from hermes.operations import StopSwitch
+from hermes.os_process import LoopComplaints, hide_from_children, raise_descriptor_limit
+from hermes.secret import api_key_path
+from hermes.settings import Config
+from hermes.signals import STOP_SIGNALS, handle_signals
+from hermes.stop_budget import patience_s, within
+
+EXIT_TRY_AGAIN = 75
+
+
+def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
+    """The daemon in the foreground, until a signal or an operator ends it. Returns the exit code."""
+    hide_from_children()
+    raise_descriptor_limit()
+    try:
+        code, stop = asyncio.run(_serve(home, config, environ))
+    finally:
+        logger.remove()  # writes what its sinks still hold
+    reach("stop: over")
+    if stop.comes_back:
+        _begin_anew(environ, stop)
+    for number in STOP_SIGNALS:  # the interpreter takes handlers back before it ends, and would die of one then
+        signal.signal(number, signal.SIG_IGN)
+    return code
+
+
+def _begin_anew(environ: Mapping[str, str], stop: StopSwitch) -> None:
+    """The same process, from the start: a service manager, a terminal or a container notices nothing of it.
+
+    It returns if a stop was asked for at the last moment. A reload that is asked for now stays ignored until the new
+    daemon listens: it reads the configuration anyway.
+    """
+    for number in STOP_SIGNALS:  # from here on one ends the process
+        signal.signal(number, signal.SIG_DFL)
+    if stop.comes_back:
+        os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
+
+
+async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tuple[int, StopSwitch]:
+    """The exit code, and the switch that says whether the daemon is to come back."""
+    asyncio.get_running_loop().set_exception_handler(LoopComplaints())
+    stop = StopSwitch()
+    reload = Reload()
+    # Before anything is there to stop, and until nothing is left.
+    with handle_signals(stop.request, reload, stop.request_late):
+        async with running(home, config, environ, stop) as daemon:
+            reload.target = daemon.reload
+            with suppress(OSError):  # nobody reads: that is no reason not to serve
+                print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
+            allowed_s = await patience_s(environ)
+            request = await stop.requested()
+            reach("stop: asked")
+            _leave_by_force_after(within(daemon.config.shutdown.timeout_s, allowed_s))
+            await daemon.drain(request)
+        logger.info("stopped")
+    return request.exit_code, stop
+
+
+class Reload:
+    """What SIGHUP does: nothing until there is something to reload."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[], None] | None = None
+
+    def __call__(self) -> None:
+        if self.target is not None:
+            self.target()
+
+
+def _leave_by_force_after(timeout_s: float) -> None:
+    """A stop that hangs ends all the same: everything acknowledged is on disk, and the next start takes it up."""
+
+    def leave() -> None:
+        said = threading.Thread(
+            target=logger.error, args=("the stop took longer than {} s; leaving by force", timeout_s), daemon=True
+        )
+        said.start()
+        said.join(0.2)  # and no longer: the log may be what hangs
+        os._exit(EXIT_TRY_AGAIN)
+
+    timer = threading.Timer(timeout_s, leave)
+    timer.daemon = True
+    timer.start()
+
+
+def _greeting(daemon: Daemon) -> str:
+    facts = daemon.facts
+    if "address" not in facts:
+        return f"Hermes {__version__} is ready on {daemon.home.socket} (the API is off)"
+    path = str(api_key_path(daemon.home, daemon.config))
+    from_environ = "HERMES_API_KEY" in daemon.environ
+    key = "$HERMES_API_KEY" if from_environ else f"$(cat {shlex.quote(path)})"
+    hermes = "hermes" if shutil.which("hermes") else ".venv/bin/hermes"
+    prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
+    return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]})
+  API key  {"in the variable HERMES_API_KEY" if from_environ else path}
+  Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer {key}" \\
+             -H 'Content-Type: application/json' \\
+             -d '{{"model": "hermes", "messages": [{{"role": "user", "content": "Hello!"}}]}}'
+  Look in  {prefix}{hermes} ps
+  Stop     Ctrl-C, or {prefix}{hermes} stop"""
