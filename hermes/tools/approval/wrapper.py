@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
+from hermes.tools.approval.wrapper_table import PROJECT_RUNNERS, RUN_SOMEHOW, RUNS_VALUE, WRAPPERS, XARGS, Wrapper
 from hermes.values import dataclass
 
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "pwsh"})
@@ -33,119 +34,6 @@ class Script:
     positional: tuple[str, ...] = ()  # from `$0`
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Wrapper:
-    valued: str = ""  # short options that take a value
-    flags: str = ""  # those that take none
-    long_valued: tuple[str, ...] = ()
-    long_flags: tuple[str, ...] = ()
-    positional: int = 0  # arguments before the command
-    assignments: bool = False
-    joined: bool = False  # the arguments make a text for a shell
-
-
-_WRAPPERS: dict[str, _Wrapper] = {
-    "sudo": _Wrapper(
-        valued="ugpCrtTUDRh",
-        flags="AbEHiKklNnPSsVvB",
-        long_valued=("user", "group", "prompt", "chdir", "chroot", "host", "role", "type", "command-timeout"),
-        long_flags=(
-            "preserve-env",
-            "login",
-            "shell",
-            "non-interactive",
-            "stdin",
-            "background",
-            "set-home",
-            "askpass",
-        ),
-        assignments=True,
-    ),
-    "doas": _Wrapper(valued="uCa", flags="nsL"),
-    "pkexec": _Wrapper(long_valued=("user",), long_flags=("disable-internal-agent", "keep-cwd")),
-    "nohup": _Wrapper(),
-    "setsid": _Wrapper(flags="cfw", long_flags=("ctty", "fork", "wait")),
-    "nice": _Wrapper(valued="n", flags="0123456789", long_valued=("adjustment",)),
-    "ionice": _Wrapper(valued="cnpPu", flags="t", long_valued=("class", "classdata"), long_flags=("ignore",)),
-    "timeout": _Wrapper(
-        valued="sk",
-        flags="v",
-        long_valued=("signal", "kill-after"),
-        long_flags=("foreground", "preserve-status", "verbose"),
-        positional=1,
-    ),
-    "gtimeout": _Wrapper(valued="sk", flags="v", positional=1),
-    "stdbuf": _Wrapper(valued="ioe", long_valued=("input", "output", "error")),
-    "time": _Wrapper(
-        valued="fo", flags="pvaqV", long_valued=("format", "output"), long_flags=("portability", "verbose")
-    ),
-    "exec": _Wrapper(valued="a", flags="cl"),
-    "builtin": _Wrapper(),
-    "busybox": _Wrapper(),
-    "toybox": _Wrapper(),
-    "chroot": _Wrapper(long_valued=("userspec", "groups"), long_flags=("skip-chdir",), positional=1),
-    "chrt": _Wrapper(flags="abdfiormv", positional=1),
-    "taskset": _Wrapper(flags="ac", long_flags=("all-tasks", "cpu-list"), positional=1),
-    "choom": _Wrapper(valued="np", long_valued=("adjust", "pid")),
-    "uclampset": _Wrapper(valued="mMp", flags="asR"),
-    "eatmydata": _Wrapper(),
-    "dumb-init": _Wrapper(flags="cv", valued="r"),
-    "tini": _Wrapper(flags="sgvw", valued="pe"),
-    "catatonit": _Wrapper(flags="gP"),
-    "chpst": _Wrapper(valued="ubUe/nlLmdofprtc", flags="vPV012"),
-    "envdir": _Wrapper(positional=1),
-    "setlock": _Wrapper(flags="nNxX", positional=1),
-    "softlimit": _Wrapper(valued="amdslfcor"),
-    "fakechroot": _Wrapper(),
-    "nocache": _Wrapper(),
-    "systemd-inhibit": _Wrapper(long_valued=("what", "who", "why", "mode")),
-    "systemd-cat": _Wrapper(valued="tp"),
-    "pdsh": _Wrapper(valued="wxlf", joined=True),
-    "chronic": _Wrapper(),
-    "ifne": _Wrapper(flags="n"),
-    "trickle": _Wrapper(valued="dutl", flags="sv"),
-    "gtime": _Wrapper(valued="fo", flags="pvaq"),
-    "gnice": _Wrapper(valued="n"),
-    "gnohup": _Wrapper(),
-    "gstdbuf": _Wrapper(valued="ioe"),
-    "i386": _Wrapper(),
-    "x86_64": _Wrapper(),
-    "flock": _Wrapper(valued="wE", flags="esxnouF", long_valued=("timeout",), long_flags=("nonblock",), positional=1),
-    "fakeroot": _Wrapper(),
-    "sshpass": _Wrapper(valued="pfdP", flags="ev"),
-    "unbuffer": _Wrapper(flags="p"),
-    "catchsegv": _Wrapper(),
-    "dbus-run-session": _Wrapper(),
-    "faketime": _Wrapper(flags="f", positional=1),
-    "torsocks": _Wrapper(),
-    "torify": _Wrapper(),
-    "proxychains": _Wrapper(valued="f", flags="q"),
-    "proxychains4": _Wrapper(valued="f", flags="q"),
-    "caffeinate": _Wrapper(valued="tw", flags="dimsu"),
-    "valgrind": _Wrapper(),
-    "strace": _Wrapper(valued="aeoOpPsSuEX", flags="cCdfFhikqrtTvVwxyYZzD"),
-    "ltrace": _Wrapper(valued="aAeFlnopsuxw", flags="bcCfhirStTV"),
-    "watch": _Wrapper(
-        valued="n",
-        flags="bcdegptwx",
-        long_valued=("interval",),
-        long_flags=("color", "differences", "beep", "errexit", "no-title", "exec", "precise"),
-        joined=True,
-    ),
-    "at": _Wrapper(positional=999),
-    "setarch": _Wrapper(flags="BFILRSTXZ3v", positional=1),
-    "linux32": _Wrapper(),
-    "linux64": _Wrapper(),
-    "rlwrap": _Wrapper(),
-    "pipenv": _Wrapper(positional=1),
-    "poetry": _Wrapper(positional=1),
-}
-_XARGS = _Wrapper(
-    valued="adEILnPs",
-    flags="0eilprtxo",
-    long_valued=("arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "replace"),
-    long_flags=("null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"),
-)
 _SSH_VALUED = "bcDEeFIiJLlmOopQRSWw"
 _PARALLEL_VALUED = frozenset(
     {"-j", "-a", "-n", "-N", "-L", "-S", "-d", "-C", "-I", "--jobs", "--arg-file", "--max-args", "--results"}
@@ -160,40 +48,6 @@ _FIND_TESTS = frozenset(
 )
 _FIND_NAMES = frozenset({"-name", "-iname"})
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*\+?=", re.DOTALL)
-# Options of ordinary programs whose value is a command for a shell.
-_RUNS_VALUE: dict[str, tuple[str, ...]] = {
-    "tar": (
-        "--checkpoint-action=exec",
-        "--to-command",
-        "-I",
-        "--use-compress-program",
-        "-F",
-        "--info-script",
-        "--rsh-command",
-    ),
-    "rsync": ("-e", "--rsh", "--rsync-path"),
-    "scp": ("-S",),
-    "sftp": ("-S",),
-    "split": ("--filter",),
-    "sort": ("--compress-program",),
-    "man": ("-P", "--pager"),
-    "tcpdump": ("-z",),
-    "zip": ("-TT", "--unzip-command"),
-    "script": ("-c", "--command"),
-    "su": ("-c", "--command", "--session-command"),
-    "runuser": ("-c", "--command", "--session-command"),
-    "flock": ("-c", "--command"),
-    "xterm": ("-e",),
-    "gnome-terminal": ("-e", "--command"),
-    "make": ("--eval", "-E"),
-    "gmake": ("--eval", "-E"),
-    "wget": ("--use-askpass",),
-    "git": ("--upload-pack", "--receive-pack", "--exec", "-x", "--extcmd", "--open-files-in-pager", "-O"),
-    "nsenter": (),
-    "hyperfine": ("--prepare", "-p", "--setup", "--cleanup"),
-    "dmesg": ("--pager",),
-    "socat": (),
-}
 _GIT_RUNS = re.compile(
     r"(?:alias\.[^=]*=!|(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|gitproxy)|pager\.\w+|sequence\.editor"
     r"|diff\.external|diff\.\w+\.command|credential\.helper|gpg\.program|uploadpack\.\w+|filter\.\w+\.\w+)=!?)(.*)",
@@ -217,7 +71,7 @@ def unwrap(argv: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]
         case "alias":
             yield from (Script(text=value) for _, equals, value in map(_split_equals, arguments) if equals)
         case "command":
-            rest = _after_options(arguments, _Wrapper(flags="p"))
+            rest = _after_options(arguments, Wrapper(flags="p"))
             if not (arguments and re.fullmatch(r"-[pvV]*[vV][pvV]*", arguments[0])):
                 yield from rest
         case "env":
@@ -243,72 +97,13 @@ def unwrap(argv: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]
             yield from _suffixes(arguments)
         case "at" | "batch" if stdin is not None:
             yield Script(text=stdin)
-        case (
-            "uv"
-            | "poetry"
-            | "pipenv"
-            | "conda"
-            | "mamba"
-            | "hatch"
-            | "pdm"
-            | "direnv"
-            | "dotenv"
-            | "nix-shell"
-            | "nix"
-        ):
+        case _ if name in PROJECT_RUNNERS:
             yield from _runner(arguments)
-        case (
-            "tmux"
-            | "screen"
-            | "hyperfine"
-            | "entr"
-            | "expect"
-            | "systemd-run"
-            | "nsenter"
-            | "unshare"
-            | "bwrap"
-            | (
-                "firejail"
-                | "prlimit"
-                | "numactl"
-                | "cpulimit"
-                | "start-stop-daemon"
-                | "ssh-agent"
-                | "xvfb-run"
-                | "gdb"
-                | "perf"
-                | "script"
-                | "dtach"
-                | "runcon"
-                | "capsh"
-                | "setpriv"
-                | "gosu"
-                | "su-exec"
-                | "s6-setuidgid"
-                | "kubectl"
-                | "oc"
-                | "podman"
-                | "docker"
-                | "lxc"
-                | "vagrant"
-                | "adb"
-                | "npx"
-                | "bunx"
-                | "uvx"
-                | "pipx"
-                | "doit"
-                | "xdg-open"
-                | "coproc"
-                | "ld.so"
-                | "ld-linux-x86-64.so.2"
-                | "ld-linux.so.2"
-                | "ld-musl-x86_64.so.1"
-            )
-        ):
+        case _ if name in RUN_SOMEHOW:
             yield from _suffixes(arguments)
             yield from (Script(text=argument) for argument in arguments if " " in argument)
-        case _ if name in _WRAPPERS:
-            yield from _after_options(arguments, _WRAPPERS[name])
+        case _ if name in WRAPPERS:
+            yield from _after_options(arguments, WRAPPERS[name])
 
 
 def _split_equals(argument: str) -> tuple[str, str, str]:
@@ -321,7 +116,7 @@ def _suffixes(arguments: tuple[str, ...]) -> Iterator[Inner]:
             yield Inner(argv=arguments[index : index + SUFFIX_MOST], guess=True)
 
 
-def _after_options(arguments: tuple[str, ...], wrapper: _Wrapper) -> Iterator[Inner | Script]:
+def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inner | Script]:
     index = _command_at(arguments, wrapper)
     if index is None:
         yield from _suffixes(arguments)
@@ -336,7 +131,7 @@ def _after_options(arguments: tuple[str, ...], wrapper: _Wrapper) -> Iterator[In
         yield Inner(argv=rest)
 
 
-def _command_at(arguments: tuple[str, ...], wrapper: _Wrapper) -> int | None:
+def _command_at(arguments: tuple[str, ...], wrapper: Wrapper) -> int | None:
     """Where the options end; nothing if one of them is not known."""
     index = 0
     while index < len(arguments):
@@ -360,7 +155,7 @@ def _command_at(arguments: tuple[str, ...], wrapper: _Wrapper) -> int | None:
     return index
 
 
-def _short_options(letters: str, wrapper: _Wrapper) -> int | None:
+def _short_options(letters: str, wrapper: Wrapper) -> int | None:
     """How many further arguments these letters take."""
     for position, letter in enumerate(letters):
         if letter in wrapper.valued:
@@ -378,7 +173,7 @@ def _env(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
                 yield Script(text=" ".join(rest))
         if argument == "--split-string":
             yield Script(text=" ".join(arguments[index + 1 :]))
-    known = _Wrapper(
+    known = Wrapper(
         valued="uC",
         flags="i0v",
         long_valued=("unset", "chdir"),
@@ -400,7 +195,7 @@ def _xargs(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Sc
             mark = "{}"
         elif argument.startswith(("--replace=", "-i")):
             mark = argument.partition("=")[2] or argument[2:]
-    for inner in _after_options(arguments, _XARGS):
+    for inner in _after_options(arguments, XARGS):
         if isinstance(inner, Inner):
             argv = inner.argv
             marked = tuple(each.replace(mark, " ".join(given)) for each in argv) if mark else argv
@@ -507,7 +302,7 @@ def _runner(arguments: tuple[str, ...]) -> Iterator[Inner]:
 def _values_run(name: str, arguments: tuple[str, ...]) -> Iterator[Script]:
     for index, argument in enumerate(arguments):
         following = arguments[index + 1] if index + 1 < len(arguments) else ""
-        for option in _RUNS_VALUE.get(name, ()):
+        for option in RUNS_VALUE.get(name, ()):
             given, equals, value = argument.partition("=")
             if argument == option:
                 yield Script(text=following.removeprefix("exec="))
