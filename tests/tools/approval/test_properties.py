@@ -35,7 +35,7 @@ WRAPPINGS = [
     "false || {}",
     "{}; true",
     "{} | cat",
-    "{} &",
+    "{} & true",
     "( {} )",
     "{{ {}; }}",
     "if true; then {}; fi",
