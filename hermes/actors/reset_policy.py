@@ -156,13 +156,6 @@ def clock_was_set(wall_s: float, elapsed_s: float) -> bool:
     return abs(wall_s - elapsed_s) > _STEP_S
 
 
-def last_boundary(at_hour: int, zone: tzinfo, now: float) -> float:
-    """The latest daily boundary that is not after `now`."""
-    return next(
-        at for days in range(1, -5, -1) if (at := _boundary(at_hour, zone, now, days)) is not None and at <= now
-    )
-
-
 def next_boundary(at_hour: int, zone: tzinfo, now: float) -> float:
     """The first daily boundary after `now`."""
     return next(at for days in range(-1, 5) if (at := _boundary(at_hour, zone, now, days)) is not None and at > now)

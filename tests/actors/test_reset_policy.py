@@ -27,7 +27,6 @@ from hermes.actors.reset_policy import (
     SessionFacts,
     clock_was_set,
     evaluate,
-    last_boundary,
     next_boundary,
 )
 from hermes.actors.staleness import StalenessSettings
@@ -243,8 +242,6 @@ def test_each_local_day_has_its_boundary(
     zone: str, at_hour: int, day: tuple[int, int, int], boundary: tuple[int, ...]
 ) -> None:
     expected = at(zone, *boundary)
-    assert last_boundary(at_hour, ZoneInfo(zone), expected) == expected
-    assert last_boundary(at_hour, ZoneInfo(zone), expected - 0.5) < expected - 20 * HOUR
     assert next_boundary(at_hour, ZoneInfo(zone), expected - 0.5) == expected
     assert next_boundary(at_hour, ZoneInfo(zone), expected) > expected + 20 * HOUR
     assert expected in local_days.boundaries(zone, date(*day), at_hour)
@@ -265,7 +262,6 @@ def test_a_day_that_did_not_exist_had_no_boundary() -> None:
     thursday, saturday = at("Pacific/Apia", 2011, 12, 29, 4), at("Pacific/Apia", 2011, 12, 31, 4)
     assert saturday - thursday == DAY
     assert next_boundary(4, ZoneInfo("Pacific/Apia"), thursday) == saturday
-    assert last_boundary(4, ZoneInfo("Pacific/Apia"), saturday - 1) == thursday
 
 
 @settings(deadline=None)  # the first to look at a zone walks through its days
@@ -279,7 +275,6 @@ def test_boundaries_are_those_of_somebody_who_watches_the_clock(
 ) -> None:
     zone, day = place
     now = datetime.combine(day, time(), UTC).timestamp() + around_s
-    assert last_boundary(at_hour, ZoneInfo(zone), now) == local_days.latest(zone, day, at_hour, now)
     assert next_boundary(at_hour, ZoneInfo(zone), now) == local_days.following(zone, day, at_hour, now)
 
 
@@ -290,5 +285,4 @@ def test_boundaries_follow_each_other_about_a_day_apart(zone: str, day: date, at
     found = [now]
     while len(found) < 12:
         found.append(next_boundary(at_hour, ZoneInfo(zone), found[-1]))
-        assert last_boundary(at_hour, ZoneInfo(zone), found[-1]) == found[-1]
     assert all(21 * HOUR < after - before < 27 * HOUR for before, after in pairwise(found[1:]))
