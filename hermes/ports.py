@@ -598,6 +598,7 @@ class StoredMessage:
     at: float
     turn: TurnId
     message: EncodedMessage
+    note: bool = False  # of the system: the model has it as a user's message, and nobody said it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -35,6 +35,7 @@ from hermes.types import EncodedMessage, Seq, Session, SessionId, TurnId
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
 PAGE_BYTES = 4 << 20
 _NOT_SAID = ("[Note from the system:", "[Summary of the earlier part")  # how what nobody said begins
+_TOLD = (*_NOT_SAID, "[Background process proc_")  # and what begins a turn all the same
 
 Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of the transcript yet
 
@@ -158,6 +159,7 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
     """The messages that these records show, and whether all that they show could be told from these records alone."""
     stored: list[StoredMessage] = []
     waiting: Waiting = {}
+    automatic: set[TurnId] = set()
     whole = True
     for entry in entries:
         record = entry.record
@@ -166,12 +168,44 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
         if _brings_in(record) and getattr(record, "turn", None) not in waiting:
             whole = False
         turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
+        automatic.update(each.turn for each in _received_in(record) if each.source.automatic)
+        said = len(waiting.get(turn, ()))
         stored.extend(
-            StoredMessage(seq=entry.seq, at=record.at, turn=turn, message=message)
+            StoredMessage(
+                seq=entry.seq,
+                at=record.at,
+                turn=turn,
+                message=message,
+                note=_is_note(record, message, beyond=offset >= said, automatic=turn in automatic),
+            )
             for offset, message in enumerate(newly_visible(record, waiting))
             if not is_hidden(session, entry.seq, offset)
         )
     return stored, whole
+
+
+def _received_in(record: Record) -> tuple[MessageReceived, ...]:
+    match record:
+        case MessageReceived():
+            return (record,)
+        case ContextCarried():
+            return record.waiting
+        case _:
+            return ()
+
+
+def _is_note(record: Record, message: EncodedMessage, *, beyond: bool, automatic: bool) -> bool:
+    """Whether the system says it. `beyond`: it is more than what was received for that turn."""
+    match record:
+        case TurnStarted():
+            return beyond or automatic
+        case Merged():
+            return automatic
+        case ContextCarried():  # what is taken over can only be told by how it begins
+            fields = json.loads(message)
+            return fields.get("role") == "user" and str(fields.get("content")).startswith(_TOLD)
+        case _:
+            return False
 
 
 def _brings_in(record: Record) -> bool:

@@ -78,6 +78,7 @@ def _message(stored: StoredMessage) -> JsonObject:
         "at": stored.at,
         "turn": stored.turn,
         "role": message.get("role"),
+        "note": stored.note,
         "content": message.get("content"),
         **calls,
     }

@@ -126,7 +126,8 @@ def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
     for message in view["transcript"]:
         role, content = str(message["role"]), str(message["content"] or "")
         if role in _SPEAKERS and (content or role == "user"):  # what tools returned is for `hermes show`
-            lines.append(shortened(f"{_SPEAKERS[role]}: {content}"))
+            speaker = "note" if message.get("note") else _SPEAKERS[role]
+            lines.append(shortened(f"{speaker}: {content}"))
     if session["id"] != asked_for:
         lines.append(one_line(f"{asked_for} went on as {session['id']}."))
     return [*lines, one_line(_STATES.get(session["phase"], _ANY_STATE).format(**session))]

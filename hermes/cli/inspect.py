@@ -176,7 +176,8 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         say(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
     say("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
     for message in view["transcript"]:
-        print(f"\n{moment(message['at'])}  {one_line(str(message['role']))}")
+        who = "note" if message.get("note") else one_line(str(message["role"]))
+        print(f"\n{moment(message['at'])}  {who}")
         say(_content(message))
     return 0
 

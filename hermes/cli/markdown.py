@@ -45,7 +45,7 @@ def _facts(session: Session) -> Iterator[str]:
 def _message(stored: StoredMessage) -> Iterator[str]:
     message = json.loads(stored.message)
     role = str(message.get("role"))
-    yield f"### {_WHO.get(role, role)}, {moment(stored.at)}"
+    yield f"### {'Note' if stored.note else _WHO.get(role, role)}, {moment(stored.at)}"
     content = message.get("content")
     if content:
         yield ""

@@ -231,4 +231,5 @@ def meant_by(client: AdminClient, given: str) -> str:
 
 
 def _first_words(messages: list[dict[str, Any]]) -> str:
-    return next((str(each["content"]) for each in messages if each["role"] == "user" and each["content"]), "")
+    said = (each for each in messages if each["role"] == "user" and not each.get("note"))
+    return next((str(each["content"]) for each in said if each["content"]), "")

@@ -156,8 +156,9 @@ def _when(at: float) -> str:
 def _line(stored: StoredMessage, most: int) -> str:
     message = json.loads(stored.message)
     text = " ".join(_text(message.get("content")).split())
+    role = "note" if stored.note else message.get("role", "")
     cut = f"{text[:most]}… ({len(text) - most} more characters)" if len(text) > most else text
-    return f"[{stored.seq}] {_when(stored.at)} {message.get('role', '')}: {cut or '(no text)'}"
+    return f"[{stored.seq}] {_when(stored.at)} {role}: {cut or '(no text)'}"
 
 
 def _text(content: Any) -> str:

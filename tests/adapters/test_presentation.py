@@ -48,7 +48,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
 def test_a_transcript_shows_who_said_what_when() -> None:
     stored = StoredMessage(seq=Seq(3), at=NOW, turn=TurnId("t"), message=encoded("user", "Hi"))
     (message,) = presentation.transcript([stored])
-    assert message == {"seq": 3, "at": NOW, "turn": "t", "role": "user", "content": "Hi"}
+    assert message == {"seq": 3, "at": NOW, "turn": "t", "role": "user", "note": False, "content": "Hi"}
 
 
 def test_a_dead_letter_is_listed_without_its_text() -> None:

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from hermes.cli.markdown import page
 from hermes.home import Home
+from hermes.portable import to_lines
 from hermes.ports import StoredMessage
-from hermes.types import EncodedMessage, Phase, Preferences, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.records import (
+    LogEntry,
+    MessageReceived,
+    Record,
+    SessionStarted,
+    TurnFinished,
+    TurnInterrupted,
+    TurnStarted,
+)
+from hermes.types import EncodedMessage, Phase, Preferences, Seq, Session, SessionId, SessionKey, Source, TurnId
 from tests.cli.conftest import Hermes
 from tests.daemon_process import DaemonProcess
 
@@ -92,6 +103,32 @@ def test_an_export_overwrites_nothing(tmp_path: Path, home: Home, hermes: Hermes
     assert "is there already; name a new file" in done.stderr
     assert (tmp_path / "mine").read_text() == "precious"
     assert "there is no session nobody" in hermes("export", "nobody").stderr
+
+
+def test_what_the_system_noted_is_nobodys_words_wherever_it_is_shown(home: Home, hermes: Hermes) -> None:
+    turn, source = TurnId("t"), Source(platform="api")
+    records: tuple[Record, ...] = (
+        SessionStarted(at=1, key=SessionKey("k"), source=source, reason="a message came"),
+        MessageReceived(at=1, turn=turn, messages=(said("user", "hello"),), source=source),
+        TurnStarted(at=2, turn=turn, attempt=1),
+        TurnInterrupted(at=3, turn=turn, reason="crash"),
+        TurnStarted(at=4, turn=turn, attempt=2, note="it was cut off"),
+        TurnFinished(at=5, turn=turn, message=said("assistant", "hi"), model="m", finish_reason="stop"),
+    )
+    logs = {SessionId("build"): [LogEntry(seq=Seq(n), record=each) for n, each in enumerate(records)]}
+    exported = "".join(f"{line}\n" for line in to_lines(logs, now=6))
+    assert hermes("import", "-", input=exported).stderr == ""
+    assert body(hermes("export", "build").stdout) == body(exported)
+    assert "  note\nit was cut off\n" in hermes("show", "build").stdout
+    shown = json.loads(hermes("show", "build", "--json").stdout)["transcript"]
+    assert [(each["role"], each["note"]) for each in shown] == [("user", False), ("user", True), ("assistant", False)]
+    page = hermes("export", "build", "--format", "markdown").stdout
+    assert re.search(r"\n### Note, .*\n\nit was cut off\n", page)
+    assert page.count("### Person") == 1
+
+
+def said(role: str, text: str) -> EncodedMessage:
+    return EncodedMessage(json.dumps({"role": role, "content": text}).encode())
 
 
 # ---------------------------------------------------------------- Markdown

@@ -271,7 +271,9 @@ def _answer_schemas() -> JsonObject:
 def _session_schemas() -> JsonObject:
     phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
     failure = object_of({"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)})
-    message = object_of({"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "content": nullable(TEXT)})
+    message = object_of(
+        {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)}
+    )
     session = {
         **dict.fromkeys(("id",), ID),
         **dict.fromkeys(("key", "title", "reason", "platform"), TEXT),
