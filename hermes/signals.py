@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from hermes.actors.loop import live_actors
 from hermes.log import log_dump
 
 EXIT_INTERRUPTED = 130
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_LEFT = (
+    "hermes: left at once, by a second Ctrl-C. What was acknowledged is on disk, and what was cut off goes on at the "
+    "next start.\n"
+)
 
 
 @contextmanager
@@ -33,6 +38,7 @@ def handle_signals(
         nonlocal interrupts
         interrupts += 1
         if interrupts > 1:
+            _say_last(_LEFT)
             os._exit(EXIT_INTERRUPTED)
         request_stop("interrupted from the terminal (once more leaves at once)")
 
@@ -52,6 +58,13 @@ def handle_signals(
             loop.remove_signal_handler(number)
             last = (lambda *_: leaving()) if number in STOP_SIGNALS else signal.SIG_IGN
             signal.signal(number, last)  # for the last steps of the process: it is leaving already
+
+
+def _say_last(line: str) -> None:
+    """To whoever pressed the keys, unless their terminal is held: nobody waits for it any more."""
+    with suppress(OSError, ValueError):
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, line.encode())
 
 
 def log_everything() -> None:

@@ -90,6 +90,7 @@ def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
         send(daemon, INT, within_s=0)
         assert wait_for_end(daemon, 10) == 130
         assert time.monotonic() - began < 2
+        assert daemon.stderr().splitlines()[-1].startswith("hermes: left at once, by a second Ctrl-C.")
         waiting.result(20)
         model.on_request = lambda body: None
         daemon.start()
