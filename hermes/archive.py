@@ -6,6 +6,7 @@ out that the manifest does not name.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import io
 import json
@@ -166,14 +167,23 @@ def _entry(name: str, size: int, mode: int, at: float) -> tarfile.TarInfo:
 def unpack(source: Path, into: Path, progress: Progress) -> Manifest:
     """Everything that the manifest names, and nothing else, each file checked as it is written."""
     try:
-        with tarfile.open(source) as archive:
+        with _opened(source) as archive:
             manifest = _manifest(archive)
             _unpack_all(archive, manifest, into, progress)
-    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
-        raise BackupError(f"{source} cannot be read as a backup ({error}); nothing was changed") from error
+    except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise BackupError(f"{source} is cut off or damaged; nothing was changed") from error
+    except OSError as error:
+        raise BackupError(f"{source} cannot be unpacked: {error.strerror}; nothing was changed") from error
     except BackupError as error:
         raise BackupError(f"{source} cannot be used: {error}; nothing was changed") from error
     return manifest
+
+
+def _opened(source: Path) -> tarfile.TarFile:
+    try:
+        return tarfile.open(source)
+    except tarfile.TarError as error:
+        raise BackupError("it is not an archive, or damaged from its first bytes on") from error
 
 
 def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progress: Progress) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import count, moment, one_line, print_json, say, size
 from hermes.cli.parser import add_file
-from hermes.errors import AlreadyRunningError, HomeError, NotRunningError
+from hermes.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 
 if TYPE_CHECKING:
     import argparse
@@ -142,10 +142,11 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     home = Home.from_environ(environ)
     with _progress() as progress:
         restored = _put_back(home, source, progress)
+    new_key = _makes_new_key(home, environ)
     if args.json:
-        print_json(_restore_report(restored, home))
+        print_json(_restore_report(restored, home, new_key=new_key))
     else:
-        _tell_restore(restored, home)
+        _tell_restore(restored, home, new_key=new_key)
     return 0
 
 
@@ -154,16 +155,47 @@ def _put_back(home: Home, source: Path, progress: Progress) -> Restored:
     from hermes.restore import restore
     from hermes.storage.verify import verify
 
+    made = _not_there(home)
     prepare(home, restoring=True)
     try:
         held = lock(home)
     except AlreadyRunningError as error:
         raise AlreadyRunningError(f"{error}: `hermes stop` it first, then restore", pid=error.pid) from None
     with held:
-        return restore(home, source, check=verify, progress=progress)
+        try:
+            return restore(home, source, check=verify, progress=progress)
+        except BaseException:
+            _take_back(home, made)
+            raise
 
 
-def _restore_report(restored: Restored, home: Home) -> dict[str, Any]:
+def _not_there(home: Home) -> list[Path]:
+    """What a home needs and this one has not: the store first, and what holds another after it."""
+    needed = (home.store_dir, home.log_dir, home.lock_file, home.marker, home.data_dir, *home.data_dir.parents)
+    return [path for path in needed if not path.exists()]
+
+
+def _take_back(home: Home, made: list[Path]) -> None:
+    """A home that was made for a backup that cannot be used goes again, unless something is in it by now."""
+    if home.store_dir not in made:
+        return
+    with suppress(OSError):  # somebody needs it
+        for path in made:
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _makes_new_key(home: Home, environ: Mapping[str, str]) -> bool:
+    """Whether clients will need another API key than the one they have."""
+    from hermes.config import load_config
+
+    if environ.get("HERMES_API_KEY") or home.api_key_file.exists():
+        return False
+    with suppress(ConfigError):  # the next start tells what is wrong with it
+        return not load_config(home, environ).api.key_file
+    return True
+
+
+def _restore_report(restored: Restored, home: Home, *, new_key: bool) -> dict[str, Any]:
     return {
         "home": str(home.data_dir),
         "made_at": restored.manifest.made_at if restored.manifest else None,
@@ -171,15 +203,21 @@ def _restore_report(restored: Restored, home: Home) -> dict[str, Any]:
         "kept_in": str(restored.kept_in) if restored.kept_in else None,
         "open_sessions": list(restored.open_sessions),
         "owed": restored.owed,
+        "new_key": new_key,
         "problems": list(restored.problems),
     }
 
 
-def _tell_restore(restored: Restored, home: Home) -> None:
+def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
     made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
     say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
         say(f"What was there before is kept in {restored.kept_in}; remove it when you do not need it any more.")
+    if new_key:
+        say(
+            f"The backup holds no API key: the next start makes a new one, {home.api_key_file}. "
+            "Give it to your clients."
+        )
     if restored.open_sessions:
         what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
         say(f"{what}, which goes on at the next start: {_some(tuple(restored.open_sessions))}.", indent="  ")

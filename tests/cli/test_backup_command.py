@@ -58,3 +58,43 @@ def test_nothing_is_no_backup(home: Home, hermes: Hermes, tmp_path: Path) -> Non
     assert done.returncode == 78
     assert "nothing is stored" in done.stderr
     assert not (tmp_path / "b.tar").exists()
+
+
+def test_what_is_no_backup_is_refused_in_plain_words_and_leaves_nothing_behind(
+    tmp_path: Path, hermes: Hermes
+) -> None:
+    environ = {"HERMES_HOME": str(tmp_path / "not" / "there")}
+    junk, store = tmp_path / "junk.tar.gz", tmp_path / "store"
+    junk.write_bytes(b"no archive at all" * 100)
+    done = hermes("restore", str(junk), **environ)
+    assert (done.returncode, done.stdout) == (1, "")
+    why = "it is not an archive, or damaged from its first bytes on"
+    assert done.stderr == f"hermes: {junk} cannot be used: {why}; nothing was changed\n"
+    store.mkdir()
+    (store / "data.mdb").write_bytes(b"no store at all" * 1000)
+    assert f"{store} does not hold a Hermes store" in hermes("restore", str(store), **environ).stderr
+    assert not (tmp_path / "not").exists()
+
+    mine = tmp_path / "mine"
+    mine.mkdir(mode=0o700)
+    (mine / "config.yaml").write_text("model: {name: offline}\n")
+    assert hermes("restore", str(junk), HERMES_HOME=str(mine)).returncode == 1
+    assert [each.name for each in mine.iterdir()] == ["config.yaml"]
+
+
+def test_a_backup_that_is_cut_off_is_refused(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+    hermes("chat", "-z", "My name is Ada.")
+    whole, cut = tmp_path / "whole.tar.gz", tmp_path / "cut.tar.gz"
+    hermes("backup", str(whole))
+    cut.write_bytes(whole.read_bytes()[:-2000])
+    done = hermes("restore", str(cut))
+    assert done.stderr == f"hermes: {cut} is cut off or damaged; nothing was changed\n"
+    assert "Ada" in hermes("show", "-").stdout
+
+    other = {"HERMES_HOME": str(tmp_path / "other")}
+    assert not hermes("restore", str(cut), **other).stdout
+    assert not (tmp_path / "other").exists()
+    told = hermes("restore", str(whole), **other).stdout
+    assert f"the next start makes a new one, {tmp_path}/other/api.key." in " ".join(told.split())
+    again = hermes("restore", str(whole), HERMES_API_KEY="0123456789abcdef", **other).stdout
+    assert "API key" not in again
