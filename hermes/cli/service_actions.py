@@ -5,18 +5,23 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_json, print_table, say
 from hermes.cli.systemd import ServiceError, Systemd
+from hermes.config import load_config
 from hermes.errors import AlreadyRunningError, ConfigError
 from hermes.home import Home, is_free
 from hermes.service_unit import MARK, NAME, Installation, make_unit
+from hermes.slack_assembly import tokens
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
+
+    from hermes.settings import Config
 
 _SYSTEM_HOME = "/var/lib/hermes"
 _NOT_ACTIVE = 3  # as systemctl says it
@@ -32,6 +37,8 @@ def install(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     unit = _unit(home, environ, system=args.system, user=args.run_as)
     if args.print:
         print(unit, end="")
+        for hint in _lacking(home, environ):
+            say(f"hermes: {hint}", file=sys.stderr)
         return 0
     systemd.require()
     if args.system:
@@ -52,8 +59,6 @@ def _home(environ: Mapping[str, str], *, system: bool) -> Home:
 
 
 def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) -> str:
-    from hermes.config import load_config
-
     private = home.config_file.parent / _PRIVATE
     config = load_config(home, _variables(private))  # what the service will see, not what this shell has
     given = environ.get("HERMES_HOME")
@@ -108,14 +113,39 @@ def _write(path: Path, unit: str) -> bool:
 def _hints(systemd: Systemd, home: Home, environ: Mapping[str, str], *, running: bool) -> Iterator[str]:
     verb, system = "restart" if running else "start", " --system" if systemd.system else ""
     yield f"Now: hermes service {verb}{system}"
-    private = home.config_file.parent / _PRIVATE
-    if not private.exists():
-        yield f"Keys that it needs (OPENAI_API_KEY=...) belong into {private}, closed to others (chmod 600)."
-    ours = ("HERMES_HOME", "HERMES_API_KEY")
-    if lost := sorted(name for name in environ if name.startswith("HERMES_") and name not in ours):
-        yield f"{', '.join(lost)} of this shell mean nothing to it: write them into {private} or the configuration."
+    yield from _lacking(home, environ)
     if not systemd.system and not systemd.lingers():
         yield "It ends when you log out. To have it run on, also from boot: loginctl enable-linger"
+
+
+def _lacking(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
+    """What of this shell the service will not have, and which keys. A unit is open to everybody: none is in it."""
+    private = home.config_file.parent / _PRIVATE
+    given = _variables(private)
+    if not private.exists():
+        yield f"Keys that it needs (OPENAI_API_KEY=...) belong into {private}, closed to others (chmod 600)."
+    elif private.stat().st_mode & 0o077:
+        yield f"{private} may hold keys and is open to others; run `chmod 600 {private}`"
+    mine = (name for name in environ if name.startswith("HERMES_") and name != "HERMES_HOME")
+    if lost := sorted(name for name in mine if environ[name] != given.get(name)):
+        yield f"It does not see this shell's {', '.join(lost)}: that belongs into {private} or the configuration."
+    for problem in _missing_keys(load_config(home, given), given):
+        yield f"With what {private} holds it will not start: {problem}"
+
+
+def _missing_keys(config: Config, given: Mapping[str, str]) -> Iterator[str]:
+    asked = (
+        (config.model.provider == "openai", config.model.api_key),
+        (bool(config.transcription.base_url), config.transcription.api_key),
+        (config.telegram.enabled, config.telegram.token),
+        (config.slack.enabled, partial(tokens, config.slack)),
+    )
+    for wanted, look_up in asked:
+        try:
+            if wanted:
+                look_up(given)
+        except ConfigError as error:
+            yield str(error)
 
 
 # ---------------------------------------------------------------- what is installed

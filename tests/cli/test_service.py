@@ -124,7 +124,7 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
 ) -> None:
     environ = {**systemd.environ, "HERMES_SHUTDOWN_TIMEOUT_S": "99"}
     done = hermes("service", "install", **environ)
-    assert "HERMES_SHUTDOWN_TIMEOUT_S of this shell mean nothing to it" in done.stdout
+    assert "It does not see this shell's HERMES_SHUTDOWN_TIMEOUT_S: " in done.stdout
     assert "TimeoutStopSec=15\n" in systemd.unit.read_text()
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is True
 
@@ -140,6 +140,26 @@ def test_the_unit_follows_the_settings_that_the_service_will_see(
     home.config_file.write_text("shutdwon: {}\n")
     assert hermes("service", "install", **systemd.environ).returncode == 78
     assert json.loads(hermes("service", "status", "--json", **systemd.environ).stdout)["up_to_date"] is False
+
+
+def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("model: {provider: openai, name: m}\ntelegram: {enabled: true}\n")
+    shell = {"HERMES_API_KEY": "k" * 20, "OPENAI_API_KEY": "sk-of-this-shell", "TELEGRAM_BOT_TOKEN": "1:token"}
+    printed = hermes("service", "install", "--print", **shell)
+    assert printed.returncode == 0
+    assert not any(value in printed.stdout for value in shell.values())
+    told = " ".join(printed.stderr.split())
+    assert "It does not see this shell's HERMES_API_KEY: that belongs" in told
+    assert "the model's key is missing: set the environment variable OPENAI_API_KEY" in told
+    assert "the Telegram bot's token is missing" in told
+
+    private = home.data_dir / "service.env"
+    private.write_text("".join(f"{name}={value}\n" for name, value in shell.items()))
+    private.chmod(0o644)
+    told = hermes("service", "install", "--print", **shell).stderr
+    assert " ".join(told.split()).endswith(f"is open to others; run `chmod 600 {private}`")
+    private.chmod(0o600)
+    assert hermes("service", "install", "--print", **shell).stderr == ""
 
 
 @pytest.mark.parametrize(
