@@ -63,10 +63,9 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
             how = held if session.turn is not None else "by itself,"
             return f"Session {session.id} was interrupted {since}: {session.reason}. It continues {how} under its id."
         case Phase.SUSPENDED:
-            return (
-                f"Session {session.id} is suspended {since}: {session.reason}. The next message gets a fresh "
-                f"session; `hermes resume {session.id}` brings this one back."
-            )
+            fresh = "" if session.successor else "The next message gets a fresh session; "
+            back = f"`hermes resume {session.id}` brings this one back"
+            return f"Session {session.id} is suspended {since}: {session.reason}. {fresh}{back}."
         case Phase.ENDED:
             return (
                 f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."

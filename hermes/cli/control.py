@@ -1,6 +1,6 @@
 """What an operator can do to a running daemon and its sessions.
 
-`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress`, `delete` and `dead-letters`.
+`hermes stop`, `restart`, `end`, `suspend`, `resume`, `compress` and `delete`.
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import ago, count, one_line, print_json, print_table, say
-from hermes.cli.parser import Commands, add_session, seconds
+from hermes.cli.output import count, one_line, print_json, say
+from hermes.cli.parser import add_session, seconds
 from hermes.cli.stop import in_the_background, processes_run, restart_daemon, stop_daemon
 from hermes.errors import HermesError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.parser import Parser
+    from hermes.cli.parser import Commands, Parser
 
 _SESSION = "20260102_030405_1a2b3c4d"
 _CLOSED = ("ended", "suspended")
@@ -27,6 +27,10 @@ _CHANGED = {
     "suspend": "Suspended {id} ({reason}) until `hermes resume {id}`; the next message starts a fresh session.",
     "resume": "Resumed {id}; it is {phase} now and takes messages again.",
 }
+_BESIDE = (
+    "Resumed {id}; it is {phase} now and takes what is said under its id (`hermes chat -r {id}`). {heir} had taken "
+    "over meanwhile and stays as it is: a chat goes on talking to that one until somebody says /resume {id} there."
+)
 
 
 def add_commands(commands: Commands) -> None:
@@ -83,27 +87,12 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(delete)
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    _add_dead_letters(commands)
 
 
 def _add_reason(parser: Parser) -> None:
     parser.add_argument(
         "--reason", default="asked for on the command line", metavar="TEXT", help="goes into the journal"
     )
-
-
-def _add_dead_letters(commands: Commands) -> None:
-    letters = commands.add(
-        "dead-letters",
-        _dead_letters,
-        "List or replay what was set aside. It crashed its session twice, or could not be said on its platform.",
-        examples="  hermes dead-letters\n  hermes dead-letters replay 1f2e3d",
-        json=True,
-    )
-    replay = Commands(letters, required=False).add(
-        "replay", _replay, "Give a dead letter to its session once more, or have it said again.", json=True
-    )
-    replay.add_argument("id", metavar="ID", help="as listed by `hermes dead-letters`")
 
 
 def _stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -148,17 +137,35 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
         from hermes.cli.session_lookup import meant_by
 
         client = connect(environ)
-        answer = client.post(f"{session_path(meant_by(client, args.session))}/{verb}", {"reason": args.reason})
+        path = session_path(meant_by(client, args.session))
+        heir = _heir(client, path) if verb == "resume" else ""
+        answer = client.post(f"{path}/{verb}", {"reason": args.reason})
         if args.json:
-            print_json(answer)
+            print_json({**answer, "took_over": heir} if heir else answer)
             return 0
         session = answer["session"]
+        if heir:
+            say(one_line(_BESIDE.format(heir=heir, **session)))
+            return 0
         left = len(in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
         on = f" {processes_run(left)} on in its background; `hermes ps --running` lists what runs." if left else ""
         say(one_line(_CHANGED[verb].format(**session) + on))
         return 0
 
     return run
+
+
+def _heir(client: AdminClient, path: str) -> str:
+    """The session in which the talk went on after this one was suspended; empty if there is none."""
+    from hermes.cli.client import AdminError, session_path
+
+    try:
+        left = client.get(path, tail=0, exact=1)["session"]["successor"]
+        return str(client.get(session_path(left), tail=0)["session"]["id"]) if left else ""
+    except AdminError as error:
+        if error.status != 404:
+            raise
+        return ""  # deleted since; or there is no such session, which the daemon says when it is told to resume it
 
 
 def _compress(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -246,51 +253,3 @@ def _is_sure(family: list[Mapping[str, Any]]) -> bool:
     except EOFError:
         print()
         return False
-
-
-def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.session_lookup import open_records
-
-    with open_records(environ) as records:
-        answer = records.dead_letters()
-    if args.json:
-        print_json(answer)
-    elif answer["dead_letters"]:
-        rows = [
-            [
-                letter["id"],
-                ago(letter["at"]),
-                _what(letter),
-                letter["session"] or "-",
-                letter["turn"] or "-",
-                letter["problem"],
-            ]
-            for letter in answer["dead_letters"]
-        ]
-        columns = ["ID", "SET ASIDE", "WHAT", "SESSION", "TURN", "PROBLEM"]
-        print_table(columns, rows, drop=("TURN", "SET ASIDE", "SESSION"))
-    else:
-        print("There are no dead letters.")
-    return 0
-
-
-def _what(letter: Mapping[str, Any]) -> str:
-    """A message that came in, or something that could not be said, and where."""
-    place = letter.get("place")
-    if place is None:
-        return "message"
-    return " ".join(filter(None, (f"{letter['kind']} to {place['platform']}", place["chat"], place["thread"])))
-
-
-def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from urllib.parse import quote
-
-    from hermes.cli.client import connect
-
-    answer = connect(environ).post(f"/dead-letters/{quote(args.id, safe='')}/replay")
-    if args.json:
-        print_json(answer)
-    else:
-        again = "is being said again" if answer.get("handling") == "delivering" else "was given to its session again"
-        print(f"{one_line(args.id)} {again}.")
-    return 0

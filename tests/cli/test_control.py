@@ -43,6 +43,20 @@ def test_a_verb_is_done_to_one_session(
     assert json.loads(capsys.readouterr().out) == changed
 
 
+def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    left = session("s1", phase="suspended", successor="s2")
+    admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "session": left})
+    admin.routes["GET /sessions/s2"] = Answer(body={**VIEW, "session": session("s3")})  # it was compressed since
+    resumed = {"session": session("s1", phase="idle")}
+    admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
+    assert main(["resume", "s1"]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("Resumed s1; it is idle now and takes what is said under its id (`hermes chat -r s1`).")
+    assert "s3 had taken over meanwhile and stays as it is" in said
+    assert main(["resume", "s1", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {**resumed, "took_over": "s3"}
+
+
 def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["POST /sessions/s1/end"] = Answer(body={"session": session("s1", phase="ended", reason="asked for")})
     listed = [{"pid": 1, "running": True}, {"pid": 2, "running": True}, {"pid": 3, "running": False}]
