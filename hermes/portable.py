@@ -23,12 +23,12 @@ from zlib import crc32
 from hermes import __version__
 from hermes.errors import BadInputError
 from hermes.records import BadRecord, LogEntry, Record
+from hermes.session_id import SESSION_ID_PATTERN
 from hermes.types import EncodedMessage, Seq, SessionId
 from hermes.values import dataclass
 
 FORMAT: Final = 1
 _MARK: Final = "hermes_export"
-_SESSION_ID: Final = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
 _KINDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
 T = TypeVar("T")
 
@@ -197,7 +197,7 @@ def _of(kind: type[T], name: str, value: Any) -> T:
 
 def _session_id(value: Any) -> SessionId:
     """As those have to be that come by the API: other places rely on it, names of files among them."""
-    if not re.fullmatch(_SESSION_ID, _of(str, "session", value)):
+    if not re.fullmatch(SESSION_ID_PATTERN, _of(str, "session", value)):
         raise ValueError(f"{value[:40]!r} cannot be the id of a session")
     return SessionId(value)
 

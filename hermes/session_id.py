@@ -1,4 +1,4 @@
-"""The ids of new sessions: when they began, and eight digits by chance."""
+"""The ids of sessions: what can be one. A new one says when it began, and has eight digits by chance."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import secrets
 from datetime import UTC, datetime
 
 from hermes.types import SessionId
+
+SESSION_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"  # clients may bring their own
 
 
 def new_session_id(now: float) -> SessionId:

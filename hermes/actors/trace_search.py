@@ -1,7 +1,7 @@
 """Finds what is meant by a name, and reads what its trace is made of. Runs where reads run.
 
-A name is a session's id, an inbound key, a client's Idempotency-Key, the id of an obligation or of a message that a
-platform was sent, or a turn's id or the beginning of one.
+A name is a session's id, an inbound key, a client's Idempotency-Key, the id of a run or a response, of an obligation
+or of a message that a platform was sent, or a turn's id or the beginning of one.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from hermes.idempotency import inbound_of
 from hermes.ports import Reader, TurnRecord
 from hermes.records import BadRecord, ContextCarried, MessageReceived
 from hermes.trace import TraceLine
+from hermes.turn_token import RESPONSE, RUN, decode_token
 from hermes.types import InboundKey, Obligation, Seen, Sent, Session, SessionId, TurnId
 
 _SESSIONS = 100  # the last active ones, in which a turn is searched
@@ -32,6 +33,10 @@ def find_trace(reader: Reader, name: str, *, limit: int, now: float, alive: bool
         return search.session(SessionId(name), limit)
     if (seen := reader.seen(InboundKey(name)) or reader.seen(inbound_of(name))) is not None:
         return search.seen(seen)
+    if (token := decode_token(name, RUN) or decode_token(name, RESPONSE)) is not None:
+        if lines := search.turn(token.session, token.turn):
+            return lines
+        raise UnknownSessionError(f"there is no session {token.session} with a turn {token.turn}, which {name} means")
     if (said := _said_as(reader, name)) is not None:
         return search.said(said, limit)
     if (place := _place_of(reader, name)) is not None:

@@ -42,8 +42,8 @@ def add_commands(commands: Commands) -> None:
         "what",
         type=session_id,
         metavar="MESSAGE|SESSION",
-        help="the platform's id of a message (telegram:BOT:UPDATE), an Idempotency-Key, a turn's id, the id of a "
-        "message that was sent; or a session's id or the beginning of one; - is the last active session",
+        help="the platform's id of a message (telegram:BOT:UPDATE), an Idempotency-Key, the id of a turn, a run, "
+        "a response or of a message that was sent; or a session's id or its beginning; - is the last active session",
     )
     setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
     trace.add_argument(

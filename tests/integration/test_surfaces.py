@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -372,6 +374,31 @@ def test_a_reader_goes_on_after_the_last_event_it_has_also_across_a_crash(daemon
         rest = events(daemon.request("GET", f"/v1/runs/{name}/events", Last_Event_ID=place))
         assert rest == stored[position + 1 :]
     assert daemon.request("GET", f"/v1/runs/{name}/events", Last_Event_ID=stored[-1][0]).status == 204
+
+
+def test_a_reader_is_told_how_to_go_on_when_the_daemon_restarts_and_the_trace_knows_the_run(
+    daemon: DaemonProcess,
+) -> None:
+    asked = {"input": script(clarify("Which?", "a", "b"), "!echo chosen"), "session_id": "restarted"}
+    name = daemon.request("POST", "/v1/runs", asked).json()["run_id"]
+    eventually(lambda: run(daemon, name)["status"] == "waiting_for_answer")
+    connection = http.client.HTTPConnection(daemon.address.removeprefix("http://"), timeout=60)
+    connection.request("GET", f"/v1/runs/{name}/events", headers={"Authorization": f"Bearer {daemon.key}"})
+    with closing(connection), connection.getresponse() as reading:
+        first = reading.readline()
+        daemon.terminate()
+        told = events(Answer(reading.status, {}, first + reading.read()))
+    assert (told[-1][0], told[-1][1]) == ("", "daemon.stopping")
+    assert told[-1][2]["last_event_id"] == told[-2][0]
+    [line] = json.loads(daemon.hermes("trace", name, "--json").stdout)["messages"]  # from the store
+    assert (line["session"], line["state"]) == ("restarted", "asking")
+    daemon.start()
+    daemon.request("POST", f"/v1/runs/{name}/answer", {"answer": "a"})
+    rest = events(daemon.request("GET", f"/v1/runs/{name}/events", Last_Event_ID=told[-1][2]["last_event_id"]))
+    assert rest[-1][1] == "run.completed"
+    [line] = json.loads(daemon.hermes("trace", name, "--json").stdout)["messages"]
+    assert line["state"] == "answered"
+    assert "no session" in daemon.hermes("trace", "run_bm9ib2R5AHR1cm4").stderr
 
 
 def test_a_run_goes_on_in_its_session_and_is_one_run_under_one_key(daemon: DaemonProcess) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hermes.adapters.openai_api.parameter import SESSION_ID_PATTERN
 from hermes.adapters.presentation import JsonObject
+from hermes.session_id import SESSION_ID_PATTERN
 
 ID: JsonObject = {"type": "string", "pattern": f"^{SESSION_ID_PATTERN}$"}
 TEXT: JsonObject = {"type": "string"}

@@ -60,8 +60,9 @@ also after a restart of the daemon. The others are live only.
 | `approval.request`, `question`, `answered`, `session` | yes | as in `hermes.*` of a stream |
 | `run.completed` | yes | `output`, `finish_reason`, `usage` |
 | `run.failed`, `run.cancelled` | yes | `error` |
+| `daemon.stopping` | no | `text`, `last_event_id`: the run is not over; ask again when the daemon is back |
 
-The stream ends after the last three. A client that comes back with the last event's id gets 204. A run whose session
+The stream ends after the last four. A client that comes back with the last event's id gets 204. A run whose session
 was suspended ends in a `run.failed` without an id: it can still go on when the session is resumed."""
 
 _SESSION = [parameter("id", "path", ID)]

@@ -7,6 +7,7 @@ import re
 from aiohttp import web
 
 from hermes.errors import BadInputError
+from hermes.session_id import SESSION_ID_PATTERN
 from hermes.types import SessionId
 
 SESSION_HEADER = "X-Hermes-Session-Id"
@@ -16,7 +17,6 @@ CANCEL_HEADER = "X-Hermes-Cancel-On-Disconnect"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 LAST_EVENT_HEADER = "Last-Event-ID"
 
-SESSION_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}"
 _IDEMPOTENCY_PATTERN = r"[\x20-\x7e]{1,255}"
 _FLAGS = {"1": True, "true": True, "0": False, "false": False}
 

@@ -23,12 +23,13 @@ from hermes.adapters.openai_api.response_place import no_previous, place_after
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turn_follower import TurnFollower
 from hermes.adapters.openai_api.turn_request import TurnRequest, parse_turn_request
-from hermes.adapters.openai_api.turn_token import RESPONSE, TurnToken, not_found, read_token
+from hermes.adapters.openai_api.turn_token import not_found, read_token
 from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.errors import BadInputError
 from hermes.events import CallAsked, TurnGaveUp
 from hermes.ports import Receipt, Submission, Subscription
+from hermes.turn_token import RESPONSE, TurnToken
 from hermes.types import SessionId, Source, TurnId
 
 _GONE = b"1"

@@ -25,13 +25,19 @@ from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_R
 from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
 from hermes.adapters.openai_api.turn_request import parse_turn_request
 from hermes.adapters.openai_api.turn_story import turn_of
-from hermes.adapters.openai_api.turn_token import RUN, TurnToken, not_found, read_token
+from hermes.adapters.openai_api.turn_token import not_found, read_token
 from hermes.adapters.openai_api.turn_wait import check_intake, only_once
 from hermes.asking import APPROVALS
 from hermes.errors import BadInputError
 from hermes.events import TurnGaveUp
 from hermes.ports import Submission, TurnRecord
+from hermes.turn_token import RUN, TurnToken
 from hermes.types import Source
+
+_FAREWELL = (
+    "The daemon stops or restarts. The run is stored and goes on when the daemon is back: ask for its events again, "
+    "with last_event_id in the header Last-Event-ID to have only what follows."
+)
 
 
 class RunApi:
@@ -147,7 +153,10 @@ class RunApi:
                 return web.Response(status=204)  # there is no more, and clients that come back by themselves stop
             known = after if after is not None and after in set(map(place_of, records)) else None
             telling = _Telling(token.text(RUN), await open_stream(request), known)
-            await until(telling.all(follower), connection_of(request).lost, service.lifetime.leaving)
+            lost, lifetime = connection_of(request).lost, service.lifetime
+            told = await until(telling.all(follower), lost, lifetime.leaving)
+            if told is None and not lost.done():
+                await until(telling.farewell(), lost, lifetime.over)
             return telling.stream.response
 
 
@@ -158,9 +167,11 @@ class _Telling:
         self.stream = stream
         self._run = run
         self._after = after
+        self._last = after or ""  # the id of the last event that can be asked to go on from
         self._records: list[TurnRecord] = []
 
-    async def all(self, follower: TurnFollower) -> None:
+    async def all(self, follower: TurnFollower) -> bool:
+        """True: there is no more."""
         while True:
             told = await follower.step()
             if told is None:
@@ -168,7 +179,13 @@ class _Telling:
                 continue
             await self._tell(told)
             if is_last(told):
-                return
+                return True
+
+    async def farewell(self) -> None:
+        """The daemon leaves before the run is over."""
+        where = self._records[-1].session if self._records else ""
+        fields = {"text": _FAREWELL, "last_event_id": self._last or None}
+        await self.stream.send({"run_id": self._run, "session_id": where, **fields}, event="daemon.stopping")
 
     async def _tell(self, told: Told) -> None:
         place = ""
@@ -187,3 +204,4 @@ class _Telling:
             await self.stream.send(
                 {"run_id": self._run, "session_id": where, **at, **fields}, event=name, place=place
             )
+            self._last = place or self._last

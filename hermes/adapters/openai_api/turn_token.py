@@ -1,35 +1,14 @@
-"""Ids of responses and runs: a session and a turn in one opaque word, so that the journal alone answers for them."""
+"""The id of a response or a run in a request: what it stands for, or that there is no such thing."""
 
 from __future__ import annotations
 
-import base64
-import binascii
-import re
-
-from hermes.adapters.openai_api.parameter import SESSION_ID_PATTERN
 from hermes.adapters.openai_api.problem import ProblemError, refusal
-from hermes.types import SessionId, TurnId
-from hermes.values import dataclass
-
-RESPONSE = "resp_"
-RUN = "run_"
-_MAX_CHARS = 512
-_TURN = r"[\x21-\x7e]{1,128}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnToken:
-    session: SessionId  # where the turn was accepted
-    turn: TurnId
-
-    def text(self, kind: str) -> str:
-        raw = f"{self.session}\0{self.turn}".encode()
-        return kind + base64.urlsafe_b64encode(raw).decode().rstrip("=")
+from hermes.turn_token import RESPONSE, TurnToken, decode_token
 
 
 def read_token(text: str, kind: str) -> TurnToken:
-    token = _decode(text.removeprefix(kind)) if text.startswith(kind) and len(text) <= _MAX_CHARS else None
-    if token is None or token.text(kind) != text:
+    token = decode_token(text, kind)
+    if token is None:
         raise not_found(text, kind)
     return token
 
@@ -37,14 +16,3 @@ def read_token(text: str, kind: str) -> TurnToken:
 def not_found(text: str, kind: str) -> ProblemError:
     what = "response" if kind == RESPONSE else "run"
     return refusal(404, f"{what}_not_found", f"There is no {what} {text[:80]!r}.")
-
-
-def _decode(word: str) -> TurnToken | None:
-    try:
-        raw = base64.urlsafe_b64decode(word + "=" * (-len(word) % 4)).decode("ascii")
-    except (binascii.Error, ValueError):  # no base64, or nothing that we ever encoded
-        return None
-    session, _, turn = raw.partition("\0")
-    if not re.fullmatch(SESSION_ID_PATTERN, session) or not re.fullmatch(_TURN, turn):
-        return None
-    return TurnToken(session=SessionId(session), turn=TurnId(turn))
