@@ -39,6 +39,10 @@ class AdminError(HermesError):
         return self.code in _NO_SUCH_ADDRESS
 
 
+class SilentError(HermesError):
+    """A daemon holds the socket and does not answer: it hangs, was stopped, or is far too busy."""
+
+
 class LostError(NotRunningError):
     """The daemon went away in the middle of an answer."""
 
@@ -99,7 +103,7 @@ class AdminClient:
         try:
             raw = self._send(connection, method, path, body, None).read()
         except TimeoutError:
-            raise HermesError(f"the daemon did not answer within {timeout_s:g} s") from None
+            raise SilentError(f"the daemon on {self._path.parent} did not answer within {timeout_s:g} s") from None
         except (OSError, http.client.HTTPException) as error:
             raise self._lost() from error
         finally:
@@ -116,6 +120,8 @@ class AdminClient:
                 raise NotRunningError(
                     f"no daemon runs on {self._path.parent} (start one with `hermes daemon`)"
                 ) from None
+            if isinstance(error, TimeoutError | BlockingIOError):  # nobody has taken the last callers in
+                raise SilentError(f"the daemon on {self._path.parent} does not take calls") from None
             raise HermesError(f"the admin socket {self._path} cannot be used: {error.strerror or error}") from error
         return connection
 

@@ -159,7 +159,7 @@ def _complete(asked: list[str]) -> int:
     from hermes.cli.session_lookup import open_records, recent
 
     if asked == ["sessions"]:
-        with suppress(HermesError), open_records(os.environ) as records:
+        with suppress(HermesError), open_records(os.environ, quietly=True) as records:
             for session in recent(records, _OFFERED):
                 print(session["id"])
     return 0

@@ -1,17 +1,20 @@
 """What is known of sessions: asked of the daemon when one runs, else read from the store under the home's lock.
 
-Both give the same values. The store is opened read-only: looking changes nothing, not even who owns it.
+Both give the same values. The store is opened read-only: looking changes nothing, not even who owns it. So it is also
+looked at when a daemon has it and does not answer; whoever asked is told that.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
-from hermes.cli.client import AdminClient, AdminError, session_path
+from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
+from hermes.cli.output import say
 from hermes.errors import HermesError, NotRunningError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -80,17 +83,18 @@ class DaemonRecords:
 
 
 class StoredRecords:
-    """The same from the store itself."""
+    """The same from the store itself. `alive`: a daemon has it, though it does not answer."""
 
-    def __init__(self, reader: Reader) -> None:
+    def __init__(self, reader: Reader, *, alive: bool = False) -> None:
         self._reader = reader
+        self._alive = alive
 
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
         from hermes.adapters import presentation
         from hermes.types import SessionId
 
         start = None if after is None else SessionId(after)
-        return [presentation.session(_as_left(head)) for head in self._reader.recent(limit, start)]
+        return [presentation.session(self._as_left(head)) for head in self._reader.recent(limit, start)]
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
         from hermes.actors.routing import find_lineage
@@ -100,8 +104,8 @@ class StoredRecords:
         from hermes.ports import SessionView
 
         stored = self._head(session, exact=exact)
-        head = _as_left(stored)
-        why = explain(stored, time.time(), alive=False)
+        head = self._as_left(stored)
+        why = explain(stored, time.time(), alive=self._alive)
         view = SessionView(session=head, why=why, lineage=find_lineage(self._reader, head), live=False, mailbox=0)
         messages = read_page(self._reader, head, None, tail) if tail else []
         return {**presentation.view(view), "transcript": presentation.transcript(messages)}
@@ -127,7 +131,7 @@ class StoredRecords:
         from hermes.actors.trace_search import find_trace
         from hermes.adapters import presentation
 
-        lines = find_trace(self._reader, name, limit=limit, now=time.time(), alive=False)
+        lines = find_trace(self._reader, name, limit=limit, now=time.time(), alive=self._alive)
         return {"messages": [presentation.trace_line(line) for line in lines]}
 
     def _head(self, session: str, *, exact: bool) -> Session:
@@ -139,9 +143,19 @@ class StoredRecords:
             raise UnknownSessionError(f"there is no session {session}")
         return head
 
+    def _as_left(self, session: Session) -> Session:
+        """The journal's last word is that a turn runs; without a daemon it was cut off there."""
+        from dataclasses import replace
+
+        from hermes.types import Phase
+
+        if self._alive or session.phase is not Phase.RUNNING:
+            return session
+        return replace(session, phase=Phase.RESUME_PENDING, reason="no daemon runs; it goes on when one does")
+
 
 @contextmanager
-def open_records(environ: Mapping[str, str]) -> Iterator[Records]:
+def open_records(environ: Mapping[str, str], *, quietly: bool = False) -> Iterator[Records]:
     from hermes.home import Home
 
     home = Home.from_environ(environ)
@@ -151,6 +165,11 @@ def open_records(environ: Mapping[str, str]) -> Iterator[Records]:
     except NotRunningError:
         with stored(home) as reader:
             yield StoredRecords(reader)
+    except SilentError as error:
+        with _in_use(home, error) as reader:
+            if not quietly:
+                say(f"hermes: {error}; this is what the store says.{_remedy(home)}", file=sys.stderr)
+            yield StoredRecords(reader, alive=True)
     else:
         yield DaemonRecords(client)
 
@@ -171,15 +190,24 @@ def stored(home: Home) -> Iterator[Reader]:
         yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
 
 
-def _as_left(session: Session) -> Session:
-    """The journal's last word is that a turn runs; without a daemon it was cut off there."""
-    from dataclasses import replace
+@contextmanager
+def _in_use(home: Home, error: SilentError) -> Iterator[Reader]:
+    """Of a home whose daemon does not answer; its complaint if there is nothing to see."""
+    if not (home.store_dir / "data.mdb").exists():
+        raise error
+    from hermes.storage.lmdb_reader import open_reader
 
-    from hermes.types import Phase
+    with open_reader(home.store_dir) as reader:
+        if reader is None:
+            raise error
+        yield cast("Reader", reader)
 
-    if session.phase is not Phase.RUNNING:
-        return session
-    return replace(session, phase=Phase.RESUME_PENDING, reason="no daemon runs; it goes on when one does")
+
+def _remedy(home: Home) -> str:
+    from hermes.home import holder
+
+    pid = holder(home)
+    return f" If it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost." if pid else ""
 
 
 def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:

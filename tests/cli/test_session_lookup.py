@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from hermes.cli.client import AdminClient
@@ -13,6 +16,7 @@ from hermes.storage.keys import LATER
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import VIEW, session
+from tests.daemon_process import DaemonProcess
 from tests.storage.samples import append, message
 from tests.storage.test_verify import drop
 
@@ -82,6 +86,25 @@ def test_the_store_is_not_looked_at_while_somebody_else_has_it(
     with lock(home):  # a daemon that starts or stops, and has no socket
         assert main(["sessions"]) == 75
     assert "another Hermes runs on" in capsys.readouterr().err
+
+
+def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> None:
+    with DaemonProcess() as daemon:
+        name = daemon.ask("My name is Ada.").session
+        run = daemon.request("POST", "/v1/runs", {"input": "!hang", "session_id": name}).json()["run_id"]
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGSTOP)
+        commands = [("sessions",), ("show", name), ("why", name), ("trace", run), ("ps",), ("__complete", "sessions")]
+        with ThreadPoolExecutor(len(commands)) as pool:
+            listed, shown, why, trace, ps, offered = pool.map(lambda command: daemon.hermes(*command), commands)
+    for done, said in ((listed, name), (shown, "Ada"), (why, f"{name} is running"), (trace, "running")):
+        assert done.returncode == 0
+        assert said in done.stdout
+        assert "did not answer within 5 s; this is what the store says." in " ".join(done.stderr.split())
+        assert "`kill -9 " in done.stderr
+    assert (ps.returncode, ps.stdout) == (1, "")
+    assert "did not answer within 5 s" in ps.stderr
+    assert (offered.stdout, offered.stderr) == (f"{name}\n", "")
 
 
 def test_a_store_that_an_older_hermes_wrote_can_be_looked_at(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
