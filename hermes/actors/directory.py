@@ -58,6 +58,7 @@ from hermes.actors.succession import nobody_there, open_session
 from hermes.actors.sweeping import SteadyClock, may_leave
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.events import ActorFailed
+from hermes.listing import some
 from hermes.ports import (
     Agent,
     Clock,
@@ -157,7 +158,7 @@ class SessionDirectory(LoopActor):
                 then = (
                     f"turns that were cut off are {self._settings.hold}" if self._settings.hold else "it is taken up"
                 )
-                logger.info("{} open work; {}", what, then)
+                logger.info("{} open work; {}: {}", what, then, some([head.id for head in found.heads]))
             self._tell_self(error or found)
 
         self._journal.read(

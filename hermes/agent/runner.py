@@ -19,6 +19,7 @@ from hermes.agent.slots import Slots
 from hermes.agent.summarising import Summarising
 from hermes.agent.thinking import Thinking, not_thought
 from hermes.ports import Model, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport, Work
+from hermes.types import SessionId
 
 R = TypeVar("R")
 
@@ -26,9 +27,10 @@ R = TypeVar("R")
 class _Piece:
     """A piece of work in flight and the handle to it."""
 
-    __slots__ = ("cancelled", "models", "task")
+    __slots__ = ("cancelled", "models", "session", "task")
 
-    def __init__(self, models: tuple[Model, ...]) -> None:
+    def __init__(self, session: SessionId, models: tuple[Model, ...]) -> None:
+        self.session = session
         self.models = models
         self.cancelled = False
         self.task: asyncio.Task[None]
@@ -66,9 +68,15 @@ class AgentRunner:
     def active(self) -> int:
         return len(self._pieces)
 
+    @property
+    def busy(self) -> list[SessionId]:
+        """The sessions with work in flight."""
+        return sorted({piece.session for piece in self._pieces})
+
     def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work:
         models = self._models
         return self._start(
+            job.session,
             f"think {job.turn}",
             lambda: self._thinking.answer(job, models, self._caller),
             lambda error: not_thought(job, error),
@@ -77,6 +85,7 @@ class AgentRunner:
 
     def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work:
         return self._start(
+            job.session,
             f"call {job.call} of {job.turn}",
             lambda: self._acting.run(job, time.monotonic),
             lambda error: not_acted(job, error),
@@ -86,6 +95,7 @@ class AgentRunner:
     def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work:
         models = self._models
         return self._start(
+            job.session,
             f"summary {job.session}",
             lambda: self._summarising.shorten(job, models, self._caller),
             lambda error: SummaryReport(problem=f"it broke ({type(error).__name__})"),
@@ -124,12 +134,13 @@ class AgentRunner:
 
     def _start(
         self,
+        session: SessionId,
         name: str,
         work: Callable[[], Awaitable[R]],
         broke: Callable[[Exception], R],
         report: Callable[[R], None],
     ) -> Work:
-        piece = _Piece(self._models)
+        piece = _Piece(session, self._models)
 
         async def run() -> None:
             try:

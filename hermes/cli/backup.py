@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.output import count, moment, one_line, print_json, say, size
 from hermes.cli.parser import add_file
 from hermes.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
+from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from hermes.cli.parser import Commands
     from hermes.home import Home
     from hermes.restore import Restored
-
-_NAMED = 5  # of several
 
 
 def add_commands(commands: Commands) -> None:
@@ -113,18 +112,13 @@ def _tell_backup(manifest: Manifest, target: Path) -> None:
     files = f"{count(len(manifest.files), 'file')}, {size(manifest.size_bytes)}"
     say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
-        say(f"Left out: {_some(manifest.left_out)}.", indent="  ")
+        say(f"Left out: {one_line(some(manifest.left_out))}.", indent="  ")
     if manifest.problems:
         problems = count(len(manifest.problems), "problem")
         say(
             f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
             file=sys.stderr,
         )
-
-
-def _some(names: tuple[str, ...]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(map(one_line, names[:_NAMED])) + more
 
 
 # ---------------------------------------------------------------- restore
@@ -220,7 +214,7 @@ def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
         )
     if restored.open_sessions:
         what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
-        say(f"{what}, which goes on at the next start: {_some(tuple(restored.open_sessions))}.", indent="  ")
+        say(f"{what}, which goes on at the next start: {some(restored.open_sessions)}.", indent="  ")
     if restored.owed:
         say(
             f"{count(restored.owed, 'message')} waited to be sent to a chat then, and will be sent at the next start."

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.client import AdminClient, AdminError
 from hermes.cli.output import count, one_line, print_json, say
 from hermes.errors import ConfigError, HermesError, NotRunningError
+from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
@@ -25,7 +26,6 @@ _POLL_S = 0.05
 _PATIENCE_S = 1.0
 _ANSWER_S = 5.0  # that a daemon in order never needs
 _AGAIN_S = 3.0  # for a service manager to bring back what has died
-_NAMED = 5
 _KEPT = "What was in flight is kept and goes on at the next start (`hermes daemon`)."
 
 
@@ -58,7 +58,7 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
         if left:
             one = len(left) == 1
             goes_on = f"{'has' if one else 'have'} open work, which is kept and goes on at the next start"
-            say(one_line(f"{count(len(left), 'session')} {goes_on}: {_some(left)}."))
+            say(one_line(f"{count(len(left), 'session')} {goes_on}: {some(left)}."))
     return 0 if clean is not False else 1
 
 
@@ -69,11 +69,6 @@ def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
             "killed, crashed or ran out of time. Nothing that it had acknowledged is lost."
         )
     return f"The daemon on {home.data_dir} (pid {pid}) has stopped."
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _left_behind(home: Home) -> tuple[bool | None, list[str]]:

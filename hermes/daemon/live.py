@@ -25,6 +25,7 @@ from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
+from hermes.listing import some
 from hermes.log import configure_logging
 from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest
 from hermes.reset_assembly import reset_settings
@@ -93,8 +94,9 @@ class Daemon:
             logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
         elif left := self.processes.running():
             logger.info("{} background processes run on (processes.keep_on_stop); the next daemon finds them", left)
-        if active := self.agent.runner.active:
-            logger.warning("{} did not finish in time and will go on after the next start", _pieces(active))
+        if busy := self.agent.runner.busy:
+            what = "1 session" if len(busy) == 1 else f"{len(busy)} sessions"
+            logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
     async def _mark(self, request: StopRequest) -> None:
         announced = AnnounceStopToAll(reason=request.announced)
@@ -140,7 +142,3 @@ class Daemon:
         logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
         if later:
             logger.warning("these settings need a restart: {}", ", ".join(later))
-
-
-def _pieces(number: int) -> str:
-    return "one piece of work" if number == 1 else f"{number} pieces of work"

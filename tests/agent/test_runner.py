@@ -66,6 +66,7 @@ async def test_only_so_many_calls_run_at_a_time_and_all_get_their_turn(tmp_path:
     for number in range(20):
         bench.start(f"t{number}")
     assert bench.runner.active == 20
+    assert bench.runner.busy == ["s"]
     await bench.until(lambda: bench.runner.active == 0)
     assert {report.text for report in bench.reports} == {"ab"}
     assert len(bench.reports) == 20

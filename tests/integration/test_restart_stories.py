@@ -79,6 +79,9 @@ def test_a_turn_that_outlasts_the_drain_goes_on_after_the_restart_in_the_same_se
         telegram.until(lambda: any("made" in text for text in replies(telegram)))
         [after] = sessions(daemon)
         assert after["id"] == before["id"]
+        cut = "1 session did not finish in time and will go on after the next start"
+        taken_up = "1 session has open work; it is taken up"
+        assert all(f"{said}: {before['id']}\n" in daemon.stderr() for said in (cut, taken_up))
         assert ran.read_text() == "once\n"
         check_valid(model.requests[-1]["messages"])
         [note] = [text for text in said_by_people(model.requests[-1]) if text.startswith("[Note")]

@@ -1,0 +1,12 @@
+"""Several names in one line of text: the first few, and how many more there are. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+_NAMED = 5
+
+
+def some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

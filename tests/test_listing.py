@@ -1,0 +1,10 @@
+from __future__ import annotations
+
+import pytest
+
+from hermes.listing import some
+
+
+@pytest.mark.parametrize(("number", "said"), [(1, "0"), (5, "0, 1, 2, 3, 4"), (7, "0, 1, 2, 3, 4 and 2 more")])
+def test_a_few_are_named_and_the_rest_is_counted(number: int, said: str) -> None:
+    assert some(list(map(str, range(number)))) == said
