@@ -195,11 +195,14 @@ def session_path(session: str) -> str:
     return f"/sessions/{quote(session, safe='')}"
 
 
-def _decoded(raw: bytes) -> Any:
+def _decoded(raw: bytes) -> dict[str, Any]:
     try:
-        return json.loads(raw)
+        answer = json.loads(raw)
     except ValueError as error:
         raise HermesError("the daemon's answer is not JSON; is it another version?") from error
+    if not isinstance(answer, dict):
+        raise HermesError("the daemon's answer is not what this command knows; is it another version?")
+    return answer
 
 
 def _refusal(response: http.client.HTTPResponse) -> AdminError:

@@ -29,15 +29,18 @@ _CHANGED = {
 }
 _BESIDE = (
     "Resumed {id}; it is {phase} now and takes what is said under its id (`hermes chat -r {id}`). {heir} had taken "
-    "over meanwhile and stays as it is: a chat goes on talking to that one until somebody says /resume {id} there."
+    "over meanwhile and stays as it is{chat}."
 )
+_CHAT = ": the chat goes on talking to that one until somebody says /resume {id} there"
+_WITHOUT_A_CHAT = ("api", "cli")  # platforms where whoever talks names the session
 
 
 def add_commands(commands: Commands) -> None:
     stop = commands.add(
         "stop",
         _stop,
-        "Stop the daemon, or the running turn of one session. Waits until the daemon is gone.",
+        "Stop the daemon, or the running turn of one session. Waits until the daemon is gone. Exit code 1 if none\n"
+        "runs or it did not come to the end of its stop, 75 if it is still there after --timeout.",
         examples=f"  hermes stop\n  hermes stop {_SESSION}",
         json=True,
     )
@@ -145,7 +148,8 @@ def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]
             return 0
         session = answer["session"]
         if heir:
-            say(one_line(_BESIDE.format(heir=heir, **session)))
+            chat = "" if session["platform"] in _WITHOUT_A_CHAT else _CHAT.format(**session)
+            say(one_line(_BESIDE.format(heir=heir, chat=chat, **session)))
             return 0
         left = len(in_the_background(client, session["id"])) if session["phase"] in _CLOSED else 0
         on = f" {processes_run(left)} on in its background; `hermes ps --running` lists what runs." if left else ""

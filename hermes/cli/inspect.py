@@ -21,7 +21,7 @@ from hermes.cli.output import (
     say,
     shortened,
 )
-from hermes.cli.parser import add_session, positive
+from hermes.cli.parser import add_session, positive, whole
 
 if TYPE_CHECKING:
     import argparse
@@ -71,7 +71,7 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     add_session(show)
-    show.add_argument("--tail", type=int, default=10, metavar="N", help="how many messages (default: 10)")
+    show.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages (default: 10)")
     why = commands.add(
         "why",
         _why,

@@ -56,8 +56,12 @@ def session_id(text: str) -> str:
 
 
 def positive(text: str) -> int:
-    if not text.isascii() or not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 on, found {text[:40]!r}")
+    return whole(text, least=1)
+
+
+def whole(text: str, *, least: int = 0) -> int:
+    if not text.isascii() or not text.isdecimal() or int(text) < least:
+        raise argparse.ArgumentTypeError(f"expected a whole number from {least} on, found {text[:40]!r}")
     return int(text)
 
 
@@ -89,9 +93,10 @@ class Commands:
     """A parser's commands, or a command's own commands."""
 
     def __init__(self, parser: Parser, *, required: bool = True) -> None:
-        self._actions = parser.add_subparsers(
-            metavar="COMMAND", title="commands", parser_class=Parser, required=required
-        )
+        self._actions = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
+        if required:
+            parser.set_defaults(run=lambda _args, _environ: parser.error(f"say which: {', '.join(self._names)}"))
+        self._names: list[str] = []
 
     def add(self, name: str, run: Run, about: str, *, examples: str = "", json: bool = False) -> Parser:
         """A new command: `about` heads its help, and its first sentence is the line in the overview."""
@@ -102,6 +107,7 @@ class Commands:
             epilog=f"examples:\n{examples}" if examples else None,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        self._names.append(name)
         if json:
             # Without a default of its own: a command's command would reset what was given before it.
             parser.add_argument(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.cli.client import AdminClient, AdminError, session_path
+from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.errors import HermesError, NotRunningError
 from hermes.home import Home
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
@@ -105,6 +106,26 @@ def test_a_daemon_that_does_not_answer_is_given_up_on(client: AdminClient, home:
         server.listen()
         with pytest.raises(HermesError, match=r"did not answer within 0\.05 s"):
             client.get("/info", timeout_s=0.05)
+
+
+def test_a_daemon_that_takes_no_calls_is_silent_not_gone(client: AdminClient, home: Home) -> None:
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.socket(socket.AF_UNIX))
+        server.bind(str(home.socket))
+        server.listen(0)
+        with suppress(BlockingIOError):
+            while True:
+                caller = stack.enter_context(socket.socket(socket.AF_UNIX))
+                caller.setblocking(False)
+                caller.connect(str(home.socket))
+        with pytest.raises(SilentError, match="does not take calls"):
+            client.get("/info", timeout_s=0.05)
+
+
+def test_an_answer_that_is_no_object_is_another_versions(admin: FakeAdmin, client: AdminClient) -> None:
+    admin.routes["GET /info"] = Answer(body=[1])
+    with pytest.raises(HermesError, match="not what this command knows"):
+        client.get("/info")
 
 
 def test_a_stream_gives_its_events(admin: FakeAdmin, client: AdminClient) -> None:

@@ -52,7 +52,11 @@ def test_a_resume_names_the_session_that_took_over(admin: FakeAdmin, capsys: pyt
     assert main(["resume", "s1"]) == 0
     said = capsys.readouterr().out
     assert said.startswith("Resumed s1; it is idle now and takes what is said under its id (`hermes chat -r s1`).")
-    assert "s3 had taken over meanwhile and stays as it is" in said
+    assert said.endswith("s3 had taken over meanwhile and stays as it is.\n")
+    admin.routes["POST /sessions/s1/resume"] = Answer(body={"session": session("s1", platform="telegram")})
+    assert main(["resume", "s1"]) == 0
+    assert "the chat goes on talking to that one until somebody says /resume s1 there." in capsys.readouterr().out
+    admin.routes["POST /sessions/s1/resume"] = Answer(body=resumed)
     assert main(["resume", "s1", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {**resumed, "took_over": "s3"}
 
