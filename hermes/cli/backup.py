@@ -84,7 +84,7 @@ def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Ma
     client = AdminClient(home.socket)
     make = partial(make_backup, home, target, check_store=verify, with_key=with_key, progress=progress)
     try:
-        client.get("/info")
+        client.info()
     except NotRunningError:
         if not (home.store_dir / "data.mdb").exists():
             check_store(home)

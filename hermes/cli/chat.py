@@ -92,7 +92,7 @@ def _daemon(environ: Mapping[str, str]) -> Iterator[Daemon]:
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
     try:
-        info = client.get("/info")
+        info = client.info()
     except NotRunningError:
         from hermes.cli.embedded import daemon_inside
 

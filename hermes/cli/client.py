@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
 from hermes.errors import HermesError, NotRunningError
-from hermes.home import Home
+from hermes.home import Home, holder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
+ANSWER_S = 5.0  # that a daemon in order never needs
 _TIMEOUT_S = 30.0
 _NO_SUCH_ADDRESS = ("not_found", "method_not_allowed")  # other than an address whose session is unknown
 
@@ -61,6 +62,18 @@ class _UnixConnection(http.client.HTTPConnection):
 class AdminClient:
     def __init__(self, socket_path: Path) -> None:
         self._path = socket_path
+
+    def info(self, *, timeout_s: float = ANSWER_S) -> dict[str, Any]:
+        """A first word: who is there. Raises SilentError soon, and NotRunningError at once."""
+        try:
+            found: dict[str, Any] = self.get("/info", timeout_s=timeout_s)
+        except SilentError as error:
+            raise SilentError(f"{error}{self._remedy()}") from None
+        return found
+
+    def _remedy(self) -> str:
+        pid = holder(Home(data_dir=self._path.parent, config_file=self._path))
+        return f"; if it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost" if pid else ""
 
     def get(self, path: str, *, timeout_s: float | None = _TIMEOUT_S, **query: object) -> Any:
         given = {name: value for name, value in query.items() if value is not None}

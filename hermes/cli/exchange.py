@@ -145,9 +145,11 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.home import Home
 
     home = Home.from_environ(environ)
+    client = AdminClient(home.socket)
     with _file(args.file) as path:
         try:
-            report = AdminClient(home.socket).post("/store/import", {"path": str(path)}, timeout_s=None)
+            client.info()
+            report = client.post("/store/import", {"path": str(path)}, timeout_s=None)
         except NotRunningError:
             report = _import_directly(home, path, environ)
     if args.json:

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 _SESSIONS = 50
 _ABOUT = 100  # sessions of a list that say what they are about: each has to be asked for it
 _TOOL_LINES = 8  # of what a tool returned
-_ANSWER_S = 5.0  # that a daemon in order never needs
 _SESSION = "20260102_030405_1a2b3c4d"
 
 
@@ -96,11 +95,13 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         return _sessions(args, environ)
     from hermes.cli.client import connect
 
+    client = connect(environ)
+    client.info()
     if args.processes or args.running or args.processes_named:
         from hermes.cli.processes import show_processes
 
-        return show_processes(args, connect(environ))
-    actors = connect(environ).get("/actors", timeout_s=_ANSWER_S)["actors"][: args.limit]
+        return show_processes(args, client)
+    actors = client.get("/actors")["actors"][: args.limit]
     if args.json:
         print_json({"actors": actors})
     else:

@@ -28,7 +28,6 @@ LAST = "-"  # in place of an id: the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 _PAGE = 100
 _SEARCHED = 1000  # sessions, when an id was not given whole
-_ANSWER_S = 5.0  # that a daemon in order never needs
 _NAMED = 5  # of those that a beginning could mean
 
 
@@ -161,14 +160,14 @@ def open_records(environ: Mapping[str, str], *, quietly: bool = False) -> Iterat
     home = Home.from_environ(environ)
     client = AdminClient(home.socket)
     try:
-        client.get("/info", timeout_s=_ANSWER_S)
+        client.info()
     except NotRunningError:
         with stored(home) as reader:
             yield StoredRecords(reader)
     except SilentError as error:
         with _in_use(home, error) as reader:
             if not quietly:
-                say(f"hermes: {error}; this is what the store says.{_remedy(home)}", file=sys.stderr)
+                say(f"hermes: {error}. This is what the store says:", file=sys.stderr)
             yield StoredRecords(reader, alive=True)
     else:
         yield DaemonRecords(client)
@@ -201,13 +200,6 @@ def _in_use(home: Home, error: SilentError) -> Iterator[Reader]:
         if reader is None:
             raise error
         yield cast("Reader", reader)
-
-
-def _remedy(home: Home) -> str:
-    from hermes.home import holder
-
-    pid = holder(home)
-    return f" If it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost." if pid else ""
 
 
 def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from hermes.cli.parser import Commands
 
-_PATIENCE_S = 5.0
-
 
 def add_commands(commands: Commands) -> None:
     commands.add(
@@ -28,7 +26,7 @@ def add_commands(commands: Commands) -> None:
 def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
-    info = connect(environ).get("/info", timeout_s=_PATIENCE_S)
+    info = connect(environ).info()
     if args.json:
         print_json(info)
     else:

@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.client import AdminClient, AdminError
+from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
 from hermes.cli.output import count, one_line, print_json, say
 from hermes.errors import ConfigError, HermesError, NotRunningError
 from hermes.listing import some
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 0.05
 _PATIENCE_S = 1.0
-_ANSWER_S = 5.0  # that a daemon in order never needs
 _AGAIN_S = 3.0  # for a service manager to bring back what has died
 _KEPT = "What was in flight is kept and goes on at the next start (`hermes daemon`)."
 
@@ -39,11 +38,11 @@ class NotBackError(HermesError):
 
 def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    pid = _first_word(client, home, args.timeout)["pid"]
+    pid = _first_word(client, args.timeout)["pid"]
     running = in_the_background(client)
     deadline = time.monotonic() + args.timeout
     with _process(pid) as process:
-        client.post("/stop", {"reason": args.reason}, timeout_s=_ANSWER_S)
+        client.post("/stop", {"reason": args.reason}, timeout_s=ANSWER_S)
         while not (_gone(client, home) and _has_ended(process)):
             if time.monotonic() > deadline:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
@@ -82,19 +81,11 @@ def _left_behind(home: Home) -> tuple[bool | None, list[str]]:
     return None, []
 
 
-def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
-    patience_s = min(_ANSWER_S, timeout_s)
+def _first_word(client: AdminClient, timeout_s: float) -> Mapping[str, Any]:
     try:
-        info: Mapping[str, Any] = client.get("/info", timeout_s=patience_s)
-    except (NotRunningError, AdminError):
-        raise
-    except HermesError as error:
-        from hermes.home import holder
-
-        pid = holder(home)
-        end = f"; if it hangs, `kill -9 {pid}` ends it, and nothing that it acknowledged is lost" if pid else ""
-        raise StillStoppingError(f"{error}{end}") from error
-    return info
+        return client.info(timeout_s=min(ANSWER_S, timeout_s))
+    except SilentError as error:
+        raise StillStoppingError(str(error)) from error
 
 
 # ---------------------------------------------------------------- restart
@@ -102,7 +93,7 @@ def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[st
 
 def restart_daemon(args: argparse.Namespace, home: Home, environ: Mapping[str, str]) -> int:
     client = AdminClient(home.socket)
-    before = _first_word(client, home, args.timeout)
+    before = _first_word(client, args.timeout)
     with _process(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
         after = _next_life(client, before, process, args.timeout)

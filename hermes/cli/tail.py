@@ -57,6 +57,7 @@ def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.session_lookup import meant_by
 
     client = connect(environ)
+    client.info()
     path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
     try:
         for event, data in client.stream_sse("GET", path):
