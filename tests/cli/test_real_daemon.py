@@ -41,7 +41,9 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
     meanwhile = hermes("chat", "-r", session, "-z", "Anybody here?")
     assert 'began with "Anybody here?"' in meanwhile.stdout
     assert f"{session} is suspended: lunch" in meanwhile.stderr
-    assert hermes("resume", session).stdout == f"Resumed {session}; it is idle now and takes messages again.\n"
+    resumed = hermes("resume", session).stdout
+    assert resumed.startswith(f"Resumed {session}; it is idle now and takes what is said under its id")
+    assert resumed.endswith(" had taken over meanwhile and stays as it is.\n")
     assert "Good morning" in hermes("chat", "-r", session, "-z", "And now?").stdout
     assert json.loads(hermes("storage", "stats", "--json").stdout)["sessions"] == 2
     assert hermes("storage", "verify").stdout == "The store is sound.\n"
