@@ -75,6 +75,6 @@ def _why_fresh(parent: Session) -> tuple[str, str]:
     if parent.phase == Phase.SUSPENDED:
         return f"{parent.id} is suspended", (
             f"The earlier session {parent.id} is suspended: {parent.reason}. This is a fresh one; "
-            f"`hermes resume {parent.id}` brings the earlier one back."
+            f"/resume {parent.id} brings the earlier one back."
         )
     return f"{parent.id} has ended", f"The earlier session {parent.id} ended ({parent.reason}). This is a fresh one."
