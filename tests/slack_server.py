@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import WSMsgType, web
 
+from tests.slack_files import LOGIN_PAGE, Kept, Shelf
 from tests.slack_world import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, World
 
 T = TypeVar("T")
@@ -83,6 +84,8 @@ class SlackServer:
         self.welcome = True  # hello is said on new connections
         self._again_after_s = again_after_s
         self._world = World()
+        self._shelf = Shelf()
+        self.scopes = {"files:read", "files:write", "users:read"}  # of those that a test may take away
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
@@ -113,6 +116,27 @@ class SlackServer:
     def say(self, channel: str, user: str, text: str, **more: Any) -> str:
         """A person writes; `thread` is a timestamp. D… is a direct message. Returns the message's timestamp."""
         return self._do(lambda: self._world.say(channel, user, text, **more)).ts
+
+    def share(
+        self,
+        channel: str,
+        user: str,
+        *files: tuple[str, bytes, str],
+        text: str = "",
+        bare: bool = False,
+        address: str = "",
+        **more: Any,
+    ) -> str:
+        """A person sends files, each a name, content and media type; `bare`: the message has their ids only."""
+
+        def share() -> Shown:
+            kept = [self._shelf.add(TEAM, *each) for each in files]
+            for each in kept:
+                each.address = address
+            told = [{"id": each.id} if bare else each.as_json(self._files_url) for each in kept]
+            return self._world.say(channel, user, text, subtype="file_share", files=told, **more)
+
+        return self._do(share).ts
 
     def rewrite(self, channel: str, ts: str, text: str) -> None:
         """A person edits a message."""
@@ -169,6 +193,12 @@ class SlackServer:
     def replies(self, channel: str) -> list[str]:
         """What the bot has said there, as it reads now."""
         return [each.text for each in self.history(channel) if each.from_bot]
+
+    def files(self, channel: str) -> list[Kept]:
+        """That the bot has shared there."""
+        shown = [each["id"] for message in self.history(channel) if message.from_bot for each in message.files]
+        with self._lock:
+            return [self._shelf.kept[each] for each in shown]
 
     def reactions(self, channel: str, ts: str) -> set[str]:
         with self._lock:
@@ -234,6 +264,8 @@ class SlackServer:
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/api/{method}", self._answer)
         app.router.add_get("/link", self._link)
+        app.router.add_get("/files/{file}", self._give_file)
+        app.router.add_post("/files/{file}", self._take_file)
         runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", self._port).start()
@@ -246,9 +278,7 @@ class SlackServer:
         method = request.match_info["method"]
         about: dict[str, Any] = dict(request.query)
         about |= await request.json() if request.content_type == "application/json" else dict(await request.post())
-        with self._lock:
-            self.calls.append(Call(method=method, about=about, at=time.monotonic()))
-            fault = self._faults[method].popleft() if self._faults[method] else Fault()
+        fault = self._noted(method, about)
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
         try:
             if fault.page:
@@ -293,7 +323,58 @@ class SlackServer:
                 return self._world.react(team, about, add=method.endswith("add"))
             case "assistant.threads.setStatus":
                 return self._world.set_status(about)
+        return self._look_up(method, team, about)
+
+    def _look_up(self, method: str, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        """What needs a scope of its own."""
+        match method:
+            case "files.info":
+                self._need("files:read")
+                return self._shelf.info(team, about, self._files_url)
+            case "files.getUploadURLExternal":
+                self._need("files:write")
+                return self._shelf.upload_url(team, about, self._files_url)
+            case "files.completeUploadExternal":
+                return self._shelf.complete(team, about, self._world.show_files)
+            case "users.info":
+                self._need("users:read")
+                return self._world.person(str(about.get("user")))
         raise Refusal("unknown_method")
+
+    def _need(self, scope: str) -> None:
+        if scope not in self.scopes:
+            raise Refusal("missing_scope", needed=scope, provided="chat:write")
+
+    # ------------------------------------------------------------ files
+
+    @property
+    def _files_url(self) -> str:
+        return self.base_url.replace("/api", "/files")
+
+    async def _give_file(self, request: web.Request) -> web.StreamResponse:
+        token = request.headers.get("Authorization", "").removeprefix("Bearer ")
+        fault = self._noted("download", {"token": token})
+        with self._lock:
+            kept = self._shelf.kept.get(request.match_info["file"])
+        if fault.status or fault.page:
+            return web.Response(status=fault.status or 200, body=fault.page, content_type="text/html")
+        if kept is None or self.tokens.get(token) != kept.team:
+            return web.Response(body=LOGIN_PAGE, content_type="text/html")
+        return web.Response(body=kept.data, content_type=kept.media_type)
+
+    async def _take_file(self, request: web.Request) -> web.StreamResponse:
+        data = await request.read()
+        fault = self._noted("upload", {"token": request.headers.get("Authorization", "")})
+        if fault.status:
+            return web.Response(status=fault.status)
+        with self._lock:
+            self._shelf.kept[request.match_info["file"]].data = data
+        return web.Response(text=f"OK - {len(data)}")
+
+    def _noted(self, method: str, about: dict[str, Any]) -> Fault:
+        with self._lock:
+            self.calls.append(Call(method=method, about=about, at=time.monotonic()))
+            return self._faults[method].popleft() if self._faults[method] else Fault()
 
     # ------------------------------------------------------------ Socket Mode
 

@@ -45,6 +45,7 @@ class Shown:
     reactions: set[str] = field(default_factory=set)
     versions: list[str] = field(default_factory=list)  # every text it had, the first one first
     deleted: bool = False
+    files: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def from_bot(self) -> bool:
@@ -60,6 +61,8 @@ class Shown:
             result["bot_id"] = BOT_ID
         if self.thread:
             result["thread_ts"] = self.thread
+        if self.files:
+            result["files"] = self.files
         return result
 
 
@@ -85,6 +88,7 @@ class World:
         self.violations: list[str] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.channels: dict[str, str] = {}  # and their teams
+        self.names: dict[str, str] = {}  # of people, by their ids
         self.archived: set[str] = set()
         self.strange: set[str] = set()  # channels that the bot is no member of
         self.assistant_threads: set[str] = set()
@@ -171,14 +175,22 @@ class World:
         if channel in self.strange:
             raise Refusal("not_in_channel")
         text = self._checked(about, most=40_000)
-        thread = str(about.get("thread_ts") or "")
-        if thread and not any(each.ts == thread and each.channel == channel for each in self.messages):
-            raise Refusal("thread_not_found")
-        self._watch_pace(channel)
-        shown = self._add(team, channel, BOT_USER, text, thread)
+        shown = self._posted_by_bot(team, channel, str(about.get("thread_ts") or ""), text)
         shown.blocks = about.get("blocks") or []
         shown.metadata = about.get("metadata") or {}
         return {"channel": channel, "ts": shown.ts, "message": shown.as_json()}
+
+    def show_files(self, team: str, channel: str, thread: str, text: str) -> Shown:
+        self._channel(team, {"channel": channel})
+        if channel in self.strange:
+            raise Refusal("not_in_channel")
+        return self._posted_by_bot(team, channel, thread, text)
+
+    def _posted_by_bot(self, team: str, channel: str, thread: str, text: str) -> Shown:
+        if thread and not any(each.ts == thread and each.channel == channel for each in self.messages):
+            raise Refusal("thread_not_found")
+        self._watch_pace(channel)
+        return self._add(team, channel, BOT_USER, text, thread)
 
     def update(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
         channel = self._channel(team, about)
@@ -228,6 +240,12 @@ class World:
             raise Refusal("already_reacted" if add else "no_reaction")
         (shown.reactions.add if add else shown.reactions.discard)(name)
         return {}
+
+    def person(self, user: str) -> dict[str, Any]:
+        if user not in self.names:
+            raise Refusal("user_not_found")
+        profile = {"display_name": self.names[user], "real_name": f"{self.names[user]} Miller"}
+        return {"user": {"id": user, "name": user.lower(), "profile": profile}}
 
     def set_status(self, about: dict[str, Any]) -> dict[str, Any]:
         if about.get("thread_ts") not in self.assistant_threads:

@@ -7,11 +7,13 @@ again by itself, and takes none of the others down.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import aclosing
 
 from loguru import logger
 
 from hermes import wall_clock
+from hermes.adapters.slack.download import download
 from hermes.adapters.slack.event import Manners
 from hermes.adapters.slack.events_server import EventsServer
 from hermes.adapters.slack.intake import Intake
@@ -21,7 +23,7 @@ from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.socket import PING_S, Socket
 from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire
 from hermes.errors import PlatformError
-from hermes.ports import ChatEdge, Platform
+from hermes.ports import Attachment, ChatEdge, Platform
 from hermes.secret import Secret
 
 _ANSWER_WITHIN_S = 20.0
@@ -70,6 +72,12 @@ class SlackAdapter:
             for app in apps:
                 group.create_task(self._keep_listening(app, edge))
         return None
+
+    async def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
+        """What is in a file that a person has sent. Raises PlatformError."""
+        async with aclosing(download(self._connected(), attachment)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def close(self) -> None:
         await self._progress.close()

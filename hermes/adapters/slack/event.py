@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hermes.adapters.slack.attachment import attachments_of
 from hermes.adapters.slack.blocks import pressed
 from hermes.adapters.slack.heard_text import mentions, readable, slash_text, with_slash
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
@@ -90,12 +91,13 @@ def _message(
     if message.get("subtype", "") not in _BY_PEOPLE or message.get("bot_id") or user in {"", me.user, _SLACKBOT}:
         return None
     said = str(message.get("text") or "")
-    text = "\n".join(filter(None, (with_slash(readable(said, me.user, me.name)), _files(message))))
+    text = with_slash(readable(said, me.user, me.name))
+    attachments = attachments_of(message, me.team)
     called = mentions(said, me.user)
     direct = is_direct(channel)
     free = not manners.require_mention or channel in manners.free_response_channels
     thread = _thread(message)
-    if not text.strip() or not (direct or called or free or thread):
+    if not (text.strip() or attachments) or not (direct or called or free or thread):
         return None
     ts = str(message["ts"])
     thread = thread or ("" if direct else ts)
@@ -106,6 +108,7 @@ def _message(
         text=text,
         chat_type=chat_type(channel, thread),
         edited=bool(edit),
+        attachments=attachments,
     )
     return Heard(inbound=inbound, sure=direct or called or free)
 
@@ -114,11 +117,6 @@ def _thread(message: Mapping[str, Any]) -> str:
     """The thread that it was said in. A message that somebody has answered since names itself: that is none."""
     thread = str(message.get("thread_ts") or "")
     return thread if thread != message["ts"] else ""
-
-
-def _files(message: Mapping[str, Any]) -> str:
-    names = [str(each.get("name") or each.get("title") or "unnamed") for each in message.get("files") or ()]
-    return f"[file: the person sent {', '.join(names)}, which cannot be read yet]" if names else ""
 
 
 def _slash(payload: Mapping[str, Any], me: Myself) -> Heard:

@@ -1,12 +1,14 @@
-"""Whether a message arrived whose answer was lost. Each of ours says in its metadata what it is."""
+"""Whether a message arrived whose answer was lost. Each of ours says in its metadata what it is.
+
+A message that shows a file cannot: it is known by the file's name, among those since the message that is answered.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from slack_sdk.web.async_client import AsyncWebClient
-
+from hermes.adapters.slack.workspace import Workspace
 from hermes.types import Obligation
 
 _EVENT = "hermes_reply"
@@ -19,8 +21,11 @@ def label(obligation: Obligation, part: int) -> dict[str, Any]:
     return {"event_type": _EVENT, "event_payload": {"obligation": obligation.id, "part": part}}
 
 
-async def find(client: AsyncWebClient, channel: str, obligation: Obligation, part: int) -> str | None:
-    """The message's timestamp. Looks no further back than to what it answers."""
+async def find(
+    workspace: Workspace, channel: str, obligation: Obligation, part: int, *, file: str = ""
+) -> str | None:
+    """The message's timestamp, or the id of the file it shows. Looks no further back than to what it answers."""
+    client = workspace.client
     place = obligation.place
     oldest = place.message or place.thread or f"{max(0.0, obligation.at - _SKEW_S):.6f}"
     about: dict[str, Any] = {
@@ -38,10 +43,17 @@ async def find(client: AsyncWebClient, channel: str, obligation: Obligation, par
         for message in answer.get("messages") or ():
             if _is(message, obligation, part):
                 return str(message["ts"])
+            if file and message.get("user") == workspace.me.user and (found := _shown(message, file)):
+                return found
         about["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
         if not about["cursor"]:
             return None
     return None
+
+
+def _shown(message: Mapping[str, Any], file: str) -> str:
+    """The id of a file of that name."""
+    return next((str(each["id"]) for each in message.get("files") or () if each.get("name") == file), "")
 
 
 def _is(message: Mapping[str, Any], obligation: Obligation, part: int) -> bool:

@@ -17,6 +17,8 @@ from weakref import WeakValueDictionary
 
 from loguru import logger
 
+from hermes.adapters.slack.attachment import is_bare
+from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
 from hermes.adapters.slack.thread import Threads
 from hermes.adapters.slack.workspace import Wire, Workspace
@@ -63,11 +65,17 @@ class Intake:
         look = await self._threads.look(workspace, found)
         if look.ours:
             inbound = replace(found.inbound, text=look.before + found.inbound.text)
-            await _stored(inbound, edge, patience_s)
+            await _stored(await _with_files(inbound, workspace), edge, patience_s)
             self._threads.joined(found)
         if len(self._taken) >= _MOST_REMEMBERED:
             del self._taken[next(iter(self._taken))]
         self._taken[found.inbound.id] = None
+
+
+async def _with_files(inbound: Inbound, workspace: Workspace) -> Inbound:
+    """With what Slack knows of files of which it gave the id alone."""
+    files = [await described(workspace, each) if is_bare(each) else each for each in inbound.attachments]
+    return replace(inbound, attachments=tuple(files))
 
 
 async def _stored(inbound: Inbound, edge: ChatEdge, patience_s: float) -> None:

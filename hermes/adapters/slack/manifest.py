@@ -10,6 +10,8 @@ _SCOPES = (
     "chat:write",
     "chat:write.public",  # answers to /hermes in public channels where nobody has invited it
     "commands",
+    "files:read",
+    "files:write",
     "groups:history",
     "im:history",
     "im:write",

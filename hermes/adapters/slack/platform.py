@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -21,12 +22,13 @@ from hermes.adapters.slack.parts import parts, shown
 from hermes.adapters.slack.place import NAME, team_and_channel
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.trouble import FAILURES, delivery_error
+from hermes.adapters.slack.upload import bring, read_file, share
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.ports import Abilities
 from hermes.types import Obligation, Owed, Place
 
-_ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2)
+_ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
 _MOST_RESERVED = 1024
 _QUICK = 200  # characters whose markup holds up nobody
@@ -71,30 +73,34 @@ class SlackPlatform:
         part = len(obligation.sent)
         self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
-        chat = obligation.place.chat
-        async with self._queue(chat):
-            if chat not in self._ready:
-                await self._turn(workspace, chat)
-            self._ready.discard(chat)
-            try:
-                async with self._translated(chat):
-                    answer = await workspace.client.chat_postMessage(
-                        channel=channel,
-                        thread_ts=obligation.place.thread or None,
-                        unfurl_links=False,
-                        unfurl_media=False,
-                        **content,
-                    )
-            finally:
-                self._pace.answered(chat, time.monotonic())
+        async with self._in_turn(workspace, obligation.place.chat):
+            answer = await workspace.client.chat_postMessage(
+                channel=channel,
+                thread_ts=obligation.place.thread or None,
+                unfurl_links=False,
+                unfurl_media=False,
+                **content,
+            )
         if _grows(obligation, part, text):  # its final words will be a change
             self._pace.changes.take(workspace.me.team, time.monotonic())
             self._reserve(obligation.id)
         self._note_end(workspace, obligation, part)
         return str(answer["ts"])
 
-    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:  # noqa: ARG002 - as the port has it
-        raise UnsendableFileError("files cannot be sent on Slack yet")
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        place = obligation.place
+        workspace, channel = await self._where(place)
+        file = await asyncio.to_thread(read_file, path)
+        try:
+            async with self._translated(place.chat, seen=False):
+                name = await bring(self._wire(), workspace, file)
+            async with self._in_turn(workspace, place.chat):
+                await share(workspace, name, file.name, channel=channel, thread=place.thread, text=text)
+        except DeliveryError as error:
+            if error.refused:  # words it may take there all the same
+                raise UnsendableFileError(str(error)) from error
+            raise
+        return name
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         workspace, channel = await self._where(obligation.place)
@@ -115,7 +121,8 @@ class SlackPlatform:
     async def find(self, obligation: Obligation, part: int) -> str | None:
         workspace, channel = await self._where(obligation.place)
         async with self._translated(f"{workspace.me.team} looks"):
-            return await finding.find(workspace.client, channel, obligation, part)
+            file = _file_of(obligation, part)
+            return await finding.find(workspace, channel, obligation, part, file=file)
 
     async def show_typing(self, place: Place) -> None:
         workspace, _ = await self._where(place)
@@ -158,6 +165,19 @@ class SlackPlatform:
     def _queue(self, chat: str) -> asyncio.Lock:
         return self._queues.setdefault(chat, asyncio.Lock())
 
+    @asynccontextmanager
+    async def _in_turn(self, workspace: Workspace, chat: str) -> AsyncIterator[None]:
+        """In which something new is said."""
+        async with self._queue(chat):
+            if chat not in self._ready:
+                await self._turn(workspace, chat)
+            self._ready.discard(chat)
+            try:
+                async with self._translated(chat):
+                    yield
+            finally:
+                self._pace.answered(chat, time.monotonic())
+
     async def _turn(self, workspace: Workspace, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         self._refuse_while_held(chat)
@@ -171,11 +191,13 @@ class SlackPlatform:
             raise DeliveryError(f"Slack wants us to wait for {held_s:.0f} s more", retry_after_s=held_s)
 
     @asynccontextmanager
-    async def _translated(self, what: str) -> AsyncIterator[None]:
+    async def _translated(self, what: str, *, seen: bool = True) -> AsyncIterator[None]:
+        """`seen`: whether people see what was done in it, if it was."""
         try:
             yield
         except FAILURES as error:
             problem = delivery_error(error)
+            problem.arrived_perhaps = problem.arrived_perhaps and seen
             if problem.retry_after_s is not None:
                 self._pace.hold(what, time.monotonic() + problem.retry_after_s)
             raise problem from error
@@ -199,6 +221,12 @@ def _grows(obligation: Obligation, part: int, text: str) -> bool:
 
 def _is_last(obligation: Obligation, part: int) -> bool:
     return part + 1 >= len(parts(obligation.text))
+
+
+def _file_of(obligation: Obligation, part: int) -> str:
+    """The name of the file that this part shows; empty: it is text."""
+    number = part - (len(parts(obligation.text)) if obligation.text else 0)
+    return Path(obligation.files[number]).name if obligation.files and number >= 0 else ""
 
 
 def _changes(workspace: Workspace) -> str:

@@ -15,7 +15,6 @@ Trouble: TypeAlias = SlackClientError | aiohttp.ClientError | TimeoutError
 # There is nobody (any more) who could be told, or we may not, or a message to be changed was taken away.
 _GONE = frozenset(
     {
-        "account_inactive",
         "cannot_dm_bot",
         "cant_update_message",
         "channel_is_archived",
@@ -37,7 +36,16 @@ _GONE = frozenset(
 )
 # Slack says itself that some of it may have been done.
 _PERHAPS = frozenset({"fatal_error", "internal_error", "request_timeout", "service_unavailable", "team_added_to_org"})
-_BAD_TOKEN = frozenset({"invalid_auth", "not_authed", "token_expired", "token_revoked", "not_allowed_token_type"})
+_BAD_TOKEN = frozenset(
+    {"account_inactive", "invalid_auth", "not_allowed_token_type", "not_authed", "token_expired", "token_revoked"}
+)
+_IN_WORDS = {
+    "account_inactive": "the bot was taken out of this Slack workspace (account_inactive); install the app again",
+    "channel_not_found": "there is no such channel on Slack, or the bot may not see it (channel_not_found)",
+    "is_archived": "that channel is archived (is_archived)",
+    "msg_too_long": "Slack takes no message of that length (msg_too_long)",
+    "not_in_channel": "the bot is not in that channel (not_in_channel); /invite it there",
+}
 _DEFAULT_WAIT_S = 30.0  # where Slack does not say how long
 
 
@@ -69,7 +77,8 @@ def delivery_error(error: Trouble) -> DeliveryError:
         return DeliveryError(f"Slack wants us to wait for {wait_s:g} s", retry_after_s=wait_s)
     code = code_of(error)
     if isinstance(error, SlackApiError) and code and code not in _PERHAPS:
-        return DeliveryError(explain(error), gone=code in _GONE)
+        # With a bad token it is not the message that is at fault: it waits until somebody gives us a good one.
+        return DeliveryError(explain(error), gone=code in _GONE, refused=code not in _BAD_TOKEN)
     return DeliveryError(explain(error), arrived_perhaps=not isinstance(error, aiohttp.ClientConnectorError))
 
 
@@ -82,6 +91,8 @@ def explain(error: Trouble) -> str:
     code = code_of(error)
     if (wait_s := wait_of(error)) is not None:
         return f"Slack wants us to wait for {wait_s:g} s"
+    if code in _IN_WORDS:
+        return _IN_WORDS[code]
     if code in _BAD_TOKEN:
         return (
             f"Slack does not take the token ({code}); check SLACK_BOT_TOKEN (xoxb-…) and SLACK_APP_TOKEN (xapp-…), "

@@ -60,8 +60,10 @@ class Wire:
             timeout=aiohttp.ClientTimeout(total=answer_within_s, sock_connect=_CONNECT_S),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
         )
+        self.base_url = base_url
+        # For files, which may take their time as long as something comes.
+        self.patience = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=answer_within_s)
         self._credentials = credentials
-        self._base_url = base_url
         self._known: dict[str, Workspace] = {}  # by the bot's token
         self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
         self._asking = asyncio.Lock()
@@ -96,7 +98,7 @@ class Wire:
     def client(self, token: Secret) -> AsyncWebClient:
         return AsyncWebClient(
             token.reveal(),
-            base_url=self._base_url,
+            base_url=self.base_url,
             session=self.session,
             retry_handlers=[],
             logger=_silent_logger(),

@@ -118,9 +118,24 @@ def test_a_command_can_be_typed_with_an_exclamation_mark() -> None:
     assert text_of(message(text="!important thing")) == "!important thing"
 
 
-def test_a_file_is_named() -> None:
-    said = text_of(message(subtype="file_share", text="look", files=[{"name": "a.pdf"}]))
-    assert said == "look\n[file: the person sent a.pdf, which cannot be read yet]"
+@pytest.mark.parametrize(
+    ("file", "kind", "seconds"),
+    [
+        ({"mimetype": "image/png"}, "image", 0),
+        ({"mimetype": "audio/mp4", "subtype": "slack_audio", "duration_ms": 2600}, "voice", 3),
+        ({"mimetype": "audio/mpeg"}, "audio", 0),
+        ({"mimetype": "video/mp4", "subtype": "slack_video"}, "video", 0),
+        ({"mimetype": "application/pdf", "name": "a.pdf"}, "file", 0),
+        ({"file_access": "check_file_info"}, "file", 0),
+    ],
+)
+def test_a_file_is_known_by_its_kind(file: dict[str, Any], kind: str, seconds: int) -> None:
+    found = hear(
+        message(subtype="file_share", text="", files=[{"id": "F1", **file}, {"id": "F2", "mode": "tombstone"}])
+    )
+    assert found is not None
+    [attachment] = found.inbound.attachments
+    assert (attachment.kind, attachment.seconds, attachment.file_id) == (kind, seconds, "T1.F1")
 
 
 @pytest.mark.parametrize(

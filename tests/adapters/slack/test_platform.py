@@ -168,7 +168,6 @@ async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
         (Fault(status=500, page=b"oops"), "out of order", True),
         (Fault(error="fatal_error"), "fatal_error", True),
         (Fault(error="invalid_blocks"), "refused it: invalid_blocks", False),
-        (Fault(error="account_inactive"), "account_inactive", False),
     ],
 )
 async def test_whether_a_failed_message_may_have_arrived_is_told(
@@ -178,8 +177,39 @@ async def test_whether_a_failed_message_may_have_arrived_is_told(
     server.fail("chat.postMessage", fault)
     with pytest.raises(DeliveryError, match=says) as caught:
         await adapter.platform.send(owed(), "one")
-    assert (caught.value.gone, caught.value.arrived_perhaps) == (fault.error == "account_inactive", perhaps)
+    assert (caught.value.gone, caught.value.arrived_perhaps) == (False, perhaps)
     assert (server.replies("D1") == ["one"]) == bool(fault.lost or fault.delay_s)
+
+
+@pytest.mark.parametrize(
+    ("code", "gone", "refused"),
+    [
+        # nobody can be told there: a dead letter at once
+        ("channel_not_found", True, True),
+        ("is_archived", True, True),
+        ("not_in_channel", True, True),
+        # it waits for somebody to put the token right
+        ("account_inactive", False, False),
+        ("invalid_auth", False, False),
+        ("token_revoked", False, False),
+        # this message is not wanted: a dead letter after some tries, so that others can follow
+        ("msg_too_long", False, True),
+        ("missing_scope", False, True),
+        ("invalid_blocks", False, True),
+        # it is Slack's trouble
+        ("ratelimited", False, False),
+        ("internal_error", False, False),
+    ],
+)
+async def test_what_a_refusal_means(
+    code: str, gone: bool, refused: bool, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    server.fail("chat.postMessage", Fault(error=code))
+    with pytest.raises(DeliveryError) as caught:
+        await adapter.platform.send(owed(), "one")
+    assert (caught.value.gone, caught.value.refused) == (gone, refused)
+    assert (caught.value.retry_after_s is not None) == (code == "ratelimited")
 
 
 async def test_channels_where_nobody_can_be_told_anything_are_gone(

@@ -1,0 +1,39 @@
+"""The files in a Slack message, as Slack tells of them. Pure.
+
+Of a file in a channel that is shared with another organisation, the message has the id only; `files.info` knows more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hermes.adapters.chat.utf16 import sound
+from hermes.ports import Attachment
+
+_KINDS = ("image", "audio", "video")
+_CLIPS = {"slack_audio": "voice", "slack_video": "video"}  # recorded in Slack itself
+
+
+def attachments_of(message: Mapping[str, Any], team: str) -> tuple[Attachment, ...]:
+    files = message.get("files") or ()
+    return tuple(attachment_of(each, team) for each in files if each.get("id") and each.get("mode") != "tombstone")
+
+
+def attachment_of(file: Mapping[str, Any], team: str) -> Attachment:
+    """Its id names the workspace, too, whose token opens it."""
+    media_type = str(file.get("mimetype") or "").lower()
+    family = media_type.partition("/")[0]
+    return Attachment(
+        kind=_CLIPS.get(str(file.get("subtype") or ""), family if family in _KINDS else "file"),
+        file_id=f"{team}.{file['id']}",
+        name=sound(str(file.get("name") or file.get("title") or "")),
+        media_type=media_type,
+        size_bytes=int(file.get("size") or 0),
+        seconds=round(int(file.get("duration_ms") or 0) / 1000),
+    )
+
+
+def is_bare(attachment: Attachment) -> bool:
+    """Whether nothing but its id is known."""
+    return not attachment.name and not attachment.media_type
