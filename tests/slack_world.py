@@ -190,6 +190,7 @@ class World:
         if thread and not any(each.ts == thread and each.channel == channel for each in self.messages):
             raise Refusal("thread_not_found")
         self._watch_pace(channel)
+        self._watch_rate(f"new messages in {team}", 430)
         return self._add(team, channel, BOT_USER, text, thread)
 
     def update(self, team: str, about: dict[str, Any]) -> dict[str, Any]:

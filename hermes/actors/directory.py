@@ -128,6 +128,7 @@ class SessionDirectory(LoopActor):
         self._released: dict[SessionId, list[LoopFuture]] = {}
         self._resolving: dict[Address, list[Post]] = {}
         self._unborn: dict[SessionKey, SessionId] = {}  # started under a key; the store may not know of it yet
+        self._unborn_keys: dict[SessionId, SessionKey] = {}  # the same, the other way round
         self._services = SessionServices(
             journal=journal,
             agent=agent,
@@ -380,11 +381,14 @@ class SessionDirectory(LoopActor):
         self._live[session] = _Entry(ref, now)
         if post.address.key is not None:
             self._unborn[post.address.key] = session
+            self._unborn_keys[session] = post.address.key
         self._hand_over(session, replace(post, notice=opening.notice))
 
     def _is_born(self, session: SessionId) -> None:
         """It is on disk, or never will be: what its key means is for the store to say."""
-        self._unborn = {key: unborn for key, unborn in self._unborn.items() if unborn != session}
+        key = self._unborn_keys.pop(session, None)
+        if key is not None and self._unborn.get(key) == session:
+            del self._unborn[key]
 
     # ------------------------------------------------------------ ends
 

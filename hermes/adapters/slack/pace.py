@@ -1,10 +1,11 @@
 """How often Slack wants to hear from a bot, as arithmetic: nothing here waits or looks at a clock.
 
 One new message a second in a channel, counted from the answer to the one before, and some hundred a minute in a
-workspace. Changes of messages are fifty a minute in a whole workspace, some at once: a growing reply is shown only
-while enough of them are left for the final words of others. What was said before the start is not known: every
-channel counts as just spoken to then, and the changes of each workspace as used up. What Slack asked us to leave
-alone for a while is left alone: a channel, or all changes in a workspace.
+workspace, a few of them at once: short bursts are welcome there. Changes of messages are fifty a minute in a whole
+workspace, some at once: a growing reply is shown only while enough of them are left for the final words of others.
+What was said before the start is not known: every channel counts as just spoken to then, and what a workspace takes
+at once as used up. What Slack asked us to leave alone for a while is left alone: a channel, or all changes in a
+workspace.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ _MOST_CHATS = 4096  # remembered; those that would not have to wait any more are
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
     channel_every_s: float = 1.0
-    every_s: float = 0.15  # new messages in a workspace
+    every_s: float = 0.15  # new messages in a workspace, in the long run
+    at_once: int = 20
     change_every_s: float = 1.2  # in a workspace, in the long run
     changes_at_once: int = 20
 
@@ -50,8 +52,9 @@ class Pace:
     def __init__(self, limits: Limits, started: float) -> None:
         self._limits = limits
         self._unknown = started + limits.channel_every_s  # what was said before the start is not known
-        self._free: dict[str, float] = {}  # when a chat, or a workspace, may be told something new
+        self._free: dict[str, float] = {}  # when a chat may be told something new
         self._held: dict[str, float] = {}  # until when, by Slack itself
+        self.messages = Allowance(every_s=limits.every_s, at_once=limits.at_once, used_up_at=started)
         self.changes = Allowance(every_s=limits.change_every_s, at_once=limits.changes_at_once, used_up_at=started)
 
     def held_s(self, what: str, now: float) -> float:
@@ -61,13 +64,9 @@ class Pace:
     def hold(self, what: str, until: float) -> None:
         self._held[what] = until
 
-    def wait_s(self, what: str, now: float) -> float:
-        """How long something new has to wait, as far as this chat or workspace is concerned."""
-        return max(0.0, self._free.get(what, self._unknown) - now)
-
-    def take_turn(self, workspace: str, now: float) -> None:
-        """Something new is said there now."""
-        self._free[workspace] = now + self._limits.every_s
+    def wait_s(self, chat: str, now: float) -> float:
+        """How long something new has to wait, as far as this chat is concerned."""
+        return max(0.0, self._free.get(chat, self._unknown) - now)
 
     def answered(self, chat: str, now: float) -> None:
         """Something new was just answered, well or badly."""

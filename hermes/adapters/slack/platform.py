@@ -48,7 +48,6 @@ class SlackPlatform:
         self._reserved: dict[str, None] = {}  # replies that grow, and the change for whose final words was taken
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
-        self._turnstiles: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a workspace
 
     @property
     def name(self) -> str:
@@ -181,10 +180,7 @@ class SlackPlatform:
     async def _turn(self, workspace: Workspace, chat: str) -> None:
         await asyncio.sleep(self._pace.wait_s(chat, time.monotonic()))
         self._refuse_while_held(chat)
-        team = workspace.me.team
-        async with self._turnstiles.setdefault(team, asyncio.Lock()):
-            await asyncio.sleep(self._pace.wait_s(team, time.monotonic()))
-            self._pace.take_turn(team, time.monotonic())
+        await asyncio.sleep(self._pace.messages.take(workspace.me.team, time.monotonic()))
 
     def _refuse_while_held(self, what: str) -> None:
         if (held_s := self._pace.held_s(what, time.monotonic())) > 0:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any
 
 from loguru import logger
@@ -28,6 +29,7 @@ _HARMLESS = {"already_reacted", "no_reaction", "message_not_found"}
 _MOST_REMEMBERED = 4096
 _REACT_EVERY_S = 3.0
 _REACTIONS_AT_ONCE = 20
+_AT_ONCE = 4  # calls: they must not get in the way of those that matter
 _STATUS_EVERY_S = 60.0  # Slack shows one for two minutes
 
 
@@ -35,6 +37,7 @@ class Progress:
     def __init__(self, *, reactions: bool) -> None:
         self._reactions = reactions
         self._tasks: set[asyncio.Task[None]] = set()
+        self._turnstile = asyncio.Semaphore(_AT_ONCE)
         self._working: dict[tuple[str, str], float] = {}  # messages that carry the eyes, and since when
         self._room = Allowance(every_s=_REACT_EVERY_S, at_once=_REACTIONS_AT_ONCE)
         self._status_at: dict[tuple[str, str], float] = {}  # when a thread's status is to be set again
@@ -47,11 +50,11 @@ class Progress:
         if place.message and message not in self._working and self._may_react(workspace, now):
             self._room.take(workspace.me.team, now)
             _remember(self._working, message, now)
-            self._spawn(workspace, self._begin(workspace, channel, place.message))
+            self._spawn(workspace, partial(self._begin, workspace, channel, place.message))
         thread = (place.chat, place.thread)
         if is_direct(channel) and place.thread and self._status_at.get(thread, now) <= now:
             _remember(self._status_at, thread, now + _STATUS_EVERY_S)
-            self._spawn(workspace, self._status(workspace, channel, place))
+            self._spawn(workspace, partial(self._status, workspace, channel, place))
 
     def done(self, workspace: Workspace, place: Place) -> None:
         now = time.monotonic()
@@ -61,7 +64,7 @@ class Progress:
             if not began:
                 self._room.take(workspace.me.team, now)
             _, channel = team_and_channel(place.chat)
-            self._spawn(workspace, self._finish(workspace, channel, place.message))
+            self._spawn(workspace, partial(self._finish, workspace, channel, place.message))
 
     def _may_react(self, workspace: Workspace, now: float) -> bool:
         return self._reactions and self._room.has_room(workspace.me.team, now)
@@ -88,11 +91,15 @@ class Progress:
                 _remember(self._status_at, (place.chat, place.thread), math.inf)
             raise
 
-    def _spawn(self, workspace: Workspace, work: Coroutine[Any, Any, Any]) -> None:
+    def _spawn(self, workspace: Workspace, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         if self._quiet_until.get(workspace.me.team, 0.0) > time.monotonic():
-            work.close()
             return
-        task = asyncio.create_task(self._try(workspace, work), name="slack progress")
+
+        async def run() -> None:
+            async with self._turnstile:
+                await self._try(workspace, work())
+
+        task = asyncio.create_task(run(), name="slack progress")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

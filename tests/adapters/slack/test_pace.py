@@ -25,10 +25,16 @@ def test_after_a_start_replies_do_not_grow_for_a_while() -> None:
     assert Pace(Limits(change_every_s=1.0, changes_at_once=10), 100.0).changes.take("T1", 100.0) == 1.0
 
 
-def test_a_workspace_has_a_pace_of_its_own() -> None:
-    pace = Pace(Limits(every_s=0.5), 0.0)
-    pace.take_turn("T1", 100.0)
-    assert (pace.wait_s("T1", 100.0), pace.wait_s("T2", 100.0)) == (0.5, 0.0)
+def test_a_workspace_takes_a_few_new_messages_at_once_and_then_one_after_the_other() -> None:
+    messages = Pace(Limits(every_s=0.5, at_once=3), 0.0).messages
+    assert [messages.take("T1", 100.0) for _ in range(5)] == [0.0, 0.0, 0.0, 0.5, 1.0]
+    assert messages.take("T2", 100.0) == 0.0
+    assert [messages.take("T1", 110.0) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+
+
+def test_after_a_start_new_messages_go_one_after_the_other_at_first() -> None:
+    messages = Pace(Limits(every_s=0.5, at_once=3), 100.0).messages
+    assert [messages.take("T1", 100.0) for _ in range(2)] == [0.5, 1.0]
 
 
 def test_what_slack_wants_left_alone_is_left_alone_until_then() -> None:
