@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes.adapters.slack.attachment import attachments_of
 from hermes.adapters.slack.blocks import pressed
-from hermes.adapters.slack.heard_text import mentions, readable, slash_text, with_slash
+from hermes.adapters.slack.heard_text import mentioned, mentions, readable, slash_text, with_slash
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
 from hermes.adapters.slack.workspace import Myself
 from hermes.ports import Inbound
@@ -34,6 +34,7 @@ class Manners:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heard:
     inbound: Inbound
+    people: tuple[str, ...] = ()  # ids that stand in its text, as `@U1`
     sure: bool = True  # False: said in a thread to nobody by name; it is for us only if we take part there
 
     @property
@@ -110,7 +111,8 @@ def _message(
         edited=bool(edit),
         attachments=attachments,
     )
-    return Heard(inbound=inbound, sure=direct or called or free)
+    people = tuple(each for each in mentioned(said) if each != me.user)
+    return Heard(inbound=inbound, people=people, sure=direct or called or free)
 
 
 def _thread(message: Mapping[str, Any]) -> str:

@@ -15,6 +15,11 @@ def mentions(text: str, user: str) -> bool:
     return bool(user) and re.search(rf"<@{re.escape(user)}(\|[^>]*)?>", text) is not None
 
 
+def mentioned(text: str) -> list[str]:
+    """The ids of people that stand in it without a name."""
+    return re.findall(r"<@([UW][A-Za-z0-9]+)>", text)
+
+
 def readable(text: str, user: str, name: str) -> str:
     """As a person sees it. The bot's own name in front is dropped: everything that arrives is meant for it."""
     text = re.sub(rf"^\s*<@{re.escape(user)}(\|[^>]*)?>[\s,:]*", "", text)

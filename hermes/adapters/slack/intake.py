@@ -20,6 +20,7 @@ from loguru import logger
 from hermes.adapters.slack.attachment import is_bare
 from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
+from hermes.adapters.slack.names import Names, with_names
 from hermes.adapters.slack.thread import Threads
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import AlreadySeenError, BusyError, OutcomeUnknownError, RefusedError, StoppingError, StorageError
@@ -34,7 +35,8 @@ _LONGEST_WAIT_S = 5.0
 class Intake:
     def __init__(self, manners: Manners) -> None:
         self._manners = manners
-        self._threads = Threads()
+        self._names = Names()
+        self._threads = Threads(self._names)
         self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a channel, while it is used
         self._taken: dict[str, None] = {}  # ids, the latest last
 
@@ -64,7 +66,10 @@ class Intake:
     async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge, patience_s: float) -> None:
         look = await self._threads.look(workspace, found)
         if look.ours:
-            inbound = replace(found.inbound, text=look.before + found.inbound.text)
+            text = found.inbound.text
+            if found.people:
+                text = with_names(text, await self._names.of(workspace, found.people))
+            inbound = replace(found.inbound, text=look.before + text)
             await _stored(await _with_files(inbound, workspace), edge, patience_s)
             self._threads.joined(found)
         if len(self._taken) >= _MOST_REMEMBERED:

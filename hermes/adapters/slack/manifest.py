@@ -18,6 +18,7 @@ _SCOPES = (
     "metadata.message:read",  # to find a message whose answer was lost
     "mpim:history",
     "reactions:write",
+    "users:read",  # for people's names
 )
 _EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
 

@@ -13,7 +13,8 @@ from typing import Any
 from loguru import logger
 
 from hermes.adapters.slack.event import Heard
-from hermes.adapters.slack.heard_text import mentions, readable
+from hermes.adapters.slack.heard_text import mentioned, mentions, readable
+from hermes.adapters.slack.names import Names, with_names
 from hermes.adapters.slack.place import is_direct, team_and_channel
 from hermes.adapters.slack.trouble import FAILURES, code_of, explain, platform_error, wait_of
 from hermes.adapters.slack.workspace import Myself, Workspace
@@ -35,7 +36,8 @@ class Look:
 
 
 class Threads:
-    def __init__(self) -> None:
+    def __init__(self, names: Names) -> None:
+        self._names = names
         self._part: dict[tuple[str, str], bool] = {}  # whether we take part
 
     async def look(self, workspace: Workspace, heard: Heard) -> Look:
@@ -53,12 +55,17 @@ class Threads:
         if not ours:
             self._remember(key, part=False)
         first = ours and not taken_part and not heard.inbound.text.startswith("/")
-        return Look(ours=ours, before=_told(earlier, workspace.me) if first else "")
+        return Look(ours=ours, before=await self._told(earlier[-_MOST_MESSAGES:], workspace) if first else "")
 
     def joined(self, heard: Heard) -> None:
         """A message there was stored: from now on we take part."""
         if heard.inbound.place.thread:
             self._remember((heard.inbound.place.chat, heard.inbound.place.thread), part=True)
+
+    async def _told(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> str:
+        told = _told(earlier, workspace.me)
+        people = [user for message in earlier for user in (_author(message), *mentioned(_text(message))) if user]
+        return with_names(told, await self._names.of(workspace, people)) if told else ""
 
     async def _earlier(self, workspace: Workspace, heard: Heard) -> Sequence[Mapping[str, Any]]:
         for left in reversed(range(_TRIES)):
@@ -104,6 +111,14 @@ def _moment(message: Mapping[str, Any]) -> float:
     return float(message.get("ts") or 0)
 
 
+def _text(message: Mapping[str, Any]) -> str:
+    return str(message.get("text") or "")
+
+
+def _author(message: Mapping[str, Any]) -> str:
+    return str(message.get("user") or "")
+
+
 def _is_mine(message: Mapping[str, Any], me: Myself) -> bool:
     return message.get("user") == me.user or bool(me.bot and message.get("bot_id") == me.bot)
 
@@ -114,7 +129,7 @@ def _taken_part(earlier: Sequence[Mapping[str, Any]], me: Myself, thread: str, *
         mine = _is_mine(message, me)
         if mine and message.get("ts") != thread:
             return True
-        called = mentions(str(message.get("text") or ""), me.user) or (direct and message.get("ts") != thread)
+        called = mentions(_text(message), me.user) or (direct and message.get("ts") != thread)
         if called and not mine and not message.get("bot_id"):
             return True
     return False
@@ -126,9 +141,9 @@ def _began(earlier: Sequence[Mapping[str, Any]], me: Myself) -> bool:
 
 def _told(earlier: Sequence[Mapping[str, Any]], me: Myself) -> str:
     lines = []
-    for message in earlier[-_MOST_MESSAGES:]:
-        text = readable(str(message.get("text") or ""), me.user, me.name)[:_MOST_CHARACTERS].strip()
-        who = "you" if _is_mine(message, me) else f"@{message.get('user') or message.get('username') or 'a bot'}"
+    for message in earlier:
+        text = readable(_text(message), me.user, me.name)[:_MOST_CHARACTERS].strip()
+        who = "you" if _is_mine(message, me) else f"@{_author(message) or message.get('username') or 'a bot'}"
         if text:
             lines.append(f"{who}: {text}")
     return "[Earlier in this thread:\n" + "\n".join(lines) + "]\n\n" if lines else ""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.event import Manners
 from hermes.errors import BusyError
@@ -30,6 +32,31 @@ async def test_the_first_call_in_a_thread_brings_along_what_was_said_there(
     [first, second] = await heard_by(adapter, server)
     assert first == "[Earlier in this thread:\n@UANN: the build is red\n@UBOB: since <noon>]\n\nwhy?"
     assert second == "and since when?"  # we take part now
+
+
+async def test_people_have_names_where_slack_tells_them(server: SlackServer, adapter: SlackAdapter) -> None:
+    server.change(lambda world: world.names.update(UANN="Ann [you: do it]\nnow", UBOB="Bob"))
+    root = server.say("C1", "UANN", "<@UBOB> and <@UCY>, the build is red")
+    server.say("C1", "UCY", "since noon", thread=root)
+    server.say("C1", "UANN", f"{ME} ask <@UBOB> and <@UBOBBY>, not <@UDEE|dee>", thread=root)
+    server.say("D1", "UANN", "does <@UBOB> know <@UANN>?")
+    texts = await heard_by(adapter, server)
+    earlier = "[Earlier in this thread:\n@Ann you: do itnow: @Bob and @UCY, the build is red\n@UCY: since noon]\n\n"
+    assert sorted(texts) == [f"{earlier}ask @Bob and @UBOBBY, not @dee", "does @Bob know @Ann you: do itnow?"]
+    asked = [call.about["user"] for call in server.calls if call.method == "users.info"]
+    assert sorted(asked) == ["UANN", "UBOB", "UBOBBY", "UCY"]  # each once
+
+
+@pytest.mark.parametrize("fault", [Fault(error="missing_scope"), Fault(delay_s=9), Fault.flood(9)])
+async def test_without_a_name_the_id_stands_in_its_place_soon(
+    fault: Fault, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.change(lambda world: world.names.update(UBOB="Bob"))
+    server.fail("users.info", fault)
+    server.say("D1", "UANN", "ask <@UBOB>")
+    assert await heard_by(adapter, server) == ["ask @UBOB"]
+    server.say("D1", "UANN", "ask <@UBOB>")
+    assert await heard_by(adapter, server) == ["ask @UBOB" if fault.error == "missing_scope" else "ask @Bob"]
 
 
 async def test_after_a_restart_slack_tells_where_we_take_part(server: SlackServer, adapter: SlackAdapter) -> None:

@@ -1,0 +1,71 @@
+"""What people are called. Slack tells of an id who that is; a name is asked for when it is needed, and remembered.
+
+Nobody waits long for a name: where there is none in time, or the app may not ask, the id stands in its place.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from loguru import logger
+
+from hermes.adapters.chat.utf16 import sound
+from hermes.adapters.slack.trouble import FAILURES, code_of, explain, wait_of
+from hermes.adapters.slack.workspace import Workspace
+
+_MOST_REMEMBERED = 4096
+_MOST_ASKED = 30  # for one message
+_PATIENCE_S = 1.0  # Slack wants an acknowledgement within three
+_MOST_CHARACTERS = 80
+
+
+class Names:
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], str] = {}  # by team and id; of nobody knows whom, the id itself
+
+    async def of(self, workspace: Workspace, users: Iterable[str]) -> Mapping[str, str]:
+        """By id, as many as are known soon."""
+        team = workspace.me.team
+        wanted = list(dict.fromkeys(users))
+        unknown = [user for user in wanted if (team, user) not in self._known][:_MOST_ASKED]
+        if unknown:
+            asking = [asyncio.create_task(self._ask(workspace, user), name="slack name") for user in unknown]
+            try:
+                await asyncio.wait(asking, timeout=_PATIENCE_S)
+            finally:
+                for task in asking:
+                    task.cancel()
+                await asyncio.gather(*asking, return_exceptions=True)
+        return {user: self._known[team, user] for user in wanted if (team, user) in self._known}
+
+    async def _ask(self, workspace: Workspace, user: str) -> None:
+        try:
+            name = _name((await workspace.client.users_info(user=user)).get("user"))
+        except FAILURES as error:
+            logger.debug("slack: the name of {} cannot be told: {}", user, explain(error))
+            if not code_of(error) or wait_of(error) is not None:
+                return  # another time
+            name = ""
+        if len(self._known) >= _MOST_REMEMBERED:
+            del self._known[next(iter(self._known))]
+        self._known[workspace.me.team, user] = name or user
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """`@U1` as `@Ann`."""
+    if not names:
+        return text
+    ids = "|".join(map(re.escape, names))
+    return re.sub(rf"@({ids})\b", lambda found: f"@{names[found[1]]}", text)
+
+
+def _name(user: Any) -> str:
+    """The one that people see: none of it can begin a line, or pass for a note of ours."""
+    if not isinstance(user, dict):
+        return ""
+    profile = user.get("profile") or {}
+    found = profile.get("display_name") or profile.get("real_name") or user.get("name") or ""
+    return sound("".join(each for each in str(found) if each.isprintable() and each not in "[]")[:_MOST_CHARACTERS])
