@@ -27,6 +27,7 @@ from typing import Any, Self, TypeVar
 
 from aiohttp import WSMsgType, web
 
+from hermes.adapters.slack.manifest import SCOPES
 from tests.slack_files import LOGIN_PAGE, Kept, Shelf
 from tests.slack_world import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, World
 
@@ -85,7 +86,7 @@ class SlackServer:
         self._again_after_s = again_after_s
         self._world = World()
         self._shelf = Shelf()
-        self.scopes = {"files:read", "files:write", "users:read"}  # of those that a test may take away
+        self.scopes = {*SCOPES, "connections:write"}  # of the bot's token, and of the app's
         self._lock = threading.RLock()
         self._changed = threading.Condition(self._lock)
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
@@ -296,7 +297,7 @@ class SlackServer:
             assert request.transport is not None
             request.transport.abort()
         await asyncio.sleep(fault.delay_s)
-        return web.json_response({"ok": True, **result})
+        return web.json_response({"ok": True, **result}, headers={"X-OAuth-Scopes": ",".join(sorted(self.scopes))})
 
     def _perform(self, method: str, token: str, about: dict[str, Any], fault: Fault) -> dict[str, Any]:
         if fault.error:
@@ -304,6 +305,7 @@ class SlackServer:
         if method == "apps.connections.open":
             if token != APP_TOKEN:
                 raise Refusal("invalid_auth")
+            self._need("connections:write")
             return {"url": self.base_url.replace("http://", "ws://").replace("/api", "/link")}
         if token not in self.tokens:
             raise Refusal("invalid_auth")
@@ -312,6 +314,7 @@ class SlackServer:
             case "auth.test":
                 return {"team_id": team, "user_id": BOT_USER, "bot_id": BOT_ID, "user": BOT_NAME}
             case "chat.postMessage":
+                self._need("chat:write")
                 return self._world.post(team, about)
             case "chat.update":
                 return self._world.update(team, about)

@@ -13,11 +13,13 @@ import urllib.request
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
+from hermes.adapters.slack.manifest import SCOPES
 from hermes.errors import HermesError
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from email.message import Message
 
 _TIMEOUT_S = 15.0
 _HELLO = "Hello! I am set up, and listen here as soon as the daemon runs."
@@ -57,7 +59,7 @@ class PlatformSetup:
 
 
 def _telegram(base_url: str, token: str, method: str, **about: str) -> Any:
-    status, answer = _call(f"{base_url}/bot{token}/{method}", about, {}, "Telegram")
+    status, answer, _ = _call(f"{base_url}/bot{token}/{method}", about, {}, "Telegram")
     if answer.get("ok"):
         return answer["result"]
     if status in (401, 404):
@@ -89,26 +91,32 @@ _SLACK_ADVICE = {
     "token_revoked": "this token was revoked: install the app again",
     "token_expired": "this token has expired: install the app again",
     "not_allowed_token_type": "this is another kind of token than the one that is needed here",
-    "missing_scope": "this token lacks a scope: an app token needs connections:write",
+    "missing_scope": "this token lacks a scope",
 }
 
 
-def _slack(base_url: str, token: str, method: str, **about: str) -> Any:
+def _slack(base_url: str, token: str, method: str, **about: str) -> tuple[dict[str, Any], Sequence[str]]:
+    """The answer, and the scopes that the token has, where Slack tells them."""
     bearer = {"Authorization": f"Bearer {token}"}
-    _, answer = _call(f"{base_url}/{method}", about, bearer, "Slack")
+    _, answer, headers = _call(f"{base_url}/{method}", about, bearer, "Slack")
     if answer.get("ok"):
-        return answer
+        return answer, [each.strip() for each in headers.get("X-OAuth-Scopes", "").split(",") if each.strip()]
     problem = str(answer.get("error", "nothing"))
     if problem in _SLACK_ADVICE:
-        raise BadTokenError(f"{_SLACK_ADVICE[problem]} ({problem})")
+        needed = f": it needs {answer['needed']}" if answer.get("needed") else ""
+        raise BadTokenError(f"{_SLACK_ADVICE[problem]} ({problem}){needed}")
     raise UnreachableError(f"Slack refused {method}: {problem}")
 
 
 def _check_slack_bot(base_url: str, token: str) -> str:
     if not token.startswith("xoxb-"):
         raise BadTokenError("this is not a bot token: one begins with xoxb-, under OAuth & Permissions")
-    who = _slack(base_url, token, "auth.test")
-    return f"{who.get('user', 'a bot')} in {who.get('team', 'a workspace')}"
+    who, scopes = _slack(base_url, token, "auth.test")
+    found = f"{who.get('user', 'a bot')} in {who.get('team', 'a workspace')}"
+    lacking = sorted(set(SCOPES).difference(scopes)) if scopes else []
+    if not lacking:
+        return found
+    return f"{found}, without the scopes {', '.join(lacking)}: `hermes slack manifest` has all of them"
 
 
 def _check_slack_app(base_url: str, token: str) -> str:
@@ -155,15 +163,17 @@ SETUPS: Mapping[str, PlatformSetup] = {
 }
 
 
-def _call(url: str, about: Mapping[str, str], headers: Mapping[str, str], who: str) -> tuple[int, dict[str, Any]]:
-    """The status and the answer, whichever it is."""
+def _call(
+    url: str, about: Mapping[str, str], headers: Mapping[str, str], who: str
+) -> tuple[int, dict[str, Any], Message]:
+    """The status, the answer, whichever it is, and its headers."""
     request = urllib.request.Request(url, urlencode(about).encode(), dict(headers))  # noqa: S310
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as response:  # noqa: S310 - the owner's address
-            return response.status, _decoded(response.read(), who)
+            return response.status, _decoded(response.read(), who), response.headers
     except urllib.error.HTTPError as error:
         with error:
-            return error.code, _decoded(error.read(), who)
+            return error.code, _decoded(error.read(), who), error.headers
     except (OSError, http.client.HTTPException, ValueError) as error:
         reason = getattr(error, "reason", None) or type(error).__name__
         # Not "from": the address of the request holds the token.

@@ -16,7 +16,10 @@ import pytest
 from hermes.cli.platform_check import SETUPS, BadTokenError, UnreachableError
 from hermes.config import load_config
 from hermes.home import Home
+from hermes.slack_assembly import tokens
 from tests.cli.conftest import Hermes, command
+from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from tests.slack_world import TEAM
 from tests.telegram_server import TOKEN, Fault, TelegramServer
 
 ANN = 7
@@ -189,3 +192,57 @@ def test_what_is_wrong_with_a_token_of_slack_is_said(slack: str, number: int, to
 def test_a_refusal_of_slack_that_is_no_ones_fault_is_told_apart(slack: str) -> None:
     with pytest.raises(UnreachableError, match="ratelimited"):
         SETUPS["slack"].tokens[0].check(slack, "xoxb-odd")
+
+
+@pytest.fixture
+def workspace() -> Iterator[SlackServer]:
+    with SlackServer() as server:
+        server.change(lambda world: world.channels.update(UANN=TEAM))  # a person's id opens their direct messages
+        yield server
+
+
+def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
+    typed = f"{BOT_TOKEN}\n{APP_TOKEN}\n"
+    options = ("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN")
+    done = hermes(*options, input=typed)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Slack is set up (hermes in a workspace, Socket Mode works)" in done.stdout
+    assert "Said hello to UANN." in done.stdout
+    assert len(workspace.replies("UANN")) == 1
+    config = load_config(home, {})
+    assert (config.slack.enabled, config.slack.allowed_users) == (True, ("UANN",))
+    [found] = tokens(config.slack, {})
+    assert found.app_token is not None
+    assert (found.bot_token.reveal(), found.app_token.reveal()) == (BOT_TOKEN, APP_TOKEN)
+    assert (home.data_dir / "slack.token").stat().st_mode & 0o777 == 0o600
+    assert not any(token in home.config_file.read_text() + done.stdout for token in (BOT_TOKEN, APP_TOKEN))
+
+    workspace.scopes -= {"files:read", "users:read"}
+    less = hermes(*options, "--no-hello", input=typed)
+    assert "without the scopes files:read, users:read: `hermes slack manifest` has all of them" in less.stdout
+
+
+@pytest.mark.parametrize(("typed", "said"), [
+    ("xoxb-of-nobody\nxapp-x\n", "Slack does not know this token"),
+    (f"{BOT_TOKEN}\nxapp-of-nobody\n", "Slack does not know this token"),
+    (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "begins with xoxb-"),
+    (f"{BOT_TOKEN}\n", "no app token was given"),
+    (f"{BOT_TOKEN}\n{APP_TOKEN}\n", "it needs connections:write"),
+])  # fmt: skip
+def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
+    workspace: SlackServer, home: Home, hermes: Hermes, typed: str, said: str
+) -> None:
+    workspace.scopes.discard("connections:write")
+    done = hermes("setup", "slack", "--base-url", workspace.base_url, input=typed)
+    assert done.returncode == 78
+    assert said in done.stderr
+    assert not any(token in done.stderr for token in typed.split())
+    assert list(home.data_dir.iterdir()) == []
+
+
+def test_a_hello_that_slack_does_not_take_is_told(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
+    workspace.scopes.discard("chat:write")
+    typed = f"{BOT_TOKEN}\n{APP_TOKEN}\n"
+    done = hermes("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN", input=typed)
+    assert done.returncode == 0
+    assert "No hello to UANN: this token lacks a scope (missing_scope): it needs chat:write" in done.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,7 +15,7 @@ from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER
 
 pytestmark = pytest.mark.timeout(120)
-ANN = "UANN"
+ANN, BOB, CY = "UANN", "UBOB", "UCY"
 ME = f"<@{BOT_USER}>"
 SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
 
@@ -102,3 +103,39 @@ def test_what_was_said_while_the_daemon_was_down_or_slack_was_is_answered_once(
     server.disconnect("refresh_requested")
     server.say("D1", ANN, "say number 3")
     server.until(lambda: server.replies("D1") == [f"number {number}" for number in range(4)])
+
+
+def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackServer, daemon: DaemonProcess) -> None:
+    server.say("C1", BOB, f"{ME} say hello")  # in front of others a stranger is not even answered
+    server.say("D2", BOB, "say hello")
+    server.until(lambda: len(server.replies("D2")) == 1)
+    code = re.search(r"pairing approve slack (\w{8})", server.replies("D2")[0])
+    assert code is not None
+    assert BOB in daemon.hermes("pairing", "list").stdout
+    approved = daemon.hermes("pairing", "approve", "slack", code[1].lower())
+    assert (approved.returncode, approved.stderr) == (0, "")
+    server.until(lambda: "You may talk" in server.replies("D2")[-1])
+    server.say("D2", BOB, "say and on")
+    server.until(lambda: server.replies("D2")[-1] == "and on")
+    assert server.replies("C1") == []
+    assert server.unacknowledged == 0
+
+
+def test_a_thread_is_shared_by_those_who_may_talk_and_nothing_else_is(
+    server: SlackServer, model: ScriptedModel, tmp_path: Path
+) -> None:
+    slack = f'enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}", "{BOB}"]'
+    (tmp_path / "folder").mkdir()
+    with DaemonProcess(config=f"{model.config}slack: {{{slack}}}\n", environ=SECRETS) as daemon:
+        thread = server.say("C1", ANN, f"{ME} run rm -rf {tmp_path}/folder")
+        server.until(lambda: any(each.buttons for each in server.history("C1")))
+        server.slash("C1", BOB, "stop")  # outside of the thread, this is about a conversation of Bob's own
+        server.until(lambda: "Nothing is running." in server.replies("C1"))
+        server.say("C1", CY, "!stop", thread=thread)  # who may not talk may not stop either
+        server.say("C1", BOB, "!approve", thread=thread)  # whoever began it decides what runs
+        server.until(lambda: "/approve could not be done" in server.replies("C1")[-1])
+        assert "waiting" in daemon.hermes("ps").stdout
+        server.say("C1", BOB, "!stop", thread=thread)
+        server.until(lambda: "Stopped." in server.replies("C1"))
+        assert (tmp_path / "folder").exists()
+        server.until(lambda: server.unacknowledged == 0)

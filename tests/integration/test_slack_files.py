@@ -70,7 +70,6 @@ def test_the_agent_sends_a_file_to_the_thread_once_and_says_when_it_cannot(
 ) -> None:
     (tmp_path / "report.txt").write_text("all is well")
     wish = f"{ME} call send_file {json.dumps({'path': 'report.txt'})}"
-    server.fail("files.getUploadURLExternal", Fault.flood(1))
     server.fail("files.completeUploadExternal", Fault(lost=True))
     asked = server.say("C1", ANN, wish)
     server.until(lambda: any("results:" in text for text in server.replies("C1")))

@@ -84,6 +84,16 @@ class LocalSlack:
     def slash(self, channel: str, user: str, text: str) -> None:
         self.call("command", {"channel": channel, "user": user, "command": "/hermes", "text": text})
 
+    def upload(self, channel: str, user: str, name: str, data: bytes, text: str = "") -> None:
+        line = b"a-line-between-the-parts"
+        head = b'\r\nContent-Disposition: form-data; name="%s"%s\r\n\r\n%s\r\n'
+        fields = {"channel": channel, "user": user, "text": text}
+        parts = [head % (key.encode(), b"", value.encode()) for key, value in fields.items()]
+        about = f'; filename="{name}"\r\nContent-Type: text/plain'.encode()
+        body = b"".join(b"--" + line + each for each in (*parts, head % (b"file", about, data)))
+        headers = {"Content-Type": f"multipart/form-data; boundary={line.decode()}"}
+        self._send("upload", body + b"--" + line + b"--\r\n", headers)
+
     def press(self, channel: str, user: str, label: str) -> None:
         """The button with that label, below the last message that has one."""
         ts, button = next(
@@ -102,6 +112,11 @@ class LocalSlack:
 
     def replies(self, channel: str) -> list[str]:
         return [each["text"] for each in self.messages(channel) if each["user"] == BOT]
+
+    def files(self, channel: str) -> list[str]:
+        """The names of those that the bot has shared."""
+        ours = (each for each in self.messages(channel) if each["user"] == BOT)
+        return [file["name"] for each in ours for file in each.get("files") or ()]
 
     def reactions(self, channel: str, ts: str) -> set[str]:
         message = next(each for each in self.messages(channel) if each["ts"] == ts)
@@ -123,7 +138,9 @@ class LocalSlack:
 
     def call(self, what: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"}
+        return self._send(what, data, {"Content-Type": "application/json"})
+
+    def _send(self, what: str, data: bytes | None, headers: dict[str, str]) -> Any:
         request = urllib.request.Request(f"{self.address}/_control/{what}", data=data, headers=headers)
         with urllib.request.urlopen(request, timeout=20) as response:
             return json.load(response)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,10 +47,17 @@ def model() -> Iterator[ScriptedModel]:
 
 
 @pytest.fixture(scope="module")
-def daemon(slack: LocalSlack, model: ScriptedModel, port: int) -> Iterator[DaemonProcess]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the agent works."""
+    return tmp_path_factory.mktemp("work")
+
+
+@pytest.fixture(scope="module")
+def daemon(slack: LocalSlack, model: ScriptedModel, folder: Path, port: int) -> Iterator[DaemonProcess]:
     way = f"transport: http, port: {port}" if port else "transport: socket"
     config = (
         f'{model.config}slack: {{enabled: true, base_url: "{slack.base_url}", allowed_users: ["{ANN}"], {way}}}\n'
+        f'terminal: {{cwd: "{folder}"}}\n'
     )
     with DaemonProcess(config=config, environ=SECRETS) as daemon:
         if port:
@@ -75,7 +83,7 @@ def test_a_mention_in_a_thread_is_answered_there_and_it_goes_on_without_one(
     root = slack.say(CHANNEL, BOB, "the build is red")["ts"]
     slack.say(CHANNEL, ANN, "say nothing to us", thread=root)
     slack.say(CHANNEL, ANN, f"<@{BOT}> say why?", thread=root)
-    earlier = f"[Earlier in this thread:\n@{BOB}: the build is red\n@{ANN}: say nothing to us]"
+    earlier = "[Earlier in this thread:\n@bob: the build is red\n@ann: say nothing to us]"
     assert slack.until_replies(CHANNEL) == [f"heard: {earlier}\n\nsay why?"]
     slack.say(CHANNEL, ANN, "say and then?", thread=root)
     assert slack.until_replies(CHANNEL, 2)[1] == "and then?"
@@ -110,6 +118,16 @@ def test_a_long_answer_comes_in_parts(slack: LocalSlack, daemon: DaemonProcess) 
     assert len(parts()) > 1
     assert re.findall(r"line \d+ of.*", "\n".join(parts())) == lines
     assert all(len(each) <= 3000 and each.count("```") == 2 for each in parts())
+
+
+def test_files_go_both_ways(slack: LocalSlack, daemon: DaemonProcess, folder: Path) -> None:
+    private = slack.say(ANN, ANN, "say first")["channel"]
+    slack.upload(private, ANN, "notes.txt", b"all of it", text="look")
+    eventually(lambda: any('look\n[file ("notes.txt", text/plain' in each for each in slack.replies(private)))
+    assert [each.read_bytes() for each in (daemon.home / "media").glob("*.txt")] == [b"all of it"]
+    (folder / "report.txt").write_text("all is well")
+    slack.say(private, ANN, f"call send_file {json.dumps({'path': 'report.txt'})}")
+    eventually(lambda: slack.files(private) == ["report.txt"])
 
 
 def test_a_stranger_is_told_so_once(slack: LocalSlack, daemon: DaemonProcess) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_SCOPES = (
+SCOPES = (
     "app_mentions:read",
     "channels:history",
     "chat:write",
@@ -42,7 +42,7 @@ def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) ->
     }
     events: dict[str, Any] = {"bot_events": [*_EVENTS]}
     interactivity: dict[str, Any] = {"is_enabled": True}
-    scopes = [*_SCOPES]
+    scopes = [*SCOPES]
     if assistant:
         features["assistant_view"] = {"assistant_description": "Keeps long conversations, and forgets nothing"}
         events["bot_events"].append("assistant_thread_started")
