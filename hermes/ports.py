@@ -524,6 +524,7 @@ class Inbound:
     choice: int | None = None  # its number among the choices, where `text` may not be all of it
     user_name: str = ""
     edited: bool = False  # it replaces what the person wrote before as `place.message`
+    deleted: bool = False  # the person took back what they wrote as `place.message`
     attachments: tuple[Attachment, ...] = ()
 
 

@@ -150,7 +150,7 @@ class SlackServer:
         self._do(lambda: self._world.slash(channel, user, text, **more))
 
     def delete(self, channel: str, ts: str) -> None:
-        self._do(lambda: setattr(self._world.message(channel, ts), "deleted", True))
+        self._do(lambda: self._world.delete(channel, ts))
 
     def post_event(self, event: dict[str, Any], team: str = TEAM) -> None:
         """Any event, as JSON."""

@@ -128,6 +128,12 @@ class World:
             },
         )
 
+    def delete(self, channel: str, ts: str) -> None:
+        shown = self.message(channel, ts)
+        shown.deleted = True
+        event = {"type": "message", "subtype": "message_deleted", "channel": channel, "ts": self._ts()}
+        self.post_event(shown.team, {**event, "deleted_ts": ts, "previous_message": shown.as_json()})
+
     def press(self, channel: str, ts: str, label: str, user: str) -> None:
         shown = self.message(channel, ts)
         button = next(each for each in shown.buttons if each["text"]["text"] == label)

@@ -15,7 +15,7 @@ from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER
 
 pytestmark = pytest.mark.timeout(120)
-ANN, BOB, CY = "UANN", "UBOB", "UCY"
+ANN, BOB = "UANN", "UBOB"
 ME = f"<@{BOT_USER}>"
 SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
 
@@ -119,23 +119,3 @@ def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackSer
     server.until(lambda: server.replies("D2")[-1] == "and on")
     assert server.replies("C1") == []
     assert server.unacknowledged == 0
-
-
-def test_a_thread_is_shared_by_those_who_may_talk_and_nothing_else_is(
-    server: SlackServer, model: ScriptedModel, tmp_path: Path
-) -> None:
-    slack = f'enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}", "{BOB}"]'
-    (tmp_path / "folder").mkdir()
-    with DaemonProcess(config=f"{model.config}slack: {{{slack}}}\n", environ=SECRETS) as daemon:
-        thread = server.say("C1", ANN, f"{ME} run rm -rf {tmp_path}/folder")
-        server.until(lambda: any(each.buttons for each in server.history("C1")))
-        server.slash("C1", BOB, "stop")  # outside of the thread, this is about a conversation of Bob's own
-        server.until(lambda: "Nothing is running." in server.replies("C1"))
-        server.say("C1", CY, "!stop", thread=thread)  # who may not talk may not stop either
-        server.say("C1", BOB, "!approve", thread=thread)  # whoever began it decides what runs
-        server.until(lambda: "/approve could not be done" in server.replies("C1")[-1])
-        assert "waiting" in daemon.hermes("ps").stdout
-        server.say("C1", BOB, "!stop", thread=thread)
-        server.until(lambda: "Stopped." in server.replies("C1"))
-        assert (tmp_path / "folder").exists()
-        server.until(lambda: server.unacknowledged == 0)

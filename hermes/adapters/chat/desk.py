@@ -61,6 +61,8 @@ class ChatDesk:
             await self._door.turn_away(inbound)
         elif inbound.answers:
             await self._answer(inbound, key)
+        elif inbound.deleted:
+            await self._take_back(inbound, key)
         elif inbound.edited:
             await self._rewrite(inbound, key)
         elif (command := parse(inbound.text)) is not None:
@@ -114,6 +116,15 @@ class ChatDesk:
             raise
         except RefusedError as error:
             logger.debug("{}: an edit came too late: {}", inbound.id, error)
+
+    async def _take_back(self, inbound: Inbound, key: SessionKey) -> None:
+        """What still waits is dropped; what was answered, or is being answered, stays."""
+        session = await self._sessions.bound(key)
+        if session is None:
+            return
+        for waiting in (await self._sessions.view(session)).session.queue:
+            if waiting.place == inbound.place:
+                await self._sessions.stop_turn(session, "the message was deleted", waiting.id)
 
     # ------------------------------------------------------------ commands
 

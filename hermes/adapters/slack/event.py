@@ -8,6 +8,7 @@ thread: the answer goes there, and whoever writes there goes on with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.slack.attachment import attachments_of
@@ -77,12 +78,23 @@ def _event(event: Mapping[str, Any], me: Myself, manners: Manners) -> Heard | No
     if event.get("type") not in {"message", "app_mention"}:
         return None
     channel = str(event["channel"])
+    if event.get("subtype") == "message_deleted":
+        return _deleted(event, channel, me, manners)
     if event.get("subtype") == "message_changed":
         old, new = event.get("previous_message") or {}, event["message"]
         if old.get("text") == new.get("text"):
             return None  # Slack shows a link's preview, or counts answers
         return _message(new, channel, me, manners, edit=str((new.get("edited") or event).get("ts")))
     return _message(event, channel, me, manners)
+
+
+def _deleted(event: Mapping[str, Any], channel: str, me: Myself, manners: Manners) -> Heard | None:
+    old = event.get("previous_message")
+    found = _message(old, channel, me, manners) if old else None
+    if found is None:
+        return None
+    inbound = replace(found.inbound, id=InboundKey(f"{found.inbound.id}:deleted"), deleted=True, attachments=())
+    return replace(found, inbound=inbound, people=())
 
 
 def _message(

@@ -110,6 +110,21 @@ async def test_other_members_of_a_thread_do_not_decide_what_runs_in_it(command: 
         assert not (await here.here.session(session)).preferences.yolo
 
 
+async def test_whoever_may_talk_in_a_thread_may_stop_it_and_elsewhere_each_their_own() -> None:
+    async with edge() as here:
+        await here.says("ann", "hello", "g", thread="t")
+        await here.says("eve", "/stop", "g", thread="t")  # who may not talk there is not heard
+        await here.says("bob", "/stop", "g")
+        assert here.told("g") == ["Nothing is running."]
+        await here.says("bob", "/stop", "g", thread="t")
+        assert "Stopped." in here.told("g")
+        await here.says("ann", "hello", "g")
+        await here.says("bob", "/new", "g")
+        session = await here.session(did("ann", "x", "g"))
+        assert session is not None
+        assert (await here.here.session(session)).turn is not None
+
+
 async def test_what_is_queued_by_a_command_is_taken() -> None:
     async with edge() as here:
         await here.says("ann", "a")
@@ -190,3 +205,19 @@ async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:
         assert session is not None
         assert await here.here.transcript(session) == ["first", "yes", "right", "yes"]
         assert here.owed == []
+
+
+async def test_a_message_that_is_deleted_while_it_waits_is_dropped_and_nothing_else() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "first")
+        waiting = await here.says("ann", "never mind")
+        await here.says("ann", "last")
+        await here.says("ann", "", message=waiting.place.message, deleted=True)
+        await here.says("ann", "", message=first.place.message, deleted=True)  # it is being answered
+        await here.says("ann", "", message="unknown", deleted=True)
+        await here.says("bob", "", "bob", message="unknown", deleted=True)  # who has no conversation
+        await here.here.answer()
+        await here.here.answer()
+        session = await here.session(first)
+        assert session is not None
+        assert await here.here.transcript(session) == ["first", "yes", "last", "yes"]

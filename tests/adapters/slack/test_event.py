@@ -64,6 +64,7 @@ def test_where_the_bot_may_speak_freely_everything_is_for_it(manners: Manners) -
         {"subtype": "bot_message"},
         {"subtype": "channel_join"},
         {"subtype": "message_deleted", "deleted_ts": "5.0"},
+        {"subtype": "message_deleted", "previous_message": {"user": "UBOT", "text": "mine", "ts": "5.0"}},
         {"text": "  "},
         {"type": "reaction_added"},
         {"user": None},
@@ -87,6 +88,16 @@ def test_an_edit_is_known_by_the_message_it_changes() -> None:
     assert (found.inbound.edited, found.inbound.text, found.inbound.place.message) == (True, "new", "5.1")
     assert found.inbound.id == "slack:T1:D1:5.1:6.0"
     assert hear({**changed, "previous_message": message(text="new")}) is None  # only a preview was added
+
+
+def test_a_message_that_is_taken_back_is_known_by_its_place() -> None:
+    said = hear(message(channel="C1", text="<@UBOT> hi", thread_ts="4.0"))
+    old = message(text="<@UBOT> hi", thread_ts="4.0")
+    found = hear({"type": "message", "subtype": "message_deleted", "channel": "C1", "previous_message": old})
+    assert said is not None
+    assert found is not None
+    assert (found.inbound.deleted, found.inbound.place) == (True, said.inbound.place)
+    assert found.inbound.id == f"{said.inbound.id}:deleted"
 
 
 @pytest.mark.parametrize("channel", ["D1", "C1"])
