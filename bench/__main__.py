@@ -45,6 +45,7 @@ BUDGETS = (
     Budget(what="the same, MB more after a second round", figure="chats.telegram_second_round_mb", limit=20),
     Budget(what="500 chats on Slack: added on the way in, ms", figure="chats.slack_in_p50_ms", limit=20),
     Budget(what="the same, on the way out", figure="chats.slack_out_p50_ms", limit=20),
+    Budget(what="the same, acknowledged at p99", figure="chats.slack_ack_p99_ms", limit=250),
     Budget(what="the same, limits broken and loop stalls", figure="chats.slack_breaches", limit=0),
     Budget(what="the same, KB of memory a chat", figure="chats.slack_kb_per_chat", limit=200),
     Budget(what="the same, MB more after a second round", figure="chats.slack_second_round_mb", limit=20),
