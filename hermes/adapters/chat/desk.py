@@ -61,10 +61,10 @@ class ChatDesk:
             await self._door.turn_away(inbound)
         elif inbound.answers:
             await self._answer(inbound, key)
-        elif inbound.deleted:
-            await self._take_back(inbound, key)
         elif inbound.edited:
             await self._rewrite(inbound, key)
+        elif inbound.deleted:
+            await self._take_back(inbound, key)
         elif (command := parse(inbound.text)) is not None:
             await self._command(inbound, key, command)
         else:

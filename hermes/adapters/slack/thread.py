@@ -64,8 +64,9 @@ class Threads:
 
     async def _told(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> str:
         told = _told(earlier, workspace.me)
-        people = [user for message in earlier for user in (_author(message), *mentioned(_text(message))) if user]
-        return with_names(told, await self._names.of(workspace, people)) if told else ""
+        people = {user for message in earlier for user in (_author(message), *mentioned(_text(message)))}
+        others = sorted(people - {"", workspace.me.user})
+        return with_names(told, await self._names.of(workspace, others)) if told else ""
 
     async def _earlier(self, workspace: Workspace, heard: Heard) -> Sequence[Mapping[str, Any]]:
         for left in reversed(range(_TRIES)):
