@@ -91,7 +91,8 @@ class _GoOn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Type:
-    turn: TurnId
+    chat: _Chat
+    name: str
 
 
 class _Lane:
@@ -183,7 +184,7 @@ class DeliveryActor(LoopActor):
             case _GoOn():
                 self._resume(message)
             case _Type():
-                self._type(message.turn)
+                self._type(message)
             case ForgetSession():
                 self._forget_session(message.session)
             case Settle():
@@ -374,7 +375,7 @@ class DeliveryActor(LoopActor):
         live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)
-        self._tell_self(_Type(turn=turn))
+        self._tell_self(_Type(chat=chat, name=name))
 
     async def _follow(self, chat: _Chat, lane: _Lane, name: str, live: _Live) -> None:
         async for event in live.feed:
@@ -392,16 +393,15 @@ class DeliveryActor(LoopActor):
         if live is not None:
             live.feed.close()
 
-    def _type(self, turn: TurnId) -> None:
+    def _type(self, shown: _Type) -> None:
         """Show that somebody is at it, for as long as somebody is."""
-        for (platform, _), lane in self._lanes.items():
-            for name, live in lane.streams.items():
-                owed = self._couriers[name].owed
-                if owed.turn == turn and self._platforms[platform].abilities.typing:
-                    if not live.stream.asking:
-                        self._spawn_quietly(partial(self._platforms[platform].show_typing, owed.place))
-                    self.tell_later(TYPING_EVERY_S, _Type(turn=turn))
-                    return
+        lane, platform = self._lanes.get(shown.chat), self._platforms[shown.chat[0]]
+        live = lane.streams.get(shown.name) if lane is not None else None
+        if live is None or not platform.abilities.typing:
+            return
+        if not live.stream.asking:
+            self._spawn_quietly(partial(platform.show_typing, self._couriers[shown.name].owed.place))
+        self.tell_later(TYPING_EVERY_S, shown)
 
     def _spawn_quietly(self, work: _Work) -> None:
         async def run() -> None:
