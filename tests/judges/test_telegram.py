@@ -97,6 +97,7 @@ def test_what_was_said_while_the_daemon_was_dead_is_answered_once(
 ) -> None:
     telegram.say(7, 7, "say before")
     telegram.until_replies(7)
+    eventually(lambda: daemon.admin.get("/store")["outbox"] == 0)  # it knows that this was shown
     daemon.kill()
     for number in range(2):
         telegram.say(7, 7, f"say number {number}")
