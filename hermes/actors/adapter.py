@@ -15,6 +15,7 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.loop import LoopActor
+from hermes.actors.pause import growing_pause_s
 from hermes.errors import PlatformError
 from hermes.ports import ActorView, ChatAdapter, ChatEdge, Clock
 from hermes.values import dataclass
@@ -107,7 +108,9 @@ class AdapterActor(LoopActor):
         self._task = None
         self._failures += 1
         problem = ended.problem
-        pause_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(self._failures - 1, 20)) * (0.5 + self._jitter() / 2)
+        pause_s = growing_pause_s(
+            self._failures, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=self._jitter()
+        )
         if problem != self._problem:  # once for each, not once for each try
             logger.warning("{} is down: {}; it is tried again until it works", self.name, problem)
         self._problem = problem

@@ -20,6 +20,7 @@ from pykka import ActorDeadError
 from hermes.actors.courier import Courier
 from hermes.actors.future import LoopFuture
 from hermes.actors.loop import LoopActor
+from hermes.actors.pause import growing_pause_s
 from hermes.actors.stream import Stream
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
@@ -438,5 +439,4 @@ def _is_hopeless(error: HermesError, owed: Obligation) -> bool:
 def _pause_s(tries: int, error: HermesError, jitter: float) -> float:
     if isinstance(error, DeliveryError) and error.retry_after_s is not None:
         return error.retry_after_s + jitter
-    pause_s: float = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(tries - 1, 20))
-    return pause_s * (0.5 + jitter / 2)
+    return growing_pause_s(tries, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=jitter)

@@ -47,15 +47,25 @@ class Caller:
         self._sleep = sleep
 
     async def ask(
-        self, chain: Sequence[Model], request: ModelRequest, listener: Listener, *, first: int = 0
+        self,
+        chain: Sequence[Model],
+        request: ModelRequest,
+        listener: Listener,
+        *,
+        first: int = 0,
+        suited: Callable[[ModelRequest, str], Awaitable[ModelRequest]] | None = None,
     ) -> Reply | Failure:
-        """`first` is the place in the chain to begin at; those before it come last."""
+        """`first` is the place in the chain to begin at; those before it come last. `suited` makes the request what
+        the model of that name can take.
+        """
         problems: list[tuple[Model, Failure]] = []
         places = sorted(range(len(chain)), key=lambda place: (place < first, place))
         for number, place in enumerate(places, 1):
             model = chain[place]
             # A model's name of choice is meant for the first one; the others have their own.
             wanted = request if place == 0 else request.for_another()
+            if suited is not None:
+                wanted = await suited(wanted, wanted.model or model.name)
             answer = await self._ask_one(model, wanted, listener, place)
             if isinstance(answer, Reply):
                 return answer

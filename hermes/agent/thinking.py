@@ -16,7 +16,7 @@ from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.failure import failure
 from hermes.agent.ledger import Ledger
 from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
-from hermes.agent.seeing import Sight, sees
+from hermes.agent.seeing import Shown, Sight, sees
 from hermes.crash_point import reach
 from hermes.events import Notice, TextDelta, TextReset
 from hermes.ports import Hub, Model, ModelJob, ModelReport, ModelRequest
@@ -81,17 +81,24 @@ class Thinking:
         prompt = job.prompt
         if prompt is None:
             prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
-        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform))
+        chosen, wanted_name = _chosen(job.preferences.model, chain)
+        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform), wanted_name)
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
-        if self._sight is not None:
-            name = job.preferences.model or chain[self._moved.get(job.turn, 0)].name
-            shown = await self._sight.shown(request.messages, sees=sees(name, self.settings.vision))
-            request = replace(request, messages=shown.messages)
-            size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
-        if self.settings.compress and await self._overflows(request, size_bytes):
+        first = self._moved.get(job.turn, chosen)
+        name = chain[first].name if first else wanted_name or chain[0].name
+        shown = await self._shown(request, name)
+        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
+        if self.settings.compress and await self._overflows(shown.messages, size_bytes):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
+        self._moved.pop(job.turn, None)
+
+        async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
+            """A fallback may be blind where the first choice sees, or the other way round."""
+            alike = self._sees(model) == self._sees(name)
+            return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
+
         reach("turn: about to ask the model")
-        reply = await caller.ask(chain, request, self._listener(job), first=self._moved.pop(job.turn, 0))
+        reply = await caller.ask(chain, request, self._listener(job), first=first, suited=suited)
         if isinstance(reply, Failure):
             return _failed(job, reply)
         proposed = NOTHING
@@ -101,6 +108,15 @@ class Thinking:
             proposed = await self._proposed(job, reply, workshop.toolbox, context)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
+
+    async def _shown(self, request: ModelRequest, model: str) -> Shown:
+        """What the model of that name is shown of it."""
+        if self._sight is None:
+            return Shown(messages=request.messages)
+        return await self._sight.shown(request.messages, sees=self._sees(model))
+
+    def _sees(self, model: str) -> bool:
+        return sees(model, self.settings.vision)
 
     def _remember(self, turn: TurnId, place: int) -> None:
         """A turn goes on with the model that answered it; the next turn begins with the first choice again."""
@@ -116,14 +132,14 @@ class Thinking:
             return propose_all(tool_calls, toolbox, context, cut=cut)
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
 
-    async def _overflows(self, request: ModelRequest, size_bytes: int) -> bool:
+    async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int) -> bool:
         """Only what is large is looked at closely: an image is large and costs little."""
         window = self.settings.context_window
         if size_bytes // BYTES_PER_TOKEN <= window:
             return False
-        return await asyncio.to_thread(total_tokens, request.messages) > window
+        return await asyncio.to_thread(total_tokens, messages) > window
 
-    def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes) -> ModelRequest:
+    def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
         messages = [prompt, *job.messages]
         if job.last:
             messages.append(encode({"role": "user", "content": LIMIT_REACHED.format(self.settings.max_replies)}))
@@ -132,7 +148,7 @@ class Thinking:
             messages=messages,
             options=job.options,
             tools=b"" if job.last else tools,
-            model=job.preferences.model,
+            model=model,
             reasoning=job.preferences.reasoning,
         )
 
@@ -179,6 +195,12 @@ class Thinking:
     def _is_full(self, tokens: int) -> bool:
         window = self.settings.context_window
         return is_due(prompt_tokens=tokens, context_window=window, max_output=0, settings=self.settings.compression)
+
+
+def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
+    """Where in the chain a turn begins, and by which name the first of it is asked where that is not its own."""
+    others = [model.name for model in chain[1:]]
+    return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
 
 
 def _system(text: str) -> EncodedMessage:

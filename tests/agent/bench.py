@@ -14,6 +14,7 @@ from hermes.agent.calling import Caller
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.ledger import Ledger
 from hermes.agent.runner import AgentRunner
+from hermes.agent.seeing import Sight
 from hermes.agent.slots import Slots
 from hermes.agent.summarising import Summarising, SummarySettings
 from hermes.agent.thinking import Thinking, ThinkingSettings
@@ -219,6 +220,7 @@ class AgentBench:
         wake: asyncio.Event | None = None,
         settings: ThinkingSettings | None = None,
         budget: Budget = Budget(),  # noqa: B008 - a value
+        sight: Sight | None = None,
     ) -> None:
         self.wake = wake
         self.hub = RecordingHub()
@@ -235,6 +237,7 @@ class AgentBench:
             folders=self.folders,
             ledger=self.ledger,
             hub=self.hub,
+            sight=sight,
         )
         self.summarising = Summarising(
             settings=SummarySettings(context_window=8000, compression=compression),

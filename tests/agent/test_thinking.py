@@ -6,7 +6,9 @@ from pathlib import Path
 
 from hermes.agent.accounting import Budget, Price
 from hermes.agent.compression import CompressionSettings
+from hermes.agent.seeing import Sight
 from hermes.agent.thinking import ThinkingSettings
+from hermes.media.reference import user_message
 from hermes.ports import ModelDone, ModelReport
 from hermes.types import Effect, EncodedMessage, FailureKind, Preferences, TurnId, Usage, Verdict
 from tests.agent.bench import DONE, AgentBench, Script, ScriptedModel, broken, calls, says, text, user
@@ -51,6 +53,27 @@ async def test_a_persons_preferences_go_with_the_request(tmp_path: Path) -> None
     )
     [request] = model.requests
     assert (request.model, request.reasoning, request.options) == ("m2", "high", b'{"temperature":0}')
+
+
+async def test_each_model_of_the_chain_is_shown_pictures_only_if_it_sees(tmp_path: Path) -> None:
+    name = f"{1:064x}.jpg"
+    (tmp_path / name).write_bytes(b"\xff\xd8\xff picture")
+    seeing = ScriptedModel((broken(K.AUTH),), name="gpt-4o")
+    blind = ScriptedModel((broken(K.AUTH),), name="deepseek-chat")
+    third = ScriptedModel(says("a cat"), name="llava")
+    await AgentBench(tmp_path, seeing, blind, third, sight=Sight(tmp_path)).think(
+        messages=(user_message("look", [name]),)
+    )
+    contents = [json.loads(model.requests[0].messages[-1])["content"] for model in (seeing, blind, third)]
+    assert contents[1] == "look"
+    assert [type(each) for each in contents] == [list, str, list]
+
+
+async def test_a_fallback_that_a_person_chose_is_asked_itself_and_the_others_after_it(tmp_path: Path) -> None:
+    first, second = ScriptedModel(says("a"), name="one"), ScriptedModel((broken(K.AUTH),), name="two")
+    report = await AgentBench(tmp_path, first, second).think(preferences=Preferences(model="two"))
+    assert report.text == "a"
+    assert (second.calls, [each.model for each in (*second.requests, *first.requests)]) == (1, ["", ""])
 
 
 async def test_tool_calls_are_proposed_each_with_what_the_session_must_know(tmp_path: Path) -> None:
