@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from hermes.types import Call, CallState, Phase, Session, TurnId
+from hermes.types import Call, CallState, Obligation, Phase, Session, SessionKey, TurnId
 from hermes.values import dataclass
 
 FOR_THE_SESSION = ("session", "always")  # answers that grant for longer than once
@@ -54,3 +54,15 @@ def open_question(session: Session) -> Question | None:
 def button_token(turn: TurnId, call: str) -> str:
     """What a button under a question carries, so that it is known after a restart which question it answers."""
     return blake2b(f"{turn}:{call}".encode(), digest_size=8).hexdigest()
+
+
+def command_token(command: str, key: SessionKey, user: str) -> str:
+    """What a button carries that gives a command, with the choice as its argument: whose it is, and where."""
+    return f"{command}-{blake2b(f'{key}:{user}'.encode(), digest_size=8).hexdigest()}"
+
+
+def token_of(owed: Obligation) -> str:
+    """Of the buttons below it; empty: there are none."""
+    if not owed.choices:
+        return ""
+    return owed.call if owed.turn is None else button_token(owed.turn, owed.call)

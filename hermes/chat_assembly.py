@@ -18,6 +18,7 @@ from hermes.adapters.chat.discreet import DiscreetPlatform
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.home_watch import EVERY_S, HomeWatch
+from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import GAP, PairingDesk
 from hermes.commands.desk import CommandDesk
@@ -120,11 +121,12 @@ def adapter_spec(
             outgoing=outgoing,
             commands=commands,
             door=door,
+            moved=MovedChats(name, sessions),
             new_turn_id=new_turn_id,
             clock=wall_clock.wall,
             alive=alive,
             per_user=config.chat.group_sessions_per_user,
-            splits_at=adapter.platform.abilities.splits_at,
+            abilities=adapter.platform.abilities,
             compose=None if reception is None else reception.message,
         )
 

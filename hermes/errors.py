@@ -153,7 +153,8 @@ class ModelError(HermesError):
 
 class DeliveryError(HermesError):
     """It could not be said. `arrived_perhaps`: nobody knows whether it was; `gone`: it never can be, there;
-    `refused`: the platform looked at it and does not want it, which another try hardly changes."""
+    `refused`: the platform looked at it and does not want it, which another try hardly changes; `moved_to`: the chat
+    is called that now."""
 
     def __init__(
         self,
@@ -163,9 +164,11 @@ class DeliveryError(HermesError):
         gone: bool = False,
         refused: bool = False,
         arrived_perhaps: bool = False,
+        moved_to: str = "",
     ) -> None:
         super().__init__(message)
         self.retry_after_s = retry_after_s
+        self.moved_to = moved_to
         self.gone = gone
         self.refused = refused
         self.arrived_perhaps = arrived_perhaps

@@ -474,6 +474,12 @@ class ChatEdge(Protocol):
     async def take(self, inbound: Inbound) -> None:
         """A person wrote. Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again."""
 
+    async def chat_moved(self, old: str, new: str) -> None:
+        """The platform calls a chat by another id from now on; its conversations go on. Raises as `take` does."""
+
+    async def former_id(self, chat: str) -> str:
+        """What a chat that has moved was called at first; empty: it has not. Raises as `take` does."""
+
 
 class Outgoing(Protocol):
     """What is owed to people without a session. Each call returns when it is on disk."""
@@ -526,6 +532,7 @@ class Inbound:
     edited: bool = False  # it replaces what the person wrote before as `place.message`
     deleted: bool = False  # the person took back what they wrote as `place.message`
     attachments: tuple[Attachment, ...] = ()
+    former_chat: str = ""  # not empty: the chat has moved, and its conversations still bear this id
 
 
 # ---------------------------------------------------------------- live events

@@ -99,7 +99,9 @@ class OnTelegram(Stage):
 
     def messages(self) -> list[Message]:
         return [
-            Message(each.from_bot, each.versions, [button["text"] for row in each.keyboard for button in row], set())
+            Message(
+                each.from_bot, list(each.versions), [button["text"] for row in each.keyboard for button in row], set()
+            )
             for each in self.server.history(7)
         ]
 
@@ -146,7 +148,9 @@ class Play:
         self._model = model
         self._daemon = daemon
         self._clock = clock
-        self._pressed: dict[int, str] = {}  # which button, by the message's place in the chat
+        self._pressed: dict[
+            int, tuple[Message, str]
+        ] = {}  # what was asked, and which button; by its place in the chat
 
     def scenes(self) -> Iterator[tuple[str, str]]:
         for title, scene in (
@@ -170,8 +174,10 @@ class Play:
     def _approval(self) -> None:
         self._stage.say("Please clear the build folder.")
         eventually(lambda: self._stage.messages()[-1].buttons)
-        self._pressed[len(self._stage.messages()) - 1] = "once"
+        *before, asked = self._stage.messages()
+        self._pressed[len(before)] = asked, "once"
         self._stage.press("once")
+        self._stage.until("→ once")
         self._stage.until("The folder is gone")
 
     def _restart(self) -> None:
@@ -192,7 +198,16 @@ class Play:
     def _transcript(self, begins: int) -> str:
         lines: list[str] = []
         for number, message in enumerate(self._stage.messages()[begins:], begins):
-            lines += _shown(message, self._pressed.get(number))
+            if number not in self._pressed:
+                lines += _shown(message)
+                continue
+            asked, label = self._pressed[number]
+            lines += [*_shown(asked)][:-1]
+            lines += [
+                f"  Ann presses [{label}], and it is changed to",
+                textwrap.indent(message.versions[-1], "    "),
+                "",
+            ]
         return _SESSION.sub("20261117_090000_1a2b3c4d", "\n".join(lines))
 
 
@@ -211,7 +226,7 @@ def _acting(body: dict[str, Any]) -> Reply | None:
     return answered("There are three files.")
 
 
-def _shown(message: Message, pressed: str | None) -> Iterator[str]:
+def _shown(message: Message) -> Iterator[str]:
     # How far an answer had come when somebody looked is a matter of moments.
     whole = [each for each in message.versions if not each.endswith(CURSOR)]
     first, last = whole[0], whole[-1]
@@ -223,8 +238,6 @@ def _shown(message: Message, pressed: str | None) -> Iterator[str]:
     yield textwrap.indent(last, "    ")
     if message.buttons:
         yield "    " + " ".join(f"[{each}]" for each in message.buttons)
-    if pressed:
-        yield f"  Ann presses [{pressed}]"
     yield ""
 
 

@@ -114,6 +114,10 @@ class TelegramServer:
         """A person presses the button with that label. Returns the query's id."""
         return self._do(lambda: self._world.press(chat, message, label, user))
 
+    def migrate(self, group: int, supergroup: int) -> None:
+        """A group becomes a supergroup."""
+        self._do(lambda: self._world.migrate(group, supergroup))
+
     def has_file(self, file_id: str, data: bytes) -> None:
         """From now on a person can send it."""
         self._do(lambda: self._world.files.update({file_id: data}))

@@ -61,6 +61,7 @@ class World:
         self.answered_queries: list[str] = []
         self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
+        self.moved: dict[int, int] = {}  # groups that have become supergroups
         self.files: dict[str, bytes] = {}  # that people have sent, by their ids
         self._clock = clock
         self._next_update = 1000
@@ -88,6 +89,16 @@ class World:
         shown.text = text
         shown.versions.append(text)
         self.post("edited_message", {**self._as_json(shown), "edit_date": 1})
+
+    def migrate(self, group: int, supergroup: int) -> None:
+        """A group becomes a supergroup: both are told, in messages of nobody."""
+        self.moved[group] = supergroup
+        for chat, field_name, other in (
+            (group, "migrate_to_chat_id", supergroup),
+            (supergroup, "migrate_from_chat_id", group),
+        ):
+            told = self._as_json(self._add(chat, 0, "", thread=None, reply_to=None))
+            self.post("message", {**told, "text": None, field_name: other})
 
     def press(self, chat: int, message: int, label: str, user: int) -> str:
         shown = self.message(chat, message)
@@ -198,6 +209,12 @@ class World:
         chat = _int(about.get("chat_id")) or 0
         if chat in self.blocked:
             raise Refusal(403, "Forbidden: bot was blocked by the user")
+        if chat in self.moved:
+            raise Refusal(
+                400,
+                "Bad Request: group chat was upgraded to a supergroup chat",
+                migrate_to_chat_id=self.moved[chat],
+            )
         if not any(each.chat == chat for each in self.messages):
             raise Refusal(400, "Bad Request: chat not found")
         return chat

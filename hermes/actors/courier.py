@@ -49,6 +49,22 @@ class Courier:
         await self._write(self._progress())
 
     async def finish(self) -> None:
+        try:
+            await self._finish()
+        except DeliveryError as error:
+            if not error.moved_to:
+                raise
+            await self._move(error.moved_to)
+            await self._finish()
+
+    async def _move(self, chat: str) -> None:
+        """All of it is said in the chat that this one has become: the ids of its messages mean nothing there."""
+        place = replace(self.owed.place, chat=chat, message="")
+        self.owed = replace(self.owed, place=place, sent=())
+        self._shown.clear()
+        await self._write(Waive(id=self.owed.id), Oblige(obligation=self.owed))
+
+    async def _finish(self) -> None:
         parts = self._platform.parts(self.owed.text) if self.owed.text or not self.owed.files else ()
         if len(self.owed.sent) <= len(parts):  # a file goes out when all of the text is as it stays
             for number, text in enumerate(parts):

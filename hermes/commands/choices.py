@@ -13,6 +13,8 @@ from hermes.types import Busy, Preferences
 
 DEFAULT = "default"
 _MODEL_NAME = re.compile(r"[!-~]{1,200}")
+_BUTTON_MOST = 60  # characters; platforms cut longer ones
+_BUTTONS_MOST = 25
 _BUSY = {
     Busy.QUEUE: "waits for the end of the turn",
     Busy.STEER: "is taken into account by the turn",
@@ -26,7 +28,10 @@ async def model(errand: Errand) -> Reply:
     if not wanted:
         now = f"The model is {chosen}." if chosen else f"The model is {next(iter(known), 'as configured')}."
         others = f" Known: {', '.join(known)}." if known else ""
-        return Reply(text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.")
+        return Reply(
+            text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.",
+            choices=_for_buttons(*known, DEFAULT),
+        )
     if wanted.lower() == DEFAULT:
         return await _prefer(errand, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
     if not _MODEL_NAME.fullmatch(wanted):
@@ -47,7 +52,10 @@ async def personality(errand: Errand) -> Reply:
     known, wanted = errand.desk.personalities(), errand.argument.lower()
     if wanted in ("", "list"):
         now = _chosen(errand).personality or "as configured"
-        return Reply(text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.")
+        return Reply(
+            text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.",
+            choices=_for_buttons(*known, "none", DEFAULT),
+        )
     if wanted == DEFAULT:
         return await _prefer(errand, "personality", "", "The personality is the configured one.")
     if wanted != "none" and wanted not in known:
@@ -59,7 +67,10 @@ async def reasoning(errand: Errand) -> Reply:
     wanted = errand.argument.lower()
     if not wanted:
         now = _chosen(errand).reasoning or "as configured"
-        return Reply(text=f"The reasoning effort is {now}. There are: {', '.join(REASONING)}; and default.")
+        return Reply(
+            text=f"The reasoning effort is {now}. There are: {', '.join(REASONING)}; and default.",
+            choices=_for_buttons(*REASONING, DEFAULT),
+        )
     if wanted == DEFAULT:
         return await _prefer(errand, "reasoning", "", "The reasoning effort is the configured one.")
     if wanted not in REASONING:
@@ -72,7 +83,7 @@ async def busy(errand: Errand) -> Reply:
     if not wanted:
         now = _chosen(errand).busy
         told = f"{_BUSY[Busy(now)]} ({now})" if now else "does what is configured"
-        return Reply(text=f"A message that comes while a turn runs {told}.")
+        return Reply(text=f"A message that comes while a turn runs {told}.", choices=_for_buttons(*Busy, DEFAULT))
     if wanted == DEFAULT:
         return await _prefer(errand, "busy", "", "A message that comes while a turn runs does what is configured.")
     if wanted not in set(Busy):
@@ -115,6 +126,11 @@ async def grants(errand: Errand) -> Reply:
 async def _prefer(errand: Errand, name: str, value: str | bool, text: str) -> Reply:
     session = await errand.opened()
     return errand.reply(text, await errand.sessions.prefer(session.id, name, value, errand.reason))
+
+
+def _for_buttons(*choices: str) -> tuple[str, ...]:
+    """Those that a button has room for; the others can be typed."""
+    return tuple(dict.fromkeys(choice for choice in choices if len(choice) <= _BUTTON_MOST))[:_BUTTONS_MOST]
 
 
 def _chosen(errand: Errand) -> Preferences:

@@ -45,6 +45,7 @@ class Reply:
     receipt: Receipt | None = None  # of the turn that this began, queued or steered
     title: str = ""  # of the rows
     rows: tuple[tuple[str, ...], ...] = ()  # the same as a table, its headings first
+    choices: tuple[str, ...] = ()  # what the command can be given instead, for buttons
 
 
 def refused(text: str) -> Reply:

@@ -101,6 +101,18 @@ async def test_what_is_owed_is_said_and_remembered_as_sent(desk: Desk) -> None:
     assert (sent.messages, sent.turn, sent.repeated) == (("m1",), TURN, False)
 
 
+async def test_what_is_owed_to_a_chat_that_has_moved_is_said_where_it_is_now(desk: Desk) -> None:
+    desk.platform.longest = 5
+    desk.platform.problems = [DeliveryError("it is a supergroup now", moved_to="c9")]
+    await desk.oblige(owed("a", "hello there"), owed("b", "more"))
+    await desk.settled()
+    assert (desk.platform.texts("c9"), desk.platform.texts()) == (["hello", " ther", "e"], ["more"])
+    sent = desk.journal.engine.sent("a")
+    assert sent is not None
+    assert (sent.place.chat, sent.repeated) == ("c9", False)
+    assert desk.journal.engine.outbox() == []
+
+
 async def test_a_long_text_is_said_in_parts(desk: Desk) -> None:
     desk.platform.longest = 3
     await desk.oblige(owed("a", "abcdefgh"))

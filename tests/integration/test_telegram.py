@@ -76,3 +76,24 @@ def test_an_outage_delays_an_answer_and_loses_none(server: TelegramServer, daemo
     server.fail("sendMessage", Fault.flood(1), Fault(status=400, description="Bad Request: odd"))
     server.say(ANN, ANN, "say hello")
     server.until(lambda: server.replies(ANN) == ["hello"])
+
+
+def test_a_group_that_becomes_a_supergroup_goes_on(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(-5, ANN, "/title our trip")
+    server.until(lambda: len(server.replies(-5)) == 1)
+    server.migrate(-5, -1005)
+    server.say(-1005, ANN, "/title")
+    server.until(lambda: len(server.replies(-1005)) == 1)
+    assert "our trip" in server.replies(-1005)[0]
+    assert "dead letter" not in daemon.stderr()
+
+
+def test_a_model_is_chosen_by_a_button_also_after_a_restart(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(ANN, ANN, "/model")
+    server.until(lambda: any(each.keyboard for each in server.history(ANN)))
+    offered = next(each for each in server.history(ANN) if each.keyboard)
+    daemon.kill()
+    daemon.start()
+    server.press(ANN, offered.id, "default", ANN)
+    server.until(lambda: not offered.keyboard)
+    assert offered.text.startswith("The model is the configured one")

@@ -31,6 +31,7 @@ from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
 from hermes.adapters.chat.desk import ChatDesk
 from hermes.adapters.chat.door import EVERYBODY, Door
+from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
 from hermes.chat_assembly import DELIVERY
@@ -175,6 +176,7 @@ class SimulatedDaemon:
             sessions=cast("Any", self.desk),
             outgoing=ObligationDesk(self.journal, deliver),
             commands=cast("Any", None),  # nobody uses any there
+            moved=MovedChats("toy", cast("Any", self.desk)),
             door=Door(pairing=cast("Any", None), allowed=(EVERYBODY,)),
             new_turn_id=lambda: TurnId(outside.number("turn")),
             clock=outside.wall,

@@ -12,7 +12,7 @@ from hermes.types import SessionKey
 
 def conversation_key(inbound: Inbound, *, group_sessions_per_user: bool = True) -> SessionKey:
     place = inbound.place
-    parts = ["agent", "main", place.platform, inbound.chat_type, place.chat]
+    parts = ["agent", "main", place.platform, inbound.chat_type, inbound.former_chat or place.chat]
     if place.thread:
         parts.append(place.thread)
     if inbound.chat_type != "dm" and not place.thread and group_sessions_per_user:

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from loguru import logger
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.adapters.chat.door import Door
-from hermes.asking import asked_by, button_token, waiting_call
+from hermes.adapters.chat.moved import MovedChats
+from hermes.asking import Question, asked_by, button_token, command_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
 from hermes.crash_point import reach
 from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
 from hermes.media.reference import user_message
-from hermes.ports import Clock, Inbound, Outgoing, Receipt, Sessions, Submission
-from hermes.types import Call, EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
+from hermes.ports import Abilities, Clock, Inbound, Outgoing, Receipt, Sessions, Submission
+from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
+_MOST_REPEATED = 1000  # characters of a question that is said again with its answer, in the place of its buttons
 
 
 class ChatDesk:
@@ -36,21 +39,23 @@ class ChatDesk:
         outgoing: Outgoing,
         commands: CommandDesk,
         door: Door,
+        moved: MovedChats,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         alive: Callable[[], None],
         per_user: bool = True,
-        splits_at: int = 0,
+        abilities: Abilities = Abilities(),  # noqa: B008 - a value
         compose: Callable[[Inbound], Awaitable[EncodedMessage]] | None = None,
     ) -> None:
         self._sessions = sessions
         self._outgoing = outgoing
         self._commands = commands
         self._door = door
+        self._moved = moved
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._per_user = per_user  # in a group each person has a conversation of their own
-        self._splits_at = splits_at  # UTF-16 units, see Abilities
+        self._abilities = abilities  # of the platform
         self._bursts = Bursts()
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self.alive = alive
@@ -60,7 +65,7 @@ class ChatDesk:
         if not await self._door.admits(inbound):
             await self._door.turn_away(inbound)
         elif inbound.answers:
-            await self._answer(inbound, key)
+            await self._pressed(inbound, key)
         elif inbound.edited:
             await self._rewrite(inbound, key)
         elif inbound.deleted:
@@ -71,11 +76,17 @@ class ChatDesk:
             await self._message(inbound, key)
         reach("chat: taken, not confirmed")
 
+    async def chat_moved(self, old: str, new: str) -> None:
+        await self._moved.note(old, new)
+
+    async def former_id(self, chat: str) -> str:
+        return await self._moved.former_id(chat)
+
     # ------------------------------------------------------------ messages
 
     async def _message(self, inbound: Inbound, key: SessionKey) -> None:
         who, now = (key, inbound.user), self._clock()
-        more = is_cut_off(inbound.text, self._splits_at)
+        more = is_cut_off(inbound.text, self._abilities.splits_at)
         submission = Submission(
             turn=self._new_turn_id(),
             messages=(await self._compose(inbound),),
@@ -129,14 +140,14 @@ class ChatDesk:
     # ------------------------------------------------------------ commands
 
     async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown) -> None:
-        """At most once: that it came is on disk before it is carried out."""
+        """At most once: that it came is on disk before it is carried out. A reply that offers choices has buttons."""
         name = f"command:{inbound.id}"
         says = isinstance(command, Parsed) and command.command.says  # a message: its session knows its id
         if not says and not await self._is_new(inbound, key):
             if await self._outgoing.is_known(name):
                 return
-            word = inbound.text.split(maxsplit=1)[0]
-            text = f"Hermes was interrupted while it carried out {word}. /status says how things stand."
+            word = command.command.name if isinstance(command, Parsed) else command.word
+            text = f"Hermes was interrupted while it carried out /{word}. /status says how things stand."
             await self._say(inbound, name, text)
             return
         caller = Caller(
@@ -147,7 +158,11 @@ class ChatDesk:
             trusted=self._door.trusts(inbound.user),
         )
         reply = await self._commands.run(command, caller)
-        await self._say(inbound, name, reply.text)
+        if reply.choices and isinstance(command, Parsed):
+            token = command_token(command.command.name, key, inbound.user)
+            await self._say(inbound, name, reply.text, choices=reply.choices, call=token)
+        else:
+            await self._say(inbound, name, reply.text)
 
     async def _is_new(self, inbound: Inbound, key: SessionKey) -> bool:
         session = await self._sessions.bound(key) or SessionId("")
@@ -156,9 +171,19 @@ class ChatDesk:
 
     # ------------------------------------------------------------ buttons
 
+    async def _pressed(self, inbound: Inbound, key: SessionKey) -> None:
+        """A button gives a command to whoever was offered it, or it answers a question."""
+        name, gives_command, _ = inbound.answers.partition("-")
+        command = parse(f"/{name} {inbound.text}") if gives_command else None
+        if command is None:
+            await self._answer(inbound, key)
+        elif inbound.answers == command_token(name, key, inbound.user):
+            await self._command(inbound, key, command)
+        else:
+            await self._note(inbound, f"This is somebody else's choice. /{name} lets you choose for yourself.")
+
     async def _answer(self, inbound: Inbound, key: SessionKey) -> None:
         """A button answers the question of this person's conversation, if that still waits for it."""
-        name = f"pressed:{inbound.id}"
         session = await self._sessions.bound(key)
         try:
             if session is None:
@@ -167,22 +192,42 @@ class ChatDesk:
             call = waiting_call(waiting)
             turn = waiting.turn
             if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
-                await self._say(inbound, name, "This question is not waiting for you (any more).")
+                await self._note(inbound, "This question is not waiting for you (any more).")
                 return
-            await self._sessions.answer(waiting.id, _chosen(inbound, call, turn.id), _source(inbound), call.id)
+            question = asked_by(call, turn.id)
+            chosen = _chosen(inbound, question)
+            await self._sessions.answer(waiting.id, chosen, _source(inbound), call.id)
+            asked = f"{question.text}\n\n" if len(question.text) <= _MOST_REPEATED else ""
+            await self._say(inbound, f"pressed:{inbound.id}", f"{asked}→ {chosen}")
         except StoppingError:
             raise
         except HermesError as error:
-            await self._say(inbound, name, f"That was not taken as an answer: {error}")
+            await self._note(inbound, f"That was not taken as an answer: {error}")
 
-    async def _say(self, inbound: Inbound, name: str, text: str) -> None:
-        owed = Obligation(id=name, kind=Owed.NOTICE, place=inbound.place, text=text, at=self._clock())
+    async def _note(self, inbound: Inbound, text: str) -> None:
+        """About a button that did nothing: it stays where it is, for whom it is meant."""
+        await self._say(replace(inbound, answers=""), f"pressed:{inbound.id}", text)
+
+    async def _say(
+        self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""
+    ) -> None:
+        """What a button brought about is said in the place of its message, and the buttons go."""
+        owed = Obligation(
+            id=name,
+            kind=Owed.NOTICE,
+            place=inbound.place,
+            text=text,
+            at=self._clock(),
+            choices=choices,
+            call=call,
+            sent=(inbound.place.message,) if inbound.answers and self._abilities.edit else (),
+        )
         await self._outgoing.oblige(owed)
 
 
-def _chosen(inbound: Inbound, call: Call, turn: TurnId) -> str:
+def _chosen(inbound: Inbound, question: Question) -> str:
     """The choice as the question has it: what fits on a button may be less."""
-    choices = asked_by(call, turn).choices
+    choices = question.choices
     return choices[inbound.choice] if inbound.choice is not None and inbound.choice < len(choices) else inbound.text
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hermes.asking import button_token
+from hermes.asking import token_of
 from hermes.types import Obligation
 
 SECTION = 3000  # characters of text in one block
@@ -33,9 +33,9 @@ def pressed(value: str) -> tuple[str, int, str] | None:
 
 
 def _buttons(obligation: Obligation) -> list[dict[str, Any]]:
-    if not obligation.choices or obligation.turn is None:
+    token = token_of(obligation)
+    if not token:
         return []
-    token = button_token(obligation.turn, obligation.call)
     buttons = [
         {
             "type": "button",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import between
@@ -21,6 +22,12 @@ class Manners:
     require_mention: bool = True
     wake_words: tuple[str, ...] = ()
     free_response_chats: tuple[str, ...] = ()  # CHAT, or CHAT:THREAD for a single topic
+
+    def in_moved(self, chat: str, former: str) -> Manners:
+        """What was said about a chat under its former id holds for it as well."""
+        if former not in self.free_response_chats:
+            return self
+        return replace(self, free_response_chats=(*self.free_response_chats, chat))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 from loguru import logger
@@ -17,7 +18,7 @@ from telegram.error import TelegramError
 
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.trouble import explain
-from hermes.adapters.telegram.update import album_of, inbound_of
+from hermes.adapters.telegram.update import album_of, inbound_of, moved_by
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import (
     AlreadySeenError,
@@ -30,9 +31,12 @@ from hermes.errors import (
 )
 from hermes.ports import ChatEdge, Inbound
 
+T = TypeVar("T")
+
 ALBUM_S = 0.8  # from the first of its pictures until the last has come
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
+_SUPERGROUP = "-100"  # how their ids begin; only what is one can have been something else
 
 
 class _Album:
@@ -86,33 +90,48 @@ class Intake:
 
     async def _hand_over(self, updates: list[Mapping[str, Any]]) -> None:
         update = updates[0]
+        name = f"update {update.get('update_id')}"
         try:
-            read = inbound_of(update, self._me, self._manners) if len(updates) == 1 else self._album(updates)
+            moved = moved_by(update)
+            read = None if moved else await self._read(updates)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
-            logger.warning("update {} is not understood: {!r}", update.get("update_id"), error)
+            logger.warning("{} is not understood: {!r}", name, error)
+            return
+        if moved is not None:
+            await self._offer(name, lambda: self._edge.chat_moved(*moved))
             return
         if read is None:
-            logger.debug("update {} is skipped: {}", update["update_id"], sorted(update))
+            logger.debug("{} is skipped: {}", name, sorted(update))
             return
-        await self._offer(read)
+        await self._offer(read.id, lambda: self._edge.take(read))
         if query := update.get("callback_query"):
             await _stop_the_spinner(self._wire, str(query["id"]))
 
-    def _album(self, updates: list[Mapping[str, Any]]) -> Inbound | None:
-        return album_of(updates, self._me, self._manners)
+    async def _read(self, updates: list[Mapping[str, Any]]) -> Inbound | None:
+        chat = _chat_of(updates[0])
+        former = ""
+        if chat.startswith(_SUPERGROUP):
+            former = await self._offer(chat, lambda: self._edge.former_id(chat)) or ""
+        manners = self._manners.in_moved(chat, former)
+        if len(updates) == 1:
+            inbound = inbound_of(updates[0], self._me, manners)
+        else:
+            inbound = album_of(updates, self._me, manners)
+        return replace(inbound, former_chat=former) if inbound is not None and former else inbound
 
-    async def _offer(self, inbound: Inbound) -> None:
+    async def _offer(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
+        """None: it is known already, or can never be taken."""
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                return await self._edge.take(inbound)
+                return await take()
             except AlreadySeenError:
                 return None
             except (StoppingError, BusyError, StorageError, OutcomeUnknownError) as error:
-                logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
+                logger.info("{} is not taken yet, and is offered again: {}", name, error)
             except RefusedError as error:
-                logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
+                logger.error("{} is given up, it can never be taken: {}", name, error)
                 return None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)

@@ -11,7 +11,7 @@ import re
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from hermes.adapters.chat.utf16 import prefix
-from hermes.asking import button_token
+from hermes.asking import token_of
 from hermes.types import Obligation
 
 _MOST_LABEL = 64  # UTF-16 units; a longer one would not be seen on a phone anyway
@@ -19,9 +19,9 @@ _MOST_LABEL = 64  # UTF-16 units; a longer one would not be seen on a phone anyw
 
 def keyboard(obligation: Obligation) -> InlineKeyboardMarkup | None:
     """One button below the other, as choices may be long."""
-    if not obligation.choices or obligation.turn is None:
+    token = token_of(obligation)
+    if not token:
         return None
-    token = button_token(obligation.turn, obligation.call)
     return InlineKeyboardMarkup(
         [
             [InlineKeyboardButton(_label(choice), callback_data=f"a:{token}:{number}")]

@@ -51,7 +51,9 @@ def delivery_error(error: TelegramError) -> DeliveryError:
             wait_s = wait_of(error)
             return DeliveryError(f"Telegram wants us to wait for {wait_s:g} s", retry_after_s=wait_s)
         case ChatMigrated():
-            return DeliveryError(f"the group is now another one, {error.new_chat_id}", gone=True)
+            return DeliveryError(
+                f"the group is a supergroup now, {error.new_chat_id}", moved_to=str(error.new_chat_id)
+            )
         case Forbidden():
             return DeliveryError(f"Telegram does not let us talk there: {error.message}", gone=True)
         case BadRequest():

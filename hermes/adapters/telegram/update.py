@@ -46,6 +46,17 @@ def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners)
     return replace(inbound, attachments=tuple(chain.from_iterable(map(attachments_of, messages))))
 
 
+def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The old and the new id of a group that became a supergroup, which both of them are told."""
+    message = update.get("message") or {}
+    here = str((message.get("chat") or {}).get("id", ""))
+    if new := message.get("migrate_to_chat_id"):
+        return here, str(new)
+    if old := message.get("migrate_from_chat_id"):
+        return str(old), here
+    return None
+
+
 def _message(
     message: Mapping[str, Any], key: InboundKey, me: Myself, manners: Manners, *, edited: bool
 ) -> Inbound | None:

@@ -12,9 +12,10 @@ from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.adapters.chat.desk import ChatDesk
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.home_desk import HomeDesk
+from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import PairingDesk
-from hermes.ports import Inbound
+from hermes.ports import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, SessionId
 from tests.commands.world import World, world
 
@@ -50,11 +51,12 @@ class Edge:
             outgoing=self.outgoing,
             commands=here.commands,
             door=Door(pairing=self.pairing, **self._settings),
+            moved=MovedChats("toy", here.desk),
             new_turn_id=here.new_turn_id,
             clock=clock,
             alive=lambda: None,
             per_user=self._per_user,
-            splits_at=100,
+            abilities=Abilities(edit=True, splits_at=100),
         )
 
     def _deliver(self, owed: Sequence[Obligation]) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.asking import button_token
+from hermes.asking import button_token, token_of
 from hermes.types import TurnId
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, did, edge
@@ -49,6 +49,18 @@ async def test_a_group_can_share_one_conversation_and_a_thread_always_does() -> 
         assert await here.session(first) == await here.session(second)
 
 
+async def test_a_chat_that_has_moved_goes_on_with_its_conversations() -> None:
+    async with edge() as here:
+        before = await here.says("ann", "a", "g")
+        await here.desk.chat_moved("g", "g2")
+        here.restart()
+        assert (await here.desk.former_id("g2"), await here.desk.former_id("g")) == ("g", "")
+        after = await here.says("ann", "b", "g2", former_chat=await here.desk.former_id("g2"))
+        assert await here.session(after) == await here.session(before)
+        await here.desk.chat_moved("g2", "g3")
+        assert await here.desk.former_id("g3") == "g"
+
+
 async def test_nobody_sees_or_takes_up_what_somebody_else_began() -> None:
     async with edge() as here:
         anns = await here.session(await here.says("ann", "my secret"))
@@ -83,8 +95,12 @@ async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() 
         await here.says("bob", "once", "g", thread="t", answers=token)
         assert here.here.agent.acts == []
         assert "not taken as an answer" in here.told("g")[-1]
-        await here.says("ann", "once", "g", thread="t", answers=token)
+        assert here.owed[-1].sent == ()  # the buttons stay, for her
+        pressed = await here.says("ann", "once", "g", thread="t", answers=token)
         await here.here.finish_tool()
+        told = here.owed[-1]
+        assert told.text.endswith("→ once")
+        assert (list(told.sent), list(told.choices)) == ([pressed.place.message], [])  # in their place
 
 
 async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
@@ -140,6 +156,34 @@ async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
         assert "Only the admins" in here.told("bob")[-1]
         await here.says("ann", "/sethome")
         assert await here.homes.places() == [did("ann", "x", message="").place]
+
+
+# ---------------------------------------------------------------- choices
+
+
+async def test_a_command_that_offers_choices_has_buttons_that_outlive_a_restart() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "/model", "g")
+        offered = here.owed[-1]
+        assert offered.choices == ("toy-1", "toy-2", "default")
+        here.restart()
+        pressed = await here.says("ann", "toy-2", "g", answers=token_of(offered), choice=1)
+        assert (here.owed[-1].text, here.owed[-1].sent) == ("The model is now toy-2.", (pressed.place.message,))
+        session = await here.session(first)
+        assert session is not None
+        assert (await here.here.session(session)).preferences.model == "toy-2"
+        told = len(here.owed)
+        await here.desk.take(pressed)  # comes again
+        assert len(here.owed) == told
+
+
+async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "/reasoning", "g", thread="t")
+        await here.says("bob", "high", "g", thread="t", answers=token_of(here.owed[-1]), choice=4)
+        assert "somebody else's choice" in here.told("g")[-1]
+        assert here.owed[-1].sent == ()
+        assert await here.session(first) is None  # it would have begun one
 
 
 # ---------------------------------------------------------------- bursts and edits

@@ -18,6 +18,7 @@ class FakeEdge:
     def __init__(self) -> None:
         self.taken: list[Inbound] = []
         self.offered: list[Inbound] = []
+        self.moved: dict[str, str] = {}  # what chats were called before, by what they are called now
         self.proofs = 0
         self.refusals: list[HermesError] = []  # raised first, one an offer
         self.gates: dict[str, asyncio.Event] = {}  # by chat: what is said there waits for it
@@ -25,6 +26,12 @@ class FakeEdge:
 
     def alive(self) -> None:
         self.proofs += 1
+
+    async def chat_moved(self, old: str, new: str) -> None:
+        self.moved[new] = old
+
+    async def former_id(self, chat: str) -> str:
+        return self.moved.get(chat, "")
 
     async def take(self, inbound: Inbound) -> None:
         self.offered.append(inbound)

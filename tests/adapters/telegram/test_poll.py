@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from hermes.adapters.telegram.adapter import TelegramAdapter
+from hermes.adapters.telegram.addressed import Manners
 from hermes.errors import (
     AlreadySeenError,
     BadInputError,
@@ -235,3 +236,23 @@ async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: Te
     async with listening(adapter, FakeEdge()):
         await until(lambda: "new" in server.menu and "help" in server.menu)
     await adapter.close()
+
+
+async def test_a_group_that_became_a_supergroup_keeps_its_conversations_and_its_manners(
+    server: TelegramServer,
+) -> None:
+    edge = FakeEdge()
+    manners = Manners(free_response_chats=("-5",))
+    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=1, manners=manners)
+    server.say(-5, 7, "before")
+    server.migrate(-5, -1005)
+    server.say(-1005, 7, "after")
+    server.say(-1006, 7, "not for the bot")
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+    await adapter.close()
+    assert [(each.text, each.place.chat, each.former_chat) for each in edge.taken] == [
+        ("before", "-5", ""),
+        ("after", "-1005", "-5"),
+    ]
+    assert edge.moved == {"-1005": "-5"}
