@@ -79,7 +79,9 @@ async def tell_left(homes: HomeDesk, session: Session, left: str) -> None:
     await homes.tell(f"reset:{session.id}:{session.next_seq}", text)
 
 
-def delivery_spec(adapters: Sequence[ChatAdapter], *, journal: Journal, hub: Hub, pairing: PairingDesk) -> ChildSpec:
+def delivery_spec(
+    adapters: Sequence[ChatAdapter], *, config: Config, journal: Journal, hub: Hub, pairing: PairingDesk
+) -> ChildSpec:
     platforms: dict[str, Platform] = {
         adapter.platform.name: DiscreetPlatform(adapter.platform, gap=GAP, fill=pairing.fill) for adapter in adapters
     }
@@ -90,6 +92,7 @@ def delivery_spec(adapters: Sequence[ChatAdapter], *, journal: Journal, hub: Hub
         hub=hub,
         clock=wall_clock.wall,
         jitter=random.random,
+        fresh_after_s=config.chat.fresh_final_after_s,
         name=DELIVERY,
     )
     return ChildSpec(name=DELIVERY, start=lambda owner: start(owner=owner))

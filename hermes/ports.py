@@ -151,6 +151,7 @@ class NoteDelivery:
     tries: int = 0
     problem: str = ""
     repeated: tuple[int, ...] = ()
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -422,6 +423,7 @@ class Abilities:
     show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
     splits_at: int = 0  # UTF-16 units at which clients split what people paste; 0: they do not
     files: bool = False  # they can be sent
+    delete: bool = False  # a message can be taken away again
 
 
 class Platform(Protocol):
@@ -447,6 +449,9 @@ class Platform(Protocol):
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         """Have a message that was sent say something else. That it says so already is no error."""
+
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        """Take a message away that was sent. Only where the abilities say so."""
 
     async def find(self, obligation: Obligation, part: int) -> str | None:
         """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""

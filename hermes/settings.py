@@ -172,6 +172,7 @@ class ChatConfig:
     strangers: str = _setting("pair", choices=("pair", "ignore"))
     group_sessions_per_user: bool = _setting(True)
     restart_banner: bool = _setting(True)
+    fresh_final_after_s: float = _setting(60.0, least=0, most=_DAY_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -268,6 +268,7 @@ class Obligation:
     problem: str = ""  # of the last try
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
     files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
+    superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

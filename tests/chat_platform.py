@@ -10,7 +10,7 @@ from hermes.ports import Abilities
 from hermes.types import Obligation, Place
 
 PLACE = Place(platform="toy", chat="c1")
-EDITS = Abilities(edit=True, typing=True, show_every_s=0.0, files=True)
+EDITS = Abilities(edit=True, delete=True, typing=True, show_every_s=0.0, files=True)
 
 
 class ToyPlatform:
@@ -26,6 +26,9 @@ class ToyPlatform:
         self.problems: list[DeliveryError] = []  # for the next calls, one each
         self.gate: asyncio.Event | None = None  # not None: sends wait for it
         self.sending = 0
+        self.said = 0
+        self.deletions = 0
+        self.stuck: asyncio.Event | None = None  # not None: deletions wait for it
         self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
         self.waiting = 0
 
@@ -45,7 +48,8 @@ class ToyPlatform:
         problem = self.problems.pop(0) if self.problems else None
         if problem is not None and not problem.arrived_perhaps:
             raise problem
-        message = f"m{len(self.shown) + 1}"
+        self.said = max(self.said, len(self.shown)) + 1  # the id of one that was deleted is not used again
+        message = f"m{self.said}"
         self.shown[message] = (obligation.place.chat, text)
         self.markers[obligation.id, len(obligation.sent)] = message
         if problem is not None:
@@ -64,6 +68,13 @@ class ToyPlatform:
             raise DeliveryError("there is no such message", gone=True)
         self.edits.append((message, text))
         self.shown[message] = (obligation.place.chat, text)
+
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        self.deletions += 1
+        if self.stuck is not None:
+            await self.stuck.wait()
+        if self.shown.pop(message, None) is None:
+            raise DeliveryError("there is no such message", refused=True)
 
     async def find(self, obligation: Obligation, part: int) -> str | None:
         return self.markers.get((obligation.id, part))

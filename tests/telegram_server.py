@@ -286,6 +286,8 @@ class TelegramServer:
                     return self._world.send(about)
                 case "editMessageText":
                     return self._world.edit(about)
+                case "deleteMessage":
+                    return self._world.delete(about)
                 case "sendPhoto" | "sendVoice" | "sendDocument":
                     kind = method.removeprefix("send").lower()
                     with about[kind].file as file:

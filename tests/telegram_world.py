@@ -188,6 +188,15 @@ class World:
         shown.versions.append(text)
         return self._as_json(shown)
 
+    def delete(self, about: dict[str, Any]) -> bool:
+        chat = self._chat_of(about)
+        number = _int(about.get("message_id"))
+        shown = next((each for each in self.messages if (each.chat, each.id) == (chat, number)), None)
+        if shown is None or shown.deleted:
+            raise Refusal(400, "Bad Request: message to delete not found")
+        shown.deleted = True
+        return True
+
     def show_typing(self, about: dict[str, Any]) -> bool:
         self.typing.append((self._chat_of(about), self._clock()))
         return True

@@ -4,6 +4,9 @@ That a message is about to be sent is on disk before it is, and its id is on dis
 whatever dies in between, it is known afterwards which messages arrived, and of which one nobody can tell: that one is
 looked up where the platform can, and otherwise sent once more, marked as a possible repeat. Files follow the text,
 one message each; in the place of one that cannot be sent stands a line that says so.
+
+An answer that was shown for long while it grew is said anew in the end, as nobody is notified of a change. The
+message that grew, whose last sign says that more is coming, is taken away when the new one's id is on disk.
 """
 
 from __future__ import annotations
@@ -22,20 +25,42 @@ REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n
 class Courier:
     """Each call raises HermesErrors only; what had been confirmed by then stays confirmed."""
 
-    def __init__(self, owed: Obligation, *, platform: Platform, journal: Journal, clock: Clock) -> None:
+    def __init__(
+        self, owed: Obligation, *, platform: Platform, journal: Journal, clock: Clock, fresh_after_s: float = 0.0
+    ) -> None:
+        """`fresh_after_s`: an answer that was shown for so long is said anew in the end; 0: it never is."""
         self.owed = owed
         self._platform = platform
         self._journal = journal
         self._clock = clock
         self._shown: dict[int, str] = {}  # what each message says, as far as this process has said it
+        self._fresh_after_s = fresh_after_s
+        self._growing_since: float | None = None
+        self._anew = False  # to be said in new messages
 
     def settle(self, final: Obligation) -> None:
         """The answer is there: from now on this is what is to be said."""
         was = self.owed
-        self.owed = replace(final, sent=was.sent, sending=was.sending, tries=was.tries, repeated=was.repeated)
+        self.owed = replace(
+            final,
+            sent=was.sent,
+            sending=was.sending,
+            tries=was.tries,
+            repeated=was.repeated,
+            superseded=was.superseded,
+        )
+        since = self._growing_since
+        self._anew = (
+            self._platform.abilities.delete
+            and self._fresh_after_s > 0
+            and since is not None
+            and self._clock() - since >= self._fresh_after_s
+        )
 
     async def show(self, text: str) -> None:
         """Show how far the answer has come: the first part of it, in the message that will hold its final form."""
+        if self._growing_since is None:
+            self._growing_since = self._clock()
         if self.owed.sending:
             return  # nobody knows whether there is such a message: the final form will say it
         if self.owed.sent:
@@ -60,11 +85,13 @@ class Courier:
     async def _move(self, chat: str) -> None:
         """All of it is said in the chat that this one has become: the ids of its messages mean nothing there."""
         place = replace(self.owed.place, chat=chat, message="")
-        self.owed = replace(self.owed, place=place, sent=())
+        self.owed = replace(self.owed, place=place, sent=(), superseded=())
         self._shown.clear()
         await self._write(Waive(id=self.owed.id), Oblige(obligation=self.owed))
 
     async def _finish(self) -> None:
+        if self._anew:
+            self._begin_anew()
         parts = self._platform.parts(self.owed.text) if self.owed.text or not self.owed.files else ()
         if len(self.owed.sent) <= len(parts):  # a file goes out when all of the text is as it stays
             for number, text in enumerate(parts):
@@ -72,6 +99,7 @@ class Courier:
         for number, path in enumerate(self.owed.files, len(parts)):
             if number >= len(self.owed.sent):
                 await self._send(number, "", path)
+        await self._take_away_superseded()
         reach("reply: shown, not noted")
         owed = self.owed
         sent = Sent(
@@ -86,6 +114,25 @@ class Courier:
             repeated=bool(owed.repeated),
         )
         await self._write(Discharge(sent=sent))
+
+    def _begin_anew(self) -> None:
+        """Not where something may have been shown that nobody knows of: that is told apart by being changed."""
+        self._anew, self._growing_since = False, None  # once
+        if not self.owed.sending and not self.owed.repeated:
+            self.owed = replace(self.owed, sent=(), superseded=self.owed.sent)
+            self._shown.clear()
+
+    async def _take_away_superseded(self) -> None:
+        if not self.owed.superseded:
+            return
+        await self._write(self._progress())  # from now on there is no doubt about the new ones
+        for message in self.owed.superseded:
+            try:
+                await self._platform.delete(self.owed, message)
+            except DeliveryError as error:
+                if not (error.gone or error.refused):
+                    raise  # else it is gone already, or stays: the answer is there
+        self.owed = replace(self.owed, superseded=())
 
     async def note(self, tries: int, problem: str) -> None:
         self.owed = replace(self.owed, tries=tries, problem=problem)
@@ -176,6 +223,7 @@ class Courier:
             tries=owed.tries,
             problem=owed.problem,
             repeated=owed.repeated,
+            superseded=owed.superseded,
         )
 
     async def _write(self, *operations: Operation) -> None:

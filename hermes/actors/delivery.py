@@ -133,6 +133,7 @@ class DeliveryActor(LoopActor):
         hub: Hub,
         clock: Clock,
         jitter: Callable[[], float],
+        fresh_after_s: float = 0.0,
     ) -> None:
         super().__init__()
         self._platforms = platforms
@@ -140,6 +141,7 @@ class DeliveryActor(LoopActor):
         self._hub = hub
         self._clock = clock
         self._jitter = jitter  # between 0 and 1
+        self._fresh_after_s = fresh_after_s  # see Courier
         self._couriers: dict[str, Courier] = {}
         self._lanes: dict[_Chat, _Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -261,7 +263,9 @@ class DeliveryActor(LoopActor):
 
     def _courier(self, owed: Obligation) -> Courier:
         platform = self._platforms[owed.place.platform]
-        return Courier(owed, platform=platform, journal=self._journal, clock=self._clock)
+        return Courier(
+            owed, platform=platform, journal=self._journal, clock=self._clock, fresh_after_s=self._fresh_after_s
+        )
 
     # ------------------------------------------------------------ one chat
 

@@ -188,7 +188,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             tell_left=partial(tell_left, office.homes),
             resets=api,  # a daemon inside another program leaves the sessions of others alone
             chat=[
-                delivery_spec(adapters, journal=journal, hub=hub, pairing=office.pairing),
+                delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=office.pairing),
                 *(
                     adapter_spec(
                         adapter,

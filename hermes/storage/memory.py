@@ -69,6 +69,9 @@ class _Row:
     due: float | None
 
 
+_NOTED = ("sent", "sending", "tries", "problem", "repeated", "superseded")  # of a delivery
+
+
 class MemoryEngine:
     def __init__(self, epoch: Epoch = Epoch(1)) -> None:  # noqa: B008 - a NewType
         self._epoch = epoch
@@ -286,12 +289,13 @@ class MemoryEngine:
                         "sent": known.sent,
                         "sending": known.sending,
                         "repeated": known.repeated,
+                        "superseded": known.superseded,
                     }
                 if known is None or owed.final:
                     self._set(self._outbox, owed.id, replace(owed, **how))
             case NoteDelivery(id=name) if name in self._outbox:
-                how = {"sent": operation.sent, "sending": operation.sending, "repeated": operation.repeated}
-                noted = replace(self._outbox[name], **how, tries=operation.tries, problem=operation.problem)
+                how = {name: getattr(operation, name) for name in _NOTED}
+                noted = replace(self._outbox[operation.id], **how)
                 self._set(self._outbox, name, noted)
             case Discharge(sent=sent):
                 pack((text_key(sent.id), sent))

@@ -176,6 +176,7 @@ class Plan:
                             sent=known.sent,
                             sending=known.sending,
                             repeated=known.repeated,
+                            superseded=known.superseded,
                         )
                     )
             case NoteDelivery(id=name):
@@ -188,6 +189,7 @@ class Plan:
                             tries=operation.tries,
                             problem=operation.problem,
                             repeated=operation.repeated,
+                            superseded=operation.superseded,
                         )
                     )
             case Discharge(sent=sent):

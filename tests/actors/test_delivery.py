@@ -43,7 +43,12 @@ class Desk:
     def start(self) -> ActorRef[DeliveryActor]:
         platforms: dict[str, Platform] = {"toy": self.platform}
         self.ref = DeliveryActor.start(
-            platforms=platforms, journal=self.journal, hub=self.hub, clock=lambda: self.now, jitter=lambda: 0.0
+            platforms=platforms,
+            journal=self.journal,
+            hub=self.hub,
+            clock=lambda: self.now,
+            jitter=lambda: 0.0,
+            fresh_after_s=60.0,
         )
         return self.ref
 
@@ -326,6 +331,51 @@ async def test_a_growing_answer_and_its_final_form_are_one_message(desk: Desk) -
     await desk.settled()
     assert desk.platform.texts() == ["Hello you"]
     assert desk.hub.watchers == 0
+
+
+async def shown_for(desk: Desk, seconds: float) -> None:
+    desk.ref.tell(Say(owed=(begun(),)))
+    await until(lambda: desk.hub.watchers == 1)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
+    await until(lambda: bool(desk.journal.engine.outbox()) and bool(desk.journal.engine.outbox()[0].sent))
+    desk.now += seconds
+
+
+async def test_an_answer_that_was_shown_for_long_ends_as_a_new_message(desk: Desk) -> None:
+    desk.platform.longest = 6
+    await shown_for(desk, 61)
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await desk.settled()
+    assert list(desk.platform.shown.items()) == [("m2", ("c1", "Hello ")), ("m3", ("c1", "you"))]
+    sent = desk.journal.engine.sent("reply:t1")
+    assert sent is not None
+    assert (sent.messages, sent.repeated) == (("m2", "m3"), False)
+
+
+async def test_a_kill_before_the_old_message_is_taken_away_leaves_the_answer_once(desk: Desk) -> None:
+    await shown_for(desk, 61)
+    desk.platform.stuck = asyncio.Event()
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await until(lambda: desk.platform.deletions == 1)
+    assert desk.platform.texts() == ["Hel ▌", "Hello you"]
+    await desk.stop()
+    desk.platform.stuck = None
+    desk.start()
+    await desk.settled()
+    assert (desk.platform.texts(), desk.journal.engine.outbox()) == (["Hello you"], [])
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=owed("b", "more", sent=("m2",), superseded=("m1",))),)])
+    desk.start()  # a kill after that: it is not there any more, which is as well
+    await desk.settled()
+    assert (desk.platform.texts(), desk.journal.engine.outbox()) == (["more"], [])
+
+
+async def test_a_new_message_that_may_have_arrived_is_marked_and_the_old_goes(desk: Desk) -> None:
+    await shown_for(desk, 61)
+    desk.platform.problems = [DeliveryError("no answer", arrived_perhaps=True, retry_after_s=0.0)]
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await until(lambda: desk.journal.engine.sent("reply:t1") is not None)
+    assert desk.platform.texts() == ["Hello you", REPEATED + "Hello you"]
 
 
 async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:

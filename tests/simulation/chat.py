@@ -81,6 +81,9 @@ class SimulatedPlatform:
         await self._reach()
         return self._found.get((obligation.id, part))
 
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        raise NotImplementedError
+
     async def show_typing(self, place: Place) -> None:
         await self._reach()
 

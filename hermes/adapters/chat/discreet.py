@@ -40,6 +40,9 @@ class DiscreetPlatform:
         if self._gap not in text:  # else the message says more than is known here, and stays
             await self._platform.edit(obligation, message, text)
 
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        await self._platform.delete(obligation, message)
+
     async def find(self, obligation: Obligation, part: int) -> str | None:
         return await self._platform.find(obligation, part)
 

@@ -31,7 +31,16 @@ from hermes.types import Obligation, Place
 
 T = TypeVar("T")
 
-_ABILITIES = Abilities(edit=True, find=False, typing=True, buttons=True, show_every_s=1.0, splits_at=4096, files=True)
+_ABILITIES = Abilities(
+    edit=True,
+    delete=True,
+    find=False,
+    typing=True,
+    buttons=True,
+    show_every_s=1.0,
+    splits_at=4096,
+    files=True,
+)
 _QUICK = 200  # characters whose markup holds up nobody
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
 
@@ -109,6 +118,11 @@ class TelegramPlatform:
                     raise
 
         await self._in_turn(obligation.place.chat, lambda: _marked_up(text, say))
+
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        chat, _ = _ids(obligation.place)
+        bot = (await self._wire()).bot
+        await self._in_turn(obligation.place.chat, lambda: bot.delete_message(chat, _number(message)))
 
     async def find(self, obligation: Obligation, part: int) -> str | None:  # noqa: ARG002 - as the port has it
         raise DeliveryError("Telegram does not tell a bot what it has said")

@@ -95,6 +95,16 @@ async def test_buttons_stay_with_an_edited_question_and_go_with_its_choices(
     assert server.history(7)[-1].keyboard == []
 
 
+async def test_a_message_is_taken_away_once(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    server.say(7, 7, "hello")
+    message = await adapter.platform.send(owed(), "one")
+    await adapter.platform.delete(owed(), message)
+    assert server.replies(7) == []
+    with pytest.raises(DeliveryError) as caught:
+        await adapter.platform.delete(owed(), message)
+    assert caught.value.refused
+
+
 async def test_typing_is_shown(server: TelegramServer, adapter: TelegramAdapter) -> None:
     server.say(7, 7, "hello")
     await adapter.platform.show_typing(Place(platform="telegram", chat="7"))
