@@ -106,9 +106,9 @@ class TelegramServer:
         """A person writes; see `World.say`. Groups have negative ids. Returns the message's id."""
         return self._do(lambda: self._world.say(chat, user, text, **more)).id
 
-    def rewrite(self, chat: int, message: int, text: str) -> None:
+    def rewrite(self, chat: int, message: int, text: str, **more: Any) -> None:
         """A person edits a message."""
-        self._do(lambda: self._world.rewrite(chat, message, text))
+        self._do(lambda: self._world.rewrite(chat, message, text, **more))
 
     def press(self, chat: int, message: int, label: str, user: int) -> str:
         """A person presses the button with that label. Returns the query's id."""
@@ -282,12 +282,10 @@ class TelegramServer:
                 case "getMe":
                     me = {"id": BOT_ID, "is_bot": True, "first_name": "Hermes", "username": BOT_NAME}
                     return {**me, "can_join_groups": True, "can_read_all_group_messages": True}
-                case "sendMessage":
-                    return self._world.send(about)
-                case "editMessageText":
-                    return self._world.edit(about)
-                case "deleteMessage":
-                    return self._world.delete(about)
+                case "sendMessage" | "editMessageText" | "deleteMessage":
+                    world = self._world
+                    does = {"sendMessage": world.send, "editMessageText": world.edit, "deleteMessage": world.delete}
+                    return does[method](about)
                 case "sendPhoto" | "sendVoice" | "sendDocument":
                     kind = method.removeprefix("send").lower()
                     with about[kind].file as file:

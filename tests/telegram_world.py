@@ -84,11 +84,11 @@ class World:
         self.post("message", {**self._as_json(shown), **more})
         return shown
 
-    def rewrite(self, chat: int, message: int, text: str) -> None:
+    def rewrite(self, chat: int, message: int, text: str, **more: Any) -> None:
         shown = self.message(chat, message)
         shown.text = text
         shown.versions.append(text)
-        self.post("edited_message", {**self._as_json(shown), "edit_date": 1})
+        self.post("edited_message", {**self._as_json(shown), "edit_date": 1, **more})
 
     def migrate(self, group: int, supergroup: int) -> None:
         """A group becomes a supergroup: both are told, in messages of nobody."""

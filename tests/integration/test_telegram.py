@@ -78,6 +78,26 @@ def test_an_outage_delays_an_answer_and_loses_none(server: TelegramServer, daemo
     server.until(lambda: server.replies(ANN) == ["hello"])
 
 
+def test_a_restart_by_command_happens_once_though_telegram_delivers_it_again(server: TelegramServer) -> None:
+    with ScriptedModel() as model:
+        telegram = f'{{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"], admins: ["{ANN}"]}}'
+        config = f"{model.config}telegram: {telegram}\n"
+        environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CRASH": "chat: taken, not confirmed"}
+        with DaemonProcess(config=config, environ=environ) as daemon:
+            server.say(ANN, ANN, "/restart")
+            assert daemon.process is not None
+            daemon.process.wait(30)
+            assert server.unconfirmed != []
+            daemon.kill()
+            daemon.start({"HERMES_TEST_CRASH": ""})
+            server.say(ANN, ANN, "say I am back")
+            server.until(lambda: "I am back" in server.replies(ANN) and server.unconfirmed == [])
+            assert server.count("getMe") == 2  # one for each life
+            assert [text for text in server.replies(ANN) if "estart" in text] == [
+                "Restarting. What runs gets a while to finish; the rest goes on afterwards."
+            ]
+
+
 def test_a_group_that_becomes_a_supergroup_goes_on(server: TelegramServer, daemon: DaemonProcess) -> None:
     server.say(-5, ANN, "/title our trip")
     server.until(lambda: len(server.replies(-5)) == 1)

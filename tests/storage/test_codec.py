@@ -99,7 +99,8 @@ ORDER = {
     ),
     "Place": "platform chat thread message",
     "Obligation": (
-        "id kind place text at session turn choices call final order sent sending tries problem repeated files superseded"
+        "id kind place text at session turn choices call final order sent sending tries problem repeated files"
+        " superseded"
     ),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }

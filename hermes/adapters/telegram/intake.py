@@ -1,7 +1,8 @@
 """Updates on their way in, however they came: side by side, in order within a chat, each until it is on disk.
 
 One that is refused for now is offered again, a little later each time, and never skipped; it holds up its own chat
-and no other. The updates of an album are waited for, for a moment, and taken together.
+and no other. The updates of an album are waited for, for a moment, and taken together; an edit of one of them is an
+edit of all of it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from loguru import logger
 from telegram.error import TelegramError
 
 from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.album import Album, album_name
 from hermes.adapters.telegram.trouble import explain
-from hermes.adapters.telegram.update import album_of, inbound_of, moved_by
+from hermes.adapters.telegram.update import inbound_of, key_of, moved_by
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import (
     AlreadySeenError,
@@ -34,19 +36,10 @@ from hermes.ports import ChatEdge, Inbound
 T = TypeVar("T")
 
 ALBUM_S = 0.8  # from the first of its pictures until the last has come
+_ALBUMS_MOST = 100  # that are remembered
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 _SUPERGROUP = "-100"  # how their ids begin; only what is one can have been something else
-
-
-class _Album:
-    __slots__ = ("done", "ready_at", "taken", "updates")
-
-    def __init__(self, ready_at: float) -> None:
-        self.updates: dict[int, Mapping[str, Any]] = {}
-        self.ready_at = ready_at
-        self.done = asyncio.Event()
-        self.taken = False
 
 
 class Intake:
@@ -55,32 +48,34 @@ class Intake:
         self._edge = edge
         self._me = me
         self._manners = manners
-        self._albums: dict[str, _Album] = {}  # whose pictures come in now
+        self._albums: dict[str, Album] = {}  # whose pictures come in now
+        self._lately: dict[str, Album] = {}  # that were taken, and may still be edited while they wait
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
 
     async def take(self, update: Mapping[str, Any]) -> None:
         """Returns when the update may be confirmed. Calls that are begun in order are served in order."""
-        name = _album_name(update)
-        if not name:
-            async with self._queue(update):
-                await self._hand_over([update])
-        elif (album := self._albums.get(name)) is None:
-            await self._take_album(name, update)
-        else:
-            album.updates[int(update["update_id"])] = update
+        name = album_name(update)
+        if (album := self._albums.get(name)) is not None:
+            album.add(update)
             await album.done.wait()
             if not album.taken:
                 raise PlatformError("the rest of its album was not taken")
+        elif name and "message" in update:
+            await self._take_album(name, update)
+        else:
+            async with self._queue(update):
+                await self._hand_over(update)
 
     async def _take_album(self, name: str, update: Mapping[str, Any]) -> None:
-        album = self._albums[name] = _Album(time.monotonic() + ALBUM_S)
-        album.updates[int(update["update_id"])] = update
+        album = self._albums[name] = Album(time.monotonic() + ALBUM_S)
+        album.add(update)
         try:
             async with self._queue(update):
                 await asyncio.sleep(album.ready_at - time.monotonic())
                 del self._albums[name]
-                await self._hand_over([album.updates[number] for number in sorted(album.updates)])
+                await self._hand_over(update, album)
                 album.taken = True
+                self._remember(name, album)
         finally:
             self._albums.pop(name, None)
             album.done.set()
@@ -88,12 +83,16 @@ class Intake:
     def _queue(self, update: Mapping[str, Any]) -> asyncio.Lock:
         return self._queues.setdefault(_chat_of(update), asyncio.Lock())
 
-    async def _hand_over(self, updates: list[Mapping[str, Any]]) -> None:
-        update = updates[0]
+    def _remember(self, name: str, album: Album) -> None:
+        self._lately[name] = album
+        if len(self._lately) > _ALBUMS_MOST:
+            del self._lately[next(iter(self._lately))]
+
+    async def _hand_over(self, update: Mapping[str, Any], album: Album | None = None) -> None:
         name = f"update {update.get('update_id')}"
         try:
             moved = moved_by(update)
-            read = None if moved else await self._read(updates)
+            read = None if moved else await self._read(update, album)
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             # Telegram's JSON in a shape we do not know: one such update must not hold up all that follow.
             logger.warning("{} is not understood: {!r}", name, error)
@@ -108,16 +107,19 @@ class Intake:
         if query := update.get("callback_query"):
             await _stop_the_spinner(self._wire, str(query["id"]))
 
-    async def _read(self, updates: list[Mapping[str, Any]]) -> Inbound | None:
-        chat = _chat_of(updates[0])
+    async def _read(self, update: Mapping[str, Any], album: Album | None) -> Inbound | None:
+        chat = _chat_of(update)
         former = ""
         if chat.startswith(_SUPERGROUP):
             former = await self._offer(chat, lambda: self._edge.former_id(chat)) or ""
         manners = self._manners.in_moved(chat, former)
-        if len(updates) == 1:
-            inbound = inbound_of(updates[0], self._me, manners)
+        if album is not None:
+            inbound = album.inbound(self._me, manners)
+        elif (earlier := self._lately.get(album_name(update))) is not None:
+            earlier.add(update)
+            inbound = earlier.edited(key_of(update, self._me), self._me, manners)
         else:
-            inbound = album_of(updates, self._me, manners)
+            inbound = inbound_of(update, self._me, manners)
         return replace(inbound, former_chat=former) if inbound is not None and former else inbound
 
     async def _offer(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
@@ -135,11 +137,6 @@ class Intake:
                 return None
             await asyncio.sleep(wait_s)
             wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
-
-
-def _album_name(update: Mapping[str, Any]) -> str:
-    message = update.get("message")
-    return str(message.get("media_group_id") or "") if isinstance(message, dict) else ""
 
 
 def _chat_of(update: Mapping[str, Any]) -> str:

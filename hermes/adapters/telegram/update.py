@@ -26,7 +26,7 @@ _MOST_QUOTED = 300  # characters of what a message answers
 
 def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbound | None:
     """What a person did, if it was meant for us."""
-    key = InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
+    key = key_of(update, me)
     if query := update.get("callback_query"):
         return _press(query, key)
     if message := update.get("message"):
@@ -36,11 +36,14 @@ def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbou
     return None
 
 
-def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
-    """One message of several updates, the first of which gives it its id; any of them may hold its text."""
-    messages = [update["message"] for update in updates]
+def key_of(update: Mapping[str, Any], me: Myself) -> InboundKey:
+    return InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
+
+
+def album_of(update_id: int, messages: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
+    """One message of several, any of which may hold its text; the id is that of the update that brought the first."""
     spoken = next((message for message in messages if message.get("caption")), messages[0])
-    inbound = inbound_of({"update_id": updates[0]["update_id"], "message": spoken}, me, manners)
+    inbound = inbound_of({"update_id": update_id, "message": spoken}, me, manners)
     if inbound is None:
         return None
     return replace(inbound, attachments=tuple(chain.from_iterable(map(attachments_of, messages))))

@@ -212,6 +212,30 @@ async def test_an_album_is_one_message(server: TelegramServer, adapter: Telegram
     assert edge.taken[0].id == f"telegram:{BOT_ID}:1000"
 
 
+async def test_an_edit_within_an_album_is_one_of_all_of_it(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    edge = FakeEdge()
+
+    def picture(number: int) -> dict[str, Any]:
+        return {"photo": [{"file_id": str(number)}], "media_group_id": "1"}
+
+    first = server.say(7, 7, "", **picture(1), caption="my dogs")
+    second = server.say(7, 7, "", **picture(2))
+    server.rewrite(7, first, "", **picture(1), caption="my cats")  # while its pictures come in
+    async with listening(adapter, edge):
+        await until(lambda: server.unconfirmed == [])
+        server.rewrite(7, second, "", **picture(3), caption="the second is new")
+        server.rewrite(7, first, "", **picture(1))
+        await until(lambda: server.unconfirmed == [])
+    told = [(each.text, [file.file_id for file in each.attachments], each.edited) for each in edge.taken]
+    assert told == [
+        ("my cats", ["1", "2"], False),
+        ("my cats", ["1", "3"], True),
+        ("the second is new", ["1", "3"], True),
+    ]
+    assert {each.place.message for each in edge.taken} == {str(first)}
+    assert len({each.id for each in edge.taken}) == 3
+
+
 async def test_a_chat_that_takes_its_time_holds_up_no_other(server: TelegramServer, adapter: TelegramAdapter) -> None:
     edge = FakeEdge()
     gate = edge.gates["7"] = asyncio.Event()

@@ -1,0 +1,47 @@
+"""The pictures of an album: an update each, one message together, also after one of them was edited."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.update import album_of
+from hermes.ports import Inbound
+from hermes.types import InboundKey, Place
+
+
+class Album:
+    def __init__(self, ready_at: float) -> None:
+        self.ready_at = ready_at
+        self.done = asyncio.Event()
+        self.taken = False
+        self._messages: dict[int, Mapping[str, Any]] = {}  # by their ids
+        self._first_update: Mapping[str, Any] = {}
+        self._place: Place | None = None  # by which an edit is known to be one of it
+
+    def add(self, update: Mapping[str, Any]) -> None:
+        """A picture, or what became of one."""
+        self._first_update = self._first_update or update
+        message = update.get("message") or update["edited_message"]
+        self._messages[int(message["message_id"])] = message
+
+    def inbound(self, me: Myself, manners: Manners) -> Inbound | None:
+        messages = [self._messages[number] for number in sorted(self._messages)]
+        read = album_of(self._first_update["update_id"], messages, me, manners)
+        if read is not None:
+            self._place = read.place
+        return read
+
+    def edited(self, key: InboundKey, me: Myself, manners: Manners) -> Inbound | None:
+        """All of it as it is now, in the place of what it was."""
+        place = self._place
+        read = self.inbound(me, manners)
+        return replace(read, id=key, place=place, edited=True) if read is not None and place is not None else None
+
+
+def album_name(update: Mapping[str, Any]) -> str:
+    message = update.get("message") or update.get("edited_message")
+    return str(message.get("media_group_id") or "") if isinstance(message, dict) else ""
