@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-import httpx
+import aiohttp
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -27,7 +27,7 @@ _GONE = re.compile(
     r"|bot was kicked|bot is not a member|chat_restricted|chat_send_plain_forbidden",
     re.IGNORECASE,
 )
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol)
+_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL)
 
 
 def refuses_markup(error: BadRequest) -> bool:
@@ -98,7 +98,7 @@ def explain(error: TelegramError) -> str:
             return _timeout(error)
         case BadRequest() | Forbidden():
             return f"Telegram refused the request: {error.message}"
-        case NetworkError() if isinstance(error.__cause__, httpx.HTTPError):
+        case NetworkError() if isinstance(error.__cause__, aiohttp.ClientError | OSError):
             return f"Telegram cannot be reached ({type(error.__cause__).__name__}); is there a network?"
         case NetworkError():
             status = re.search(r"[A-Z][A-Za-z -]* \(\d{3}\)", error.message)

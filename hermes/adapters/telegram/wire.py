@@ -1,4 +1,4 @@
-"""python-telegram-bot's HTTP machinery: one client for what is said, one for the long poll, one for files.
+"""python-telegram-bot over one HTTP client for what is said, one for the long poll, one for files.
 
 Its `Application` and `Updater` are not used, because they confirm updates before anybody has stored them. Updates are
 taken as the plain JSON they are, so that one the library cannot read cannot hold up the others.
@@ -14,16 +14,13 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
-import httpx
+import aiohttp
 from telegram import Bot
 from telegram.error import NetworkError, TelegramError, TimedOut
-from telegram.request import HTTPXRequest
 
+from hermes.adapters.telegram.http import CONNECT_S, Http
 from hermes.secret import Secret
 
-_CONNECT_S = 10.0
-_WRITE_S = 10.0
-_POOL_S = 30.0  # to get a connection; nothing was sent before that
 _CONNECTIONS = 64
 _PIECE_BYTES = 1 << 18
 
@@ -32,11 +29,11 @@ class Wire:
     def __init__(self, token: Secret, base_url: str, *, answer_within_s: float) -> None:
         context = ssl.create_default_context()
         self._address = f"{base_url}/bot{token.reveal()}"
-        self._polling = _client(context, answer_within_s, 1)
-        self._saying = _client(context, answer_within_s, _CONNECTIONS)
+        self._polling = Http(base_url, context, read_s=answer_within_s, connections=1)
+        self._saying = Http(base_url, context, read_s=answer_within_s, connections=_CONNECTIONS)
+        self._files = Http(base_url, context, read_s=answer_within_s, connections=_CONNECTIONS)
         self._answer_within_s = answer_within_s
         self._file_address = f"{base_url}/file/bot{token.reveal()}"
-        self._files = httpx.AsyncClient(verify=context, timeout=httpx.Timeout(answer_within_s, connect=_CONNECT_S))
         self.bot = Bot(
             token.reveal(),
             base_url=f"{base_url}/bot",
@@ -65,42 +62,17 @@ class Wire:
         path = about.get("file_path") if isinstance(about, dict) else None
         if not isinstance(path, str) or path.startswith("/"):  # a server of one's own, in its local mode
             raise TelegramError("it does not say where the file can be fetched")
+        within = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_S, sock_read=self._answer_within_s)
         try:
-            async with self._files.stream("GET", f"{self._file_address}/{quote(path)}") as response:
-                if response.status_code != 200:
-                    raise NetworkError(f"File ({response.status_code})")
-                async for piece in response.aiter_bytes(_PIECE_BYTES):
+            async with self._files.session.get(f"{self._file_address}/{quote(path)}", timeout=within) as response:
+                if response.status != 200:
+                    raise NetworkError(f"File ({response.status})")
+                async for piece in response.content.iter_chunked(_PIECE_BYTES):
                     yield piece
-        except httpx.TimeoutException as error:
+        except TimeoutError as error:
             raise TimedOut from error
-        except httpx.HTTPError as error:
+        except (aiohttp.ClientError, OSError) as error:
             raise NetworkError("the file") from error
 
     async def close(self) -> None:
-        await asyncio.gather(self._polling.shutdown(), self._saying.shutdown(), self._files.aclose())
-
-
-class _Client(HTTPXRequest):
-    __slots__ = ()
-
-    @staticmethod
-    def parse_json_payload(payload: bytes) -> dict[str, Any]:
-        """The library would log the whole answer when it is no JSON."""
-        try:
-            answer = json.loads(payload)
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise TelegramError("the answer is not from the Bot API (no JSON)")
-        return answer
-
-
-def _client(context: ssl.SSLContext, read_s: float, connections: int) -> HTTPXRequest:
-    return _Client(
-        connection_pool_size=connections,
-        read_timeout=read_s,
-        write_timeout=_WRITE_S,
-        connect_timeout=_CONNECT_S,
-        pool_timeout=_POOL_S,
-        httpx_kwargs={"verify": context},
-    )
+        await asyncio.gather(self._polling.shutdown(), self._saying.shutdown(), self._files.shutdown())

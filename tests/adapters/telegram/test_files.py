@@ -58,7 +58,7 @@ async def test_a_file_that_nobody_sent_is_explained(server: TelegramServer, adap
         ("document", "odd.png", b"no picture at all"),
         ("voice", "hello.ogg", b"OggS"),
         ("document", "report.pdf", b"%PDF"),
-        ("document", "ü €.txt", b"text"),
+        ("document", 'ü "€".txt', b"text"),
     ],
 )
 async def test_a_file_is_sent_as_what_it_is(

@@ -1,0 +1,116 @@
+"""python-telegram-bot's requests over aiohttp, which takes a quarter of the CPU time that its own client does.
+
+A request is sent once: it is not for HTTP to decide whether a message may be said again. No error names the address,
+as that holds the bot's token.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
+from telegram.error import NetworkError, TelegramError, TimedOut
+from telegram.request import BaseRequest, RequestData
+
+CONNECT_S = 10.0
+_WRITE_S = 10.0
+_POOL_S = 30.0  # to get a connection; nothing was sent before that
+_KEEP_S = 5.0  # an idle connection; the server closes it sooner or later, perhaps just when it is used
+
+
+class Http(BaseRequest):
+    __slots__ = ("_connections", "_context", "_proxy", "_read_s", "_session")
+
+    def __init__(self, base_url: str, context: ssl.SSLContext, *, read_s: float, connections: int) -> None:
+        self._context = context
+        self._read_s = read_s
+        self._connections = connections
+        self._proxy = _proxy(base_url)
+        self._session: aiohttp.ClientSession | None = None  # made on the loop that uses it
+
+    @property
+    def read_timeout(self) -> float:
+        return self._read_s
+
+    @property
+    def session(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(ssl=self._context, limit=self._connections, keepalive_timeout=_KEEP_S),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"User-Agent": self.USER_AGENT},
+                proxy=self._proxy,
+            )
+        return self._session
+
+    async def initialize(self) -> None:
+        """It is made when it is used."""
+
+    async def shutdown(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+
+    async def do_request(  # noqa: PLR0917 - as the library has it
+        self,
+        url: str,
+        method: str,
+        request_data: RequestData | None = None,
+        read_timeout: Any = BaseRequest.DEFAULT_NONE,
+        write_timeout: Any = BaseRequest.DEFAULT_NONE,
+        connect_timeout: Any = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
+        pool_timeout: Any = BaseRequest.DEFAULT_NONE,  # noqa: ARG002
+    ) -> tuple[int, bytes]:
+        read_s = _seconds(read_timeout, self._read_s)
+        within = aiohttp.ClientTimeout(
+            total=_POOL_S + CONNECT_S + _seconds(write_timeout, _WRITE_S) + read_s,
+            connect=_POOL_S,
+            sock_connect=CONNECT_S,
+            sock_read=read_s,
+        )
+        try:
+            async with self.session.request(
+                method, url, data=_body(request_data), timeout=within, allow_redirects=False
+            ) as response:
+                return response.status, await response.read()
+        except TimeoutError as error:
+            raise TimedOut from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NetworkError(type(error).__name__) from error
+
+    @staticmethod
+    def parse_json_payload(payload: bytes) -> dict[str, Any]:
+        """The library would log the whole answer when it is no JSON."""
+        try:
+            answer = json.loads(payload)
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise TelegramError("the answer is not from the Bot API (no JSON)")
+        return answer
+
+
+def _body(request_data: RequestData | None) -> aiohttp.FormData | dict[str, str] | None:
+    if request_data is None:
+        return None
+    if not request_data.contains_files:
+        return request_data.json_parameters or None
+    form = aiohttp.FormData(request_data.json_parameters, quote_fields=False)  # Telegram would show names quoted
+    for name, (filename, content, media_type) in request_data.multipart_data.items():
+        shown = "".join(each if each.isprintable() else "_" for each in filename)
+        form.add_field(name, content, filename=shown, content_type=media_type)
+    return form
+
+
+def _seconds(wanted: Any, default_s: float) -> float:
+    """The library's own sign for "as usual" is no number."""
+    return float(wanted) if isinstance(wanted, int | float) else default_s
+
+
+def _proxy(base_url: str) -> str | None:
+    """As the environment has it."""
+    address = urlsplit(base_url)
+    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)
