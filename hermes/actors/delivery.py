@@ -7,8 +7,7 @@ its messages; a chat that is gone for good makes dead letters. While a turn runs
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,108 +17,30 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.courier import Courier
+from hermes.actors.delivery_protocol import (
+    Chat,
+    ForgetSession,
+    GoOn,
+    Load,
+    Loaded,
+    Noted,
+    Say,
+    Settle,
+    ShowTyping,
+    Tried,
+)
 from hermes.actors.future import LoopFuture
+from hermes.actors.lane import Lane, Live, is_hopeless, pause_s
 from hermes.actors.loop import LoopActor
-from hermes.actors.pause import growing_pause_s
-from hermes.actors.stream import Stream
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
-from hermes.ports import ActorView, Clock, Hub, Journal, Platform, Subscription
+from hermes.ports import ActorView, Clock, Hub, Journal, Platform
 from hermes.types import Obligation, SessionId, TurnId
-from hermes.values import dataclass
 
-FIRST_PAUSE_S = 1.0
-LONGEST_PAUSE_S = 300.0
-MOST_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
 
-_Chat: TypeAlias = tuple[str, str]  # platform and chat
 _Work: TypeAlias = Callable[[], Awaitable[None]]  # not begun, so that none is left behind by a stop before it is
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Say:
-    """Told: these are on disk. One that is not final says where a turn that has begun is to be shown."""
-
-    owed: Sequence[Obligation]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settle:
-    """Asked: answered when all has been said that can be said now. Nothing new is shown after that."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ForgetSession:
-    """Told: it was erased, and with it what it still had to say. What is being said right now is not tried again."""
-
-    session: SessionId
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Load:
-    """To itself: read the outbox once more."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Loaded:
-    owed: Sequence[Obligation]
-    error: HermesError | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Tried:
-    chat: _Chat
-    name: str
-    final: bool
-    error: HermesError | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Noted:
-    chat: _Chat
-    name: str
-    dropped: bool
-    error: HermesError | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _GoOn:
-    chat: _Chat
-    rested: bool = False  # a pause is over
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Type:
-    chat: _Chat
-    name: str
-
-
-class _Lane:
-    """What is to be said in one chat. One thing at a time, in the order it was owed."""
-
-    __slots__ = ("busy", "paused", "queue", "streams", "tries")
-
-    def __init__(self) -> None:
-        self.queue: deque[str] = deque()
-        self.streams: dict[str, _Live] = {}  # by obligation
-        self.busy = False
-        self.paused = False
-        self.tries = 0
-
-
-class _Live:
-    """A turn that is shown while it runs."""
-
-    __slots__ = ("announced", "feed", "shown_at", "stream", "task")
-
-    def __init__(self, feed: Subscription, now: float) -> None:
-        self.feed = feed
-        self.stream = Stream()
-        self.announced = False  # it has grown, and the actor knows
-        self.shown_at = now  # an answer that is there soon is said once, and never shown half
-        self.task: asyncio.Task[None] | None = None
 
 
 class DeliveryActor(LoopActor):
@@ -143,7 +64,7 @@ class DeliveryActor(LoopActor):
         self._jitter = jitter  # between 0 and 1
         self._fresh_after_s = fresh_after_s  # see Courier
         self._couriers: dict[str, Courier] = {}
-        self._lanes: dict[_Chat, _Lane] = {}
+        self._lanes: dict[Chat, Lane] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
         self._called_off: set[str] = set()  # of an erased session, and under way when it was erased
@@ -176,17 +97,17 @@ class DeliveryActor(LoopActor):
                 self._early.extend(message.owed)
             case Say():
                 self._take(message.owed)
-            case _Load():
+            case Load():
                 self._load()
-            case _Loaded():
+            case Loaded():
                 self._on_loaded(message)
-            case _Tried():
+            case Tried():
                 self._on_tried(message)
-            case _Noted():
+            case Noted():
                 self._on_noted(message)
-            case _GoOn():
+            case GoOn():
                 self._resume(message)
-            case _Type():
+            case ShowTyping():
                 self._type(message)
             case ForgetSession():
                 self._forget_session(message.session)
@@ -211,13 +132,13 @@ class DeliveryActor(LoopActor):
     def _load(self) -> None:
         self._journal.read(
             lambda reader: reader.outbox(),
-            lambda owed, error: self._tell_self(_Loaded(owed=owed or (), error=error)),
+            lambda owed, error: self._tell_self(Loaded(owed=owed or (), error=error)),
         )
 
-    def _on_loaded(self, loaded: _Loaded) -> None:
+    def _on_loaded(self, loaded: Loaded) -> None:
         if loaded.error is not None:  # whatever is sent before it is known what was sent might be sent twice
             logger.error("the outbox could not be read ({}); nothing is said until it can be", loaded.error)
-            self.tell_later(LOAD_AGAIN_S, _Load())
+            self.tell_later(LOAD_AGAIN_S, Load())
             return
         self._loaded = True
         self._take((*loaded.owed, *self._early))
@@ -238,7 +159,7 @@ class DeliveryActor(LoopActor):
     def _add(self, owed: Obligation) -> None:
         courier = self._couriers.get(owed.id)
         chat = (owed.place.platform, owed.place.chat)
-        lane = self._lanes.setdefault(chat, _Lane())
+        lane = self._lanes.setdefault(chat, Lane())
         if courier is None:
             courier = self._couriers[owed.id] = self._courier(owed)
         elif owed.final:
@@ -269,7 +190,7 @@ class DeliveryActor(LoopActor):
 
     # ------------------------------------------------------------ one chat
 
-    def _go_on(self, chat: _Chat, lane: _Lane) -> None:
+    def _go_on(self, chat: Chat, lane: Lane) -> None:
         if lane.busy or lane.paused:
             return
         if lane.queue:
@@ -280,7 +201,7 @@ class DeliveryActor(LoopActor):
         elif not self._settling:
             self._show(chat, lane)
 
-    def _show(self, chat: _Chat, lane: _Lane) -> None:
+    def _show(self, chat: Chat, lane: Lane) -> None:
         platform = self._platforms[chat[0]]
         if not platform.abilities.edit:
             return
@@ -293,7 +214,7 @@ class DeliveryActor(LoopActor):
                 continue
             wait_s = live.shown_at + platform.abilities.show_every_s - now
             if wait_s > 0:
-                self.tell_later(wait_s, _GoOn(chat=chat))
+                self.tell_later(wait_s, GoOn(chat=chat))
                 continue
             live.announced = False
             live.shown_at = now
@@ -301,10 +222,10 @@ class DeliveryActor(LoopActor):
             self._start(chat, lane, courier, partial(courier.show, text), final=False)
             return
 
-    def _start(self, chat: _Chat, lane: _Lane, courier: Courier, work: _Work, *, final: bool) -> None:
+    def _start(self, chat: Chat, lane: Lane, courier: Courier, work: _Work, *, final: bool) -> None:
         lane.busy = True
         name = courier.owed.id
-        self._spawn(work, lambda error: _Tried(chat=chat, name=name, final=final, error=error))
+        self._spawn(work, lambda error: Tried(chat=chat, name=name, final=final, error=error))
 
     def _spawn(self, work: _Work, report: Callable[[HermesError | None], object]) -> None:
         async def run() -> None:
@@ -322,7 +243,7 @@ class DeliveryActor(LoopActor):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _on_tried(self, tried: _Tried) -> None:
+    def _on_tried(self, tried: Tried) -> None:
         lane = self._lanes[tried.chat]
         courier = self._couriers[tried.name]
         if tried.error is None or tried.name in self._called_off:
@@ -330,44 +251,44 @@ class DeliveryActor(LoopActor):
             if tried.final:
                 self._forget(lane, tried.name)
             self._free(tried.chat, lane)
-        elif tried.final and _is_hopeless(tried.error, courier.owed):
+        elif tried.final and is_hopeless(tried.error, courier.owed):
             logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
             self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
         else:
             lane.tries += 1
-            self._pause(tried.chat, lane, _pause_s(lane.tries, tried.error, self._jitter()))
+            self._pause(tried.chat, lane, pause_s(lane.tries, tried.error, self._jitter()))
             if tried.final:
                 logger.info("{} is not delivered yet ({}); it is tried again", tried.name, tried.error)
                 self._note(tried, partial(courier.note, lane.tries, str(tried.error)), dropped=False)
             else:
                 self._free(tried.chat, lane)
 
-    def _note(self, tried: _Tried, work: _Work, *, dropped: bool) -> None:
-        self._spawn(work, lambda error: _Noted(chat=tried.chat, name=tried.name, dropped=dropped, error=error))
+    def _note(self, tried: Tried, work: _Work, *, dropped: bool) -> None:
+        self._spawn(work, lambda error: Noted(chat=tried.chat, name=tried.name, dropped=dropped, error=error))
 
-    def _on_noted(self, noted: _Noted) -> None:
+    def _on_noted(self, noted: Noted) -> None:
         lane = self._lanes[noted.chat]
         if noted.dropped and noted.error is not None:  # it is tried again, but not at once: the disk may be full
             lane.tries += 1
-            self._pause(noted.chat, lane, _pause_s(lane.tries, noted.error, self._jitter()))
+            self._pause(noted.chat, lane, pause_s(lane.tries, noted.error, self._jitter()))
         elif noted.dropped or noted.name in self._called_off:
             self._forget(lane, noted.name)
         self._free(noted.chat, lane)
 
-    def _forget(self, lane: _Lane, name: str) -> None:
+    def _forget(self, lane: Lane, name: str) -> None:
         lane.queue.remove(name)
         del self._couriers[name]
         self._called_off.discard(name)
 
-    def _free(self, chat: _Chat, lane: _Lane) -> None:
+    def _free(self, chat: Chat, lane: Lane) -> None:
         lane.busy = False
         self._go_on(chat, lane)
 
-    def _pause(self, chat: _Chat, lane: _Lane, pause_s: float) -> None:
+    def _pause(self, chat: Chat, lane: Lane, wait_s: float) -> None:
         lane.paused = True
-        self.tell_later(pause_s, _GoOn(chat=chat, rested=True))
+        self.tell_later(wait_s, GoOn(chat=chat, rested=True))
 
-    def _resume(self, go_on: _GoOn) -> None:
+    def _resume(self, go_on: GoOn) -> None:
         lane = self._lanes.get(go_on.chat)
         if lane is not None:
             lane.paused = lane.paused and not go_on.rested
@@ -375,30 +296,30 @@ class DeliveryActor(LoopActor):
 
     # ------------------------------------------------------------ turns that are shown while they run
 
-    def _open_stream(self, chat: _Chat, lane: _Lane, name: str, turn: TurnId) -> None:
-        live = lane.streams[name] = _Live(self._hub.subscribe(turn=turn), self._clock())
+    def _open_stream(self, chat: Chat, lane: Lane, name: str, turn: TurnId) -> None:
+        live = lane.streams[name] = Live(self._hub.subscribe(turn=turn), self._clock())
         live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)
-        self._tell_self(_Type(chat=chat, name=name))
+        self._tell_self(ShowTyping(chat=chat, name=name))
 
-    async def _follow(self, chat: _Chat, lane: _Lane, name: str, live: _Live) -> None:
+    async def _follow(self, chat: Chat, lane: Lane, name: str, live: Live) -> None:
         async for event in live.feed:
             if isinstance(event, TurnAnswered | TurnGaveUp):
                 break
             live.stream = live.stream.after(event)
             if not live.announced:
                 live.announced = True
-                self._tell_self(_GoOn(chat=chat))
+                self._tell_self(GoOn(chat=chat))
         live.feed.close()
         lane.streams.pop(name, None)
 
-    def _close_stream(self, lane: _Lane, name: str) -> None:
+    def _close_stream(self, lane: Lane, name: str) -> None:
         live = lane.streams.pop(name, None)
         if live is not None:
             live.feed.close()
 
-    def _type(self, shown: _Type) -> None:
+    def _type(self, shown: ShowTyping) -> None:
         """Show that somebody is at it, for as long as somebody is."""
         lane, platform = self._lanes.get(shown.chat), self._platforms[shown.chat[0]]
         live = lane.streams.get(shown.name) if lane is not None else None
@@ -431,16 +352,3 @@ class DeliveryActor(LoopActor):
     def _tell_self(self, message: object) -> None:
         with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
             self.actor_ref.tell(message)
-
-
-def _is_hopeless(error: HermesError, owed: Obligation) -> bool:
-    """It never can be said, or was refused in the same words, after as many tries as are enough."""
-    if not isinstance(error, DeliveryError):
-        return False
-    return error.gone or (error.refused and owed.tries >= MOST_TRIES_IF_REFUSED and owed.problem == str(error))
-
-
-def _pause_s(tries: int, error: HermesError, jitter: float) -> float:
-    if isinstance(error, DeliveryError) and error.retry_after_s is not None:
-        return error.retry_after_s + jitter
-    return growing_pause_s(tries, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=jitter)

@@ -20,7 +20,7 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes import __version__, wall_clock
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import ForgetSession, Say
+from hermes.actors.delivery_protocol import ForgetSession, Say
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.hub import EventHub

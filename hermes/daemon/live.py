@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 from pykka import ActorDeadError
 
-from hermes.actors.delivery import Settle
+from hermes.actors.delivery_protocol import Settle
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.process_front import ProcessFront

@@ -11,8 +11,10 @@ import pytest
 from pykka import ActorRef
 
 from hermes.actors.courier import REPEATED
-from hermes.actors.delivery import MOST_TRIES_IF_REFUSED, DeliveryActor, ForgetSession, Say, Settle
+from hermes.actors.delivery import DeliveryActor
+from hermes.actors.delivery_protocol import ForgetSession, Say, Settle
 from hermes.actors.hub import EventHub
+from hermes.actors.lane import MOST_TRIES_IF_REFUSED
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered

@@ -1,0 +1,55 @@
+"""What is to be said in one chat: what waits, what is shown while it grows, and when it is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from hermes.actors.pause import growing_pause_s
+from hermes.actors.stream import Stream
+from hermes.errors import DeliveryError, HermesError
+from hermes.ports import Subscription
+from hermes.types import Obligation
+
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 300.0
+MOST_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
+
+
+class Lane:
+    """What is to be said in one chat. One thing at a time, in the order it was owed."""
+
+    __slots__ = ("busy", "paused", "queue", "streams", "tries")
+
+    def __init__(self) -> None:
+        self.queue: deque[str] = deque()
+        self.streams: dict[str, Live] = {}  # by obligation
+        self.busy = False
+        self.paused = False
+        self.tries = 0
+
+
+class Live:
+    """A turn that is shown while it runs."""
+
+    __slots__ = ("announced", "feed", "shown_at", "stream", "task")
+
+    def __init__(self, feed: Subscription, now: float) -> None:
+        self.feed = feed
+        self.stream = Stream()
+        self.announced = False  # it has grown, and the actor knows
+        self.shown_at = now  # an answer that is there soon is said once, and never shown half
+        self.task: asyncio.Task[None] | None = None
+
+
+def is_hopeless(error: HermesError, owed: Obligation) -> bool:
+    """It never can be said, or was refused in the same words, after as many tries as are enough."""
+    if not isinstance(error, DeliveryError):
+        return False
+    return error.gone or (error.refused and owed.tries >= MOST_TRIES_IF_REFUSED and owed.problem == str(error))
+
+
+def pause_s(tries: int, error: HermesError, jitter: float) -> float:
+    if isinstance(error, DeliveryError) and error.retry_after_s is not None:
+        return error.retry_after_s + jitter
+    return growing_pause_s(tries, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=jitter)
