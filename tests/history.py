@@ -73,6 +73,29 @@ class Delivered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """People took back what they had said, in one session or (empty) wherever it was."""
+
+    inbounds: tuple[str, ...]
+    session: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erased:
+    """A session was deleted. What the journal says in the end is, of this one, what it said right before that."""
+
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launched:
+    """A background process has begun whose end its conversation wants to hear of."""
+
+    process: str
+    session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Crashed:
     at: float
 
@@ -94,6 +117,22 @@ class Accepted:
     inbound: str
     turn: str
     session: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retried:
+    """The journal holds the message once more, as another turn, because somebody wanted another answer to it."""
+
+    inbound: str
+    turn: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """The end of a process was told to its conversation; `late`: to its person, because that was over."""
+
+    process: str
+    late: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,9 +200,14 @@ Happening: TypeAlias = (
     | Effect
     | Owed
     | Delivered
+    | Withdrawn
+    | Erased
+    | Launched
     | Crashed
     | Uncertain
     | Accepted
+    | Retried
+    | Told
     | Merged
     | Settled
     | Looked
@@ -204,8 +248,11 @@ def judge(history: History) -> list[Violation]:
 
 
 def _lost(history: History) -> Iterator[str]:
-    """An acknowledged message is in the transcript, or its turn ended without an answer before it got there."""
+    """An acknowledged message is in the transcript, unless its turn ended without an answer before it got there, or
+    it was taken back.
+    """
     looked = {inbound for look in history.of(Looked) for inbound in look.inbounds}
+    looked.update(inbound for each in history.of(Withdrawn) for inbound in each.inbounds)
     unanswered = {each.turn for each in history.of(Settled) if each.failure}
     turns = {each.inbound: each.turn for each in _named(history) if each.turn}
     into = _merges(history)
@@ -283,9 +330,9 @@ def _unsettled(history: History) -> Iterator[str]:
     if not history.surveyed:
         return
     into = _merges(history)
-    for turn in dict.fromkeys(each.turn for each in history.of(Acknowledged) if each.turn):
+    for turn in dict.fromkeys(each.turn for each in (*_named(history), *history.of(Retried)) if each.turn):
         if not ends[_end_of(turn, into)]:
-            yield f"turn {turn} was acknowledged and never ended"
+            yield f"turn {turn} was taken and never ended"
 
 
 def _replies(history: History) -> Iterator[str]:
@@ -331,6 +378,32 @@ def _disordered(history: History) -> Iterator[str]:
                 earliest, which = acknowledged[inbound], inbound
 
 
+def _withdrawn(history: History) -> Iterator[str]:
+    """Nothing that was taken back is shown to a model again."""
+    gone: dict[str, set[str]] = defaultdict(set)
+    for each in history.happenings:
+        if isinstance(each, Withdrawn):
+            gone[each.session].update(each.inbounds)
+        elif isinstance(each, Shown):
+            yield from (
+                f"session {each.session} shows {inbound}, which was taken back"
+                for inbound in each.inbounds
+                if inbound in gone[each.session] or inbound in gone[""]
+            )
+
+
+def _untold(history: History) -> Iterator[str]:
+    """The end of a process reaches its conversation once, or its person where that is over."""
+    told = Counter(each.process for each in history.of(Told) if not each.late)
+    yield from (f"the end of {process} was told {times} times" for process, times in told.items() if times > 1)
+    if not history.surveyed:
+        return
+    heard, erased = {each.process for each in history.of(Told)}, {each.session for each in history.of(Erased)}
+    for each in history.of(Launched):
+        if each.process not in heard and each.session not in erased:
+            yield f"the end of {each.process} of session {each.session} was never told"
+
+
 def _limbo(history: History) -> Iterator[str]:
     for each in history.of(Open):
         if each.quiet_s > LIMBO_S:
@@ -361,6 +434,8 @@ RULES: dict[str, Callable[[History], Iterator[str]]] = {
     "an accepted turn ends, once": _unsettled,
     "one final reply per turn": _replies,
     "order is kept": _disordered,
+    "what was taken back stays so": _withdrawn,
+    "the end of a process is told, once": _untold,
     "no session is in limbo": _limbo,
     "what grows is bounded": _unbounded,
     "the log gives the same state as the row": _unfaithful,

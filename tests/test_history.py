@@ -82,7 +82,7 @@ def test_an_empty_history_has_no_violations() -> None:
         ((Effect(call="c1"),), (), "c1 had its effect 2 times"),
         ((Effect(call="c2", recorded=False),), (), "c2 had an effect before it was recorded"),
         ((Settled(turn="t1", text="yes"),), (), "turn t1 ended 2 times"),
-        ((), (GOOD[15],), "turn t2 was acknowledged and never ended"),
+        ((), (GOOD[15],), "turn t2 was taken and never ended"),
         ((Delivered(to="r1", turn="t1", text="yes"),), (), "r1 got the reply of turn t1 2 times"),
         ((Delivered(to="r2", turn="t1", text="half"),), (), "the journal says 'yes'"),
         (

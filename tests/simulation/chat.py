@@ -18,7 +18,7 @@ from hermes.types import InboundKey, Obligation, Place, Source
 from tests.history import Crashed, Delivered, Happening, Sample, Sent, Uncertain
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
-from tests.simulation.people import ANSWERS, PAUSES_S, Town
+from tests.simulation.people import PAUSES_S, Town, Wish, have, some_wish
 from tests.simulation.request import Request
 
 NAME = "toy"
@@ -128,10 +128,11 @@ class Chatter:
         outside = self._outside
         if not outside.faulty:
             return
-        if outside.chance.random() < 0.8:
+        if outside.chance.random() < 0.75:
             self._write()
         else:
-            self._town.ask(self._answer, lambda *_: None)
+            wish = some_wish(outside)
+            self._town.ask(lambda daemon, _: self._have(wish, daemon), lambda *_: None)
         outside.later(outside.chance.choice(PAUSES_S) * outside.chance.random(), self.act)
 
     def _write(self) -> None:
@@ -144,11 +145,11 @@ class Chatter:
         place = Place(platform=NAME, chat=self._chat)
         return Inbound(id=InboundKey(f"{NAME}:{text}"), place=place, user=self._chat, text=text)
 
-    async def _answer(self, daemon: SimulatedDaemon, _: Request) -> None:
-        session = await daemon.desk.bound(conversation_key(self._inbound("")))
+    async def _have(self, wish: Wish, daemon: SimulatedDaemon) -> None:
+        here = self._inbound("")
+        session = await daemon.desk.bound(conversation_key(here))
         if session is not None:
-            said = self._outside.chance.choice(ANSWERS)
-            await daemon.desk.answer(session, said, Source(platform=NAME, user=self._chat))
+            await have(wish, daemon, session, Source(platform=NAME, user=self._chat, place=here.place))
 
     def _bring(self) -> None:
         if self._updates and not self._bringing:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 from loguru import logger
+from pykka import ActorDeadError
 
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import DeliveryActor
+from hermes.actors.delivery import DeliveryActor, ForgetSession
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import DirectorySettings
 from hermes.actors.dispatcher import Dispatcher
@@ -26,6 +28,10 @@ from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import _live, live_actors
 from hermes.actors.outgoing import ObligationDesk
+from hermes.actors.process_board import ProcessBoard
+from hermes.actors.process_desk import ForgetProcesses, ProcessDesk
+from hermes.actors.process_front import ProcessFront
+from hermes.actors.process_services import Announcement, Courier, NoticeLimit, ProcessServices, ProcessSettings
 from hermes.actors.reset_clock import ResetClock
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
@@ -42,13 +48,14 @@ from hermes.errors import HermesError, StorageFailedError
 from hermes.events import TurnAnswered
 from hermes.operations import EXIT_STORAGE, StopRequest
 from hermes.ports import Identity, Inbound, Platform, Receipt, Submission
+from hermes.process_assembly import NAME as PROCESSES
 from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
 from hermes.types import Obligation, Phase, Session, SessionId, TurnId
-from tests.actors.world import FakeProcesses
-from tests.history import Acknowledged, Sample, Uncertain
+from tests.history import Acknowledged, Erased, Sample, Told, Uncertain
+from tests.simulation.machine import Machine, VirtualThreads
 from tests.simulation.minds import Minds
 from tests.simulation.outside import Outside
 from tests.simulation.request import Request
@@ -73,10 +80,12 @@ class SimulatedDaemon:
         outside: Outside,
         resets: ResetSettings,
         platform: Platform,
+        machine: Machine,
         on_stopped: Callable[[SimulatedDaemon], None],
     ) -> None:
         self._outside = outside
         self._platform = platform
+        self._machine = machine
         self._resets = resets
         self._on_stopped = on_stopped
         self.loop = VirtualLoop(outside.now, outside.complain)
@@ -159,7 +168,7 @@ class SimulatedDaemon:
         deliver = partial(composition._hand_to_delivery, self.children)
         rules = ResetRules(
             self._resets,
-            processes=FakeProcesses(outside.wall),
+            processes=self._make_front(),
             clock=outside.wall,
             steady=self.loop.time,
             pulse=self.loop.time,
@@ -169,6 +178,7 @@ class SimulatedDaemon:
             journal=self.journal,
             clock=outside.wall,
             max_waiting=20,
+            erased=self._forget,
             resets=rules.explain,
             deliver=deliver,
         )
@@ -182,25 +192,31 @@ class SimulatedDaemon:
             clock=outside.wall,
             alive=lambda: None,
         )
-        minds: Any = Minds(outside, self.hub)
+        services = self._process_services()
+        closings.append(services.courier.close)
+        minds: Any = Minds(outside, self.hub, self.processes)
         self.agent = AgentRunner(
             models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
         )
         closings.append(self.agent.close)
-        after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=_no_process)
+        after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=partial(self.processes.end, why="reset"))
         closings.append(after_reset.close)
         after_reset.take_up()
         self._directory = DirectoryConfiguration(self.children, SETTINGS)
-        root = self._start_root(rules, after_reset, deliver)
+        root = self._start_root(rules, after_reset, deliver, services)
         closings.append(partial(composition._stop_actors, root))
-        await self.journal.fetch(lambda reader: reader.facts(""))  # the root has its first turn meanwhile
+        await self.processes.until_filled()
         self._directory.hold(loops=self.holds)
         self._directory.set(replace(SETTINGS, take_up=True))
         closings.append(self._end_requests)
         outside.note("ready")
 
     def _start_root(
-        self, rules: ResetRules, after_reset: AfterReset, deliver: Callable[[Sequence[Obligation]], None]
+        self,
+        rules: ResetRules,
+        after_reset: AfterReset,
+        deliver: Callable[[Sequence[Obligation]], None],
+        services: ProcessServices,
     ) -> Any:
         outside = self._outside
         delivery = partial(
@@ -234,12 +250,20 @@ class SimulatedDaemon:
             clock=outside.wall,
             name="resets",
         )
+        processes = partial(
+            ProcessDesk.start,
+            services,
+            new_id=lambda: outside.number("process"),
+            restart_policy=RestartIntensity(),
+            name=PROCESSES,
+        )
         return RootActor.start(
             (
                 ChildSpec(name=DELIVERY, start=lambda owner: delivery(owner=owner)),
                 ChildSpec(
                     name="directory", start=lambda owner: directory(owner=owner, settings=self._directory.settings)
                 ),
+                ChildSpec(name=PROCESSES, start=lambda owner: processes(owner=owner)),
                 ChildSpec(name="resets", start=lambda owner: clock(owner=owner)),
             ),
             children=self.children,
@@ -248,6 +272,47 @@ class SimulatedDaemon:
             report=lambda name, problem, said: outside.note(f"{name} died: {said}"),
             name="root",
         )
+
+    # ------------------------------------------------------------ background processes
+
+    def _make_front(self) -> ProcessFront:
+        self._threads: Any = VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s)
+        self._board = ProcessBoard()
+        self.processes = ProcessFront(
+            desk=lambda: self.children[PROCESSES],
+            host=self._machine,
+            threads=self._threads,
+            board=self._board,
+            journal=self.journal,
+            clock=self._outside.wall,
+            settings=ProcessSettings(),
+        )
+        return self.processes
+
+    def _process_services(self) -> ProcessServices:
+        return ProcessServices(
+            host=self._machine,
+            threads=self._threads,
+            courier=Courier(self.desk.submit, self._announce),
+            board=self._board,
+            journal=self.journal,
+            clock=self._outside.wall,
+            notices=NoticeLimit(),
+            settings=lambda: self.processes.settings,
+            new_turn=lambda: TurnId(self._outside.number("turn")),
+            publish=self.hub.publish,
+        )
+
+    async def _announce(self, said: Announcement) -> None:
+        _, process, _ = said.id.split(":")
+        self._outside.note(f"announced {said.id}")
+        self._outside.history.add(Told(process=process, late=True))
+
+    async def _forget(self, session: SessionId) -> None:
+        with suppress(ActorDeadError):
+            self.children[PROCESSES].tell(ForgetProcesses(session=session))
+        with suppress(ActorDeadError):
+            self.children[DELIVERY].tell(ForgetSession(session=session))
 
     def _as_real(self) -> Daemon:
         """What the real drain needs, and no more."""
@@ -263,7 +328,7 @@ class SimulatedDaemon:
             "rules": None,
             "api": None,
             "facts": {},
-            "processes": SimpleNamespace(running=lambda: 0),
+            "processes": self.processes,
         }
         return Daemon(**parts)
 
@@ -349,6 +414,13 @@ class SimulatedDaemon:
                 Acknowledged(inbound=inbound.text, at=outside.time(), session=seen.session, turn=seen.turn)
             )
 
+    def require_stored(self, granted: Session) -> None:
+        """What somebody is told of a session is on disk, or the session was deleted since."""
+        outside = self._outside
+        stored = {row.id: row.next_seq for row in outside.disk.sessions()}.get(granted.id, -1)
+        if stored < granted.next_seq and Erased(session=granted.id) not in outside.history.happenings:
+            outside.complain(f"{granted.id} is told to be at {granted.next_seq}; on disk it is at {stored}")
+
     def hang_up(self, request: Request) -> None:
         """The client leaves: its handler ends, but not the turn."""
         if request in self.requests and request.task is not None:
@@ -394,7 +466,3 @@ class SimulatedDaemon:
         history.add(Sample(what=f"tasks after a stop {left}", value=len(left), limit=0))
         self._bury()
         self._on_stopped(self)
-
-
-async def _no_process(_: str) -> None:
-    """There are none."""

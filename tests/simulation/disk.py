@@ -9,7 +9,7 @@ from hermes.errors import HermesError, StorageError, StorageFailedError, Storage
 from hermes.ports import Append, Discharge, NoteDelivery, Transaction
 from hermes.records import LogEntry
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Obligation, Seen, Seq, Session, SessionId
+from hermes.types import Epoch, InboundKey, Obligation, ProcessRecord, Seen, Seq, Session, SessionId
 
 
 class Disk(MemoryEngine):
@@ -23,6 +23,7 @@ class Disk(MemoryEngine):
         self.unreadable = 0.0  # how likely a look fails
         self.is_read = False  # by a daemon, at this moment
         self.written_at: dict[SessionId, float] = {}
+        self.witness: Callable[[Transaction], Callable[[], None]] = lambda _: lambda: None  # of what is stored
         self._chance = chance
         self._note = note
         self._clock = clock
@@ -62,15 +63,20 @@ class Disk(MemoryEngine):
         return self._store(batch)
 
     def _store(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
-        outcomes = super().commit(batch)
-        for transaction, outcome in zip(batch, outcomes, strict=True):
-            for operation in transaction:
-                if isinstance(operation, Append):
-                    names = " ".join(type(record).__name__ for record in operation.records)
-                    self._note(f"disk {operation.session} {operation.expected_seq} {names}{_refusal(outcome)}")
-                    if outcome is None:
-                        self.written_at[operation.session] = self._clock()
-        return outcomes
+        return [self._store_one(transaction) for transaction in batch]
+
+    def _store_one(self, transaction: Transaction) -> HermesError | None:
+        stored = self.witness(transaction)
+        [outcome] = super().commit([transaction])
+        for operation in transaction:
+            if isinstance(operation, Append):
+                names = " ".join(type(record).__name__ for record in operation.records)
+                self._note(f"disk {operation.session} {operation.expected_seq} {names}{_refusal(outcome)}")
+                if outcome is None:
+                    self.written_at[operation.session] = self._clock()
+        if outcome is None:
+            stored()
+        return outcome
 
     # ------------------------------------------------------------ looks that can fail
 
@@ -94,6 +100,10 @@ class Disk(MemoryEngine):
     def seen(self, key: InboundKey) -> Seen | None:
         self._look()
         return super().seen(key)
+
+    def processes(self) -> list[ProcessRecord]:
+        self._look()
+        return super().processes()
 
 
 def _refusal(outcome: HermesError | None) -> str:

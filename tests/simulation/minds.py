@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from contextlib import suppress
 
+from hermes.actors.process_front import ProcessFront
 from hermes.actors.transcript import Transcript
+from hermes.errors import HermesError
 from hermes.events import TextDelta
-from hermes.ports import Hub, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.ports import Hub, ModelJob, ModelReport, ProcessOrder, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.records import BadRecord, ToolStarted
 from hermes.types import Call, CallOutcome, EncodedMessage, Failure, FailureKind, Gate, SessionId, Usage, Verdict
 from tests.actors.talk import asks, assistant, does, needs_leave, reads, result, user
 from tests.history import Effect, Shown
 from tests.simulation.disk import Disk
+from tests.simulation.machine import SESSION
 from tests.simulation.outside import Outside
 
 PROMPT = EncodedMessage(b'{"role":"system","content":"be kind"}')
@@ -30,9 +34,10 @@ BLOCKED = Gate(verdict=Verdict.BLOCK, reason="it is never allowed")
 class Minds:
     """All three: `answer` thinks, `run` acts, `shorten` summarises."""
 
-    def __init__(self, outside: Outside, hub: Hub) -> None:
+    def __init__(self, outside: Outside, hub: Hub, processes: ProcessFront) -> None:
         self._outside = outside
         self._hub = hub
+        self._processes = processes
 
     # ------------------------------------------------------------ a model
 
@@ -106,6 +111,8 @@ class Minds:
             outside.history.add(Effect(call=job.call, recorded=_is_recorded(outside.disk, job)))
             outside.note(f"effect {job.call}")
             outside.moment("after an effect")
+            if outside.happens(0.2):
+                await self._begin_process(job)
         await asyncio.sleep(self._pause_s())
         broke = outside.happens(0.1)
         return ToolReport(
@@ -116,6 +123,13 @@ class Minds:
             outcome=CallOutcome.ERROR if broke else CallOutcome.OK,
             took_s=outside.time() - began,
         )
+
+    async def _begin_process(self, job: ToolJob) -> None:
+        environ = {SESSION: job.session}
+        with suppress(HermesError):  # the tool would say so
+            await self._processes.start(
+                ProcessOrder(session=job.session, command="make", argv=("make",), cwd="/", environ=environ, notify=True)
+            )
 
     def _pause_s(self) -> float:
         if self._outside.happens(0.04):
@@ -149,7 +163,10 @@ def ahead_of(disk: Disk, job: ModelJob) -> str:
     if disk.failed:
         return ""
     stored = transcript_of(disk, job.session).messages
-    return "" if list(job.messages) == stored else f"{len(job.messages)} messages, {len(stored)} on disk"
+    if list(job.messages) != stored:
+        return f"{len(job.messages)} messages, {len(stored)} on disk"
+    chosen = next(row.preferences for row in disk.sessions() if row.id == job.session)
+    return "" if job.preferences == chosen else f"{job.preferences}, {chosen} on disk"
 
 
 def transcript_of(disk: Disk, session: SessionId) -> Transcript:

@@ -1,9 +1,11 @@
-"""People who write, ask twice, retry under the same id, steer, interrupt, stop, answer, leave, and begin anew."""
+"""People who write, ask twice, retry under the same id, steer, interrupt, stop, answer, leave and begin anew; who take
+back what they said, want another answer, branch off, choose a model, and have it all deleted.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
@@ -18,6 +20,39 @@ from tests.simulation.request import Request
 API = Source(platform="api")
 PAUSES_S = (0.01, 0.5, 5.0, 20.0)
 ANSWERS = ("once", "deny", "session", "red")
+ASKED = "somebody asked for it"
+
+Wish: TypeAlias = Callable[[SimulatedDaemon, SessionId, Source], Awaitable[object]]
+
+
+def some_wish(outside: Outside) -> Wish:
+    """What one can want of a conversation other than an answer."""
+    chance = outside.chance
+    said, turn, turns = chance.choice(ANSWERS), TurnId(outside.number("turn")), chance.choice((1, 1, 2, 3))
+    model, move_key = chance.choice(("", "m", "m2")), chance.random() < 0.5
+    wishes: dict[Wish, int] = {
+        lambda daemon, session, _: daemon.desk.stop_turn(session, ASKED): 8,
+        lambda daemon, session, source: daemon.desk.answer(session, said, source): 8,
+        lambda daemon, session, _: daemon.desk.end(session, ASKED): 3,
+        lambda daemon, session, _: daemon.desk.compress(session): 4,
+        lambda daemon, session, _: daemon.desk.suspend(session, ASKED): 2,
+        lambda daemon, session, _: daemon.desk.resume(session, ASKED): 3,
+        lambda daemon, session, _: daemon.desk.undo(session, turns): 4,
+        lambda daemon, session, source: daemon.desk.retry(session, turn, source): 4,
+        lambda daemon, session, _: daemon.desk.branch(session, move_key=move_key): 3,
+        lambda daemon, session, _: daemon.desk.prefer(session, "model", model, ASKED): 3,
+        lambda daemon, session, _: daemon.desk.erase(session): 1,
+    }
+    [wish] = chance.choices(tuple(wishes), tuple(wishes.values()))
+    return wish
+
+
+async def have(wish: Wish, daemon: SimulatedDaemon, session: SessionId, source: Source) -> object:
+    """What is granted is on disk."""
+    granted = await wish(daemon, session, source)
+    if isinstance(granted, Session):
+        daemon.require_stored(granted)
+    return granted
 
 
 class Town:
@@ -81,28 +116,12 @@ class Person:
         outside = self._outside
         if not outside.faulty:
             return
-        match outside.chance.random():
-            case luck if luck < 0.72:
-                Message(self._town, outside, self.place).send()
-            case luck if luck < 0.80:
-                self._wish(lambda daemon, session: daemon.desk.stop_turn(session, "somebody asked for it"))
-            case luck if luck < 0.88:
-                said = outside.chance.choice(ANSWERS)
-                self._wish(lambda daemon, session: daemon.desk.answer(session, said, API))
-            case luck if luck < 0.91:
-                self._wish(lambda daemon, session: daemon.desk.end(session, "somebody began anew"))
-            case luck if luck < 0.95:
-                self._wish(lambda daemon, session: daemon.desk.compress(session))
-            case luck if luck < 0.97:
-                self._wish(lambda daemon, session: daemon.desk.suspend(session, "somebody asked for it"))
-            case _:
-                self._wish(lambda daemon, session: daemon.desk.resume(session, "somebody asked for it"))
+        if outside.chance.random() < 0.68:
+            Message(self._town, outside, self.place).send()
+        elif (session := self.place.last) is not None:
+            wish = some_wish(outside)
+            self._town.ask(lambda daemon, _: have(wish, daemon, session, API), lambda *_: None)
         outside.later(outside.chance.choice(PAUSES_S) * outside.chance.random(), self.act)
-
-    def _wish(self, wish: Callable[[SimulatedDaemon, SessionId], Awaitable[Session]]) -> None:
-        session = self.place.last
-        if session is not None:
-            self._town.ask(lambda daemon, _: wish(daemon, session), lambda *_: None)
 
 
 class Message:

@@ -20,10 +20,12 @@ from tests.history import LIMBO_S, Open, Sample, Violation, judge
 from tests.simulation.chat import Chatter, SimulatedPlatform
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.disk import Disk
+from tests.simulation.machine import Machine
 from tests.simulation.outside import Outside
 from tests.simulation.people import API, Town
 from tests.simulation.request import Request
 from tests.simulation.survey import survey
+from tests.simulation.witness import Witness
 
 CALM_S = 240.0  # at most, until everything has drained
 LOOK_EVERY_S = 5.0
@@ -72,6 +74,8 @@ class Simulation:
         self.resets = ResetSettings(book=PolicyBook(default=chance.choice(POLICIES)))
         self.town = Town(self.outside, people=chance.randint(1, 4), conversations=chance.randint(1, 3))
         self.platform = SimulatedPlatform(self.outside)
+        self.machine = Machine(self.outside)
+        self.outside.disk.witness = Witness(self.outside)
         self.chatters = [Chatter(self.town, self.outside, number) for number in range(chance.randint(0, 2))]
         self._last_stop = False
         self.outside.on_killed = self._start_later
@@ -103,7 +107,7 @@ class Simulation:
     def start(self) -> None:
         if self.outside.process is None and not self._last_stop:
             self.outside.note("started")
-            self.outside.process = SimulatedDaemon(self.outside, self.resets, self.platform, self._on_stopped)
+            self.outside.process = SimulatedDaemon(self.outside, self.resets, self.platform, self.machine, self._on_stopped)
 
     def _start_later(self) -> None:
         self.outside.later(self.outside.chance.choice((0.05, 0.5, 5.0)), self.start)
@@ -157,7 +161,9 @@ class Simulation:
         return [row for row in self.outside.disk.sessions() if is_pending(row) or row.queue or row.turn]
 
     def _unsaid(self) -> bool:
-        return bool(self.outside.disk.outbox()) or any(chatter.waiting for chatter in self.chatters)
+        disk = self.outside.disk
+        untold = any(each.ended_at is None or (each.notify and not each.told) for each in disk.processes())
+        return bool(disk.outbox()) or untold or any(chatter.waiting for chatter in self.chatters)
 
     def _help(self) -> None:
         """What an operator does: answer what waits, take up what is suspended, give what is parked another chance.

@@ -3,42 +3,59 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from hermes.actors.session_state import replay
 from hermes.records import Merged as MergedRecord
 from hermes.records import MessageReceived, TurnFailed, TurnFinished
-from tests.history import Accepted, Happening, Looked, Merged, Owed, Settled, Stored
+from hermes.types import Session
+from tests.history import Accepted, Happening, Looked, Merged, Owed, Retried, Settled, Stored, Told
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 
 
 def survey(disk: Disk) -> Iterator[Happening]:
-    chats: dict[str, str] = {}  # turns that began on a chat platform, and where
     for row in disk.sessions():
-        entries = disk.log(row.id)
-        yield Stored(row=row, fold=replay(row.id, entries))
-        yield Looked(session=row.id, inbounds=heard(transcript_of(disk, row.id).messages))
-        for entry in entries:
-            match entry.record:
-                case MessageReceived() as received:
-                    if received.source.place is not None:
-                        chats[received.turn] = received.source.place.chat
-                    for inbound in heard(received.messages):
-                        yield Accepted(inbound=inbound, turn=received.turn, session=row.id)
-                case MergedRecord() as merged:
-                    yield Merged(turn=merged.turn, into=merged.into)
-                case TurnFinished() as finished:
-                    yield Settled(turn=finished.turn, text=json.loads(finished.message)["content"])
-                case TurnFailed() as failed:
-                    yield Settled(turn=failed.turn, failure=failed.failure.kind)
-                case _:
-                    pass
-    yield from _owed(disk, chats)
+        yield from survey_session(disk, row)
+    yield from _owed(disk)
 
 
-def _owed(disk: Disk, chats: Mapping[str, str]) -> Iterator[Happening]:
-    for row in disk.sessions():
-        for entry in disk.log(row.id):
-            if isinstance(entry.record, TurnFinished) and entry.record.turn in chats:
-                yield Owed(to=chats[entry.record.turn], turn=entry.record.turn)
+def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
+    entries = disk.log(row.id)
+    yield Stored(row=row, fold=replay(row.id, entries))
+    yield Looked(session=row.id, inbounds=heard(transcript_of(disk, row.id).messages))
+    for entry in entries:
+        match entry.record:
+            case MessageReceived() as received:
+                yield from _received(received, row)
+            case MergedRecord() as merged:
+                yield Merged(turn=merged.turn, into=merged.into)
+            case TurnFinished() as finished:
+                yield Settled(turn=finished.turn, text=json.loads(finished.message)["content"])
+            case TurnFailed() as failed:
+                yield Settled(turn=failed.turn, failure=failed.failure.kind)
+            case _:
+                pass
+
+
+def _received(received: MessageReceived, row: Session) -> Iterator[Happening]:
+    if received.source.automatic:
+        _, process, _ = str(received.inbound).split(":")
+        yield Told(process=process)
+    for inbound in heard(received.messages):
+        if received.inbound is None:
+            yield Retried(inbound=inbound, turn=received.turn)
+        else:
+            yield Accepted(inbound=inbound, turn=received.turn, session=row.id)
+
+
+def _owed(disk: Disk) -> Iterator[Happening]:
+    records = [entry.record for row in disk.sessions() for entry in disk.log(row.id)]
+    chats = {
+        each.turn: each.source.place.chat
+        for each in records
+        if isinstance(each, MessageReceived) and each.source.place is not None
+    }
+    for record in records:
+        if isinstance(record, TurnFinished) and record.turn in chats:
+            yield Owed(to=chats[record.turn], turn=record.turn)

@@ -1,0 +1,67 @@
+"""Whoever watches the disk of a simulated machine, for what the disk itself does not tell any more in the end: which
+sessions were deleted, with all that they held, and which messages were taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hermes.ports import Append, Erase, Transaction
+from hermes.records import Undone
+from hermes.types import SessionId
+from tests.history import Accepted, Erased, Happening, Looked, Withdrawn
+from tests.simulation.minds import heard, transcript_of
+from tests.simulation.outside import Outside
+from tests.simulation.survey import survey_session
+
+
+class Witness:
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+        self._disk = outside.disk
+
+    def __call__(self, transaction: Transaction) -> Callable[[], None]:
+        """Before it is stored. What comes of this is called if it was."""
+        found: list[Happening] = []
+        undone: list[tuple[SessionId, tuple[str, ...]]] = []
+        for operation in transaction:
+            if isinstance(operation, Erase):
+                found += self._erased(operation.session)
+            elif isinstance(operation, Append) and any(isinstance(each, Undone) for each in operation.records):
+                undone.append((operation.session, self._heard(operation.session)))
+
+        def stored() -> None:
+            self._outside.history.add(*found, *self._withdrawn(found))
+            for session, before in undone:
+                left = self._heard(session)
+                gone = tuple(inbound for inbound in before if inbound not in left)
+                self._outside.note(f"taken back in {session}: {' '.join(gone)}")
+                self._outside.history.add(Withdrawn(inbounds=gone, session=session))
+
+        return stored
+
+    def _erased(self, session: SessionId) -> Iterator[Happening]:
+        rows = [row for row in self._disk.sessions() if row.id == session]
+        for row in rows:
+            self._outside.note(f"erased {session}")
+            yield from survey_session(self._disk, row)
+            yield Erased(session=session)
+
+    def _withdrawn(self, erased: list[Happening]) -> Iterator[Happening]:
+        """What people said there and is in no other session is to be gone for good."""
+        if not erased:
+            return
+        others = [each for row in self._disk.sessions() for each in survey_session(self._disk, row)]
+        left = {inbound for each in others for inbound in _inbounds(each)}
+        gone = dict.fromkeys(inbound for each in erased for inbound in _inbounds(each) if inbound not in left)
+        if gone:
+            yield Withdrawn(inbounds=tuple(gone))
+
+    def _heard(self, session: SessionId) -> tuple[str, ...]:
+        return heard(transcript_of(self._disk, session).messages)
+
+
+def _inbounds(happening: Happening) -> tuple[str, ...]:
+    if isinstance(happening, Accepted):
+        return (happening.inbound,)
+    return happening.inbounds if isinstance(happening, Looked) else ()
