@@ -27,7 +27,7 @@ NOWHERE = Address()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    head: Session | None = None  # the end of the lineage; None: nobody used that address yet
+    head: Session | None = None  # the end of the lineage, as far as it is there; None: nobody used that address yet
     damaged: tuple[Session, ...] = ()  # rows that had to be rebuilt from the log on the way
 
 
@@ -38,7 +38,10 @@ def find_route(reader: Reader, address: Address) -> Route:
     damaged: list[Session] = []
     head = _head(reader, session, damaged) if session is not None else None
     while head is not None and not address.exact and head.phase in CLOSED_PHASES and head.successor is not None:
-        head = _head(reader, head.successor, damaged)
+        successor = _head(reader, head.successor, damaged)
+        if successor is None:  # it was deleted
+            break
+        head = successor
     return Route(head=head, damaged=tuple(damaged))
 
 

@@ -397,19 +397,24 @@ def _recover(session: Session, event: Recover, now: float, limits: Limits) -> St
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
     if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
-        announced = session.resume_reason
-        return then(before, Resumed(at=now, reason=announced)) if announced else before
+        return _waits_on(before, now)
     if not _is_open(session):
         return before
     reason = session.resume_reason or event.reason
     if session.phase == Phase.RESUME_PENDING:  # it was held, and nothing of it was going on
-        return before if event.hold else _go_on(before, turn, session.reason, now, limits)
+        return _waits_on(before, now) if event.hold else _go_on(before, turn, session.reason, now, limits)
     cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
     if cut.session.interruptions >= SUSPEND_AFTER:
         times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
         closed, _ = calls.cut_off(cut, reason, now)
         return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
-    return cut if event.hold else _go_on(cut, turn, reason, now, limits)
+    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, reason, now, limits)
+
+
+def _waits_on(before: Step, now: float) -> Step:
+    """For its person. The stop that was announced is over: it keeps nothing from starting any more."""
+    announced = before.session.resume_reason
+    return then(before, Resumed(at=now, reason=announced)) if announced else before
 
 
 def _is_open(session: Session) -> bool:

@@ -472,6 +472,20 @@ def test_a_held_turn_does_not_go_on_because_a_process_ended() -> None:
     assert [turn.id for turn in talk.session.queue] == ["t2", "t3"]
 
 
+def test_what_waits_behind_a_held_turn_starts_when_that_is_stopped_whatever_stops_were_announced_before() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.say("b")
+    for _ in range(2):
+        talk.do(AnnounceStop(reason="shutdown"))
+        talk.do(Recover(reason="crash", hold=True))
+        assert talk.phase == Phase.RESUME_PENDING
+        assert talk.session.interruptions == 1
+    talk.do(StopTurn(reason="somebody asked for it"))
+    assert talk.turn.id == "b"
+    assert talk.work() == ["think"]
+
+
 def test_an_operator_can_have_a_held_turn_go_on() -> None:
     talk = held()
     talk.do(Resume(reason="operator"))

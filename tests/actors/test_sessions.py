@@ -540,6 +540,20 @@ async def test_erasing_tells_whoever_waits_and_spares_a_conversation_that_went_i
             await here.desk.erase(child)
 
 
+async def test_a_conversation_whose_continuation_was_deleted_goes_on_in_a_fresh_session() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.desk.end(S, "somebody began anew")
+        child = (await here.say("b", "s")).session
+        await here.answer_next()
+        await here.desk.erase(child)
+        assert await here.phase("s") == Phase.ENDED
+        fresh = (await here.say("c", "s")).session
+        assert fresh not in (S, child)
+        assert (await here.session("s")).id == fresh
+
+
 async def test_a_parked_sessions_open_turn_is_told_to_whoever_waits() -> None:
     async with world() as here:
         await here.say("a", "s")

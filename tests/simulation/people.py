@@ -85,6 +85,8 @@ class Town:
 
     def _connect(self, request: Request) -> None:
         process = self._outside.process
+        if request.gone:
+            return  # whoever asked had left before there was a connection
         if isinstance(process, SimulatedDaemon):
             process.accept(request)
         else:

@@ -25,6 +25,7 @@ class Request:
         self.work = work
         self.task: asyncio.Task[None] | None = None
         self.over = False  # nobody listens any more
+        self.gone = False  # the connection is
         self._outside = outside
         self._on = on
         self._last = 0.0
@@ -37,6 +38,7 @@ class Request:
 
     def lose(self) -> None:
         """The connection is gone. What was on the wire may still arrive."""
+        self.gone = True
         if not self.over and self._outside.chance.random() < 0.5:
             self._arrive("lost", None)
         else:
