@@ -1,9 +1,9 @@
 """Named places where a test can have the process hit by a signal. Off, and free, unless a test asks for it.
 
-`HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record is on disk, `before` right
-before it would be written, and the name of one of POINTS when it gets there. So every step of a turn, of a start and
-of a stop can be cut off exactly, not by luck. `HERMES_TEST_CRASH_SIGNAL` names another signal than KILL; whichever it
-is comes once.
+`HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record (or operation of the
+journal: `Discharge`) is on disk, `before` right before it would be written, and the name of one of POINTS when it
+gets there. So every step of a turn, of a start and of a stop can be cut off exactly, not by luck.
+`HERMES_TEST_CRASH_SIGNAL` names another signal than KILL; whichever it is comes once.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def crash_at(when: str, batch: Iterable[Transaction]) -> None:
         return
     for transaction in batch:
         for operation in transaction:
-            for record in getattr(operation, "records", ()):
-                if f"{when} {type(record).__name__}" == _wanted:
+            for each in (operation, *getattr(operation, "records", ())):
+                if f"{when} {type(each).__name__}" == _wanted:
                     _strike()
                     return
 

@@ -355,22 +355,25 @@ class FrontDesk:
 
     async def erase(self, session: SessionId) -> None:
         """Forget the whole conversation: this session and everything it grew from or into."""
-        family = await self._journal.fetch(lambda reader: find_family(reader, session))
-        if not family:
+        over: list[SessionId] = []
+        while new := [each for each in await self._family(session) if each not in over]:
+            for member in new:  # meanwhile another may come of it by a compression: first all of them end
+                await self._end_for_good(member)
+                over.append(member)
+        if not over:
             raise UnknownSessionError(f"there is no session {session}")
-        while family:
-            for member in family:
-                await self._erase(member)
-                await self._erased(member)
-            # A message that came meanwhile may have continued the conversation.
-            family = await self._journal.fetch(lambda reader: find_family(reader, session))
+        for member in over:
+            with suppress(UnknownSessionError):
+                await self._store((Erase(session=member),))
+            await self._erased(member)
 
-    async def _erase(self, session: SessionId) -> None:
+    async def _family(self, session: SessionId) -> tuple[SessionId, ...]:
+        return await self._journal.fetch(lambda reader: find_family(reader, session))
+
+    async def _end_for_good(self, session: SessionId) -> None:
         with suppress(RefusedError, UnknownSessionError):  # ended already, or gone
             await self._command(session, End(reason="it is being deleted"), exact=True)
         await self._ask(Release(session=session))
-        with suppress(UnknownSessionError):
-            await self._store((Erase(session=session),))
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._journal.fetch(lambda reader: reader.dead_letters())

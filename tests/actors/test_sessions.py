@@ -554,6 +554,17 @@ async def test_a_conversation_whose_continuation_was_deleted_goes_on_in_a_fresh_
         assert (await here.session("s")).id == fresh
 
 
+async def test_erasing_takes_along_what_a_compression_makes_of_the_conversation_at_that_moment() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next(full=True)
+        await until(lambda: bool(here.agent.summaries))
+        erasing = asyncio.create_task(here.desk.erase(S))
+        await here.summarise_next()
+        await erasing
+        assert await here.desk.recent(10) == []
+
+
 async def test_a_parked_sessions_open_turn_is_told_to_whoever_waits() -> None:
     async with world() as here:
         await here.say("a", "s")

@@ -42,6 +42,7 @@ ALL_POINTS: Final = (
     *(f"{when} {record}" for record in RECORDS for when in ("before", "after")),
     "before MarkedResumePending",
     "after MarkedResumePending",
+    "after Discharge",
     *POINTS,
 )
 CHAT: Final = 7

@@ -199,7 +199,9 @@ class SimulatedDaemon:
             models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
         )
         closings.append(self.agent.close)
-        after_reset = AfterReset([self._after_reset], journal=self.journal, end_process=partial(self.processes.end, why="reset"))
+        after_reset = AfterReset(
+            [self._after_reset], journal=self.journal, end_process=partial(self.processes.end, why="reset")
+        )
         closings.append(after_reset.close)
         after_reset.take_up()
         self._directory = DirectoryConfiguration(self.children, SETTINGS)
@@ -276,7 +278,7 @@ class SimulatedDaemon:
     # ------------------------------------------------------------ background processes
 
     def _make_front(self) -> ProcessFront:
-        self._threads: Any = VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s)
+        self._threads = cast("Any", VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s))
         self._board = ProcessBoard()
         self.processes = ProcessFront(
             desk=lambda: self.children[PROCESSES],
@@ -415,9 +417,9 @@ class SimulatedDaemon:
             )
 
     def require_stored(self, granted: Session) -> None:
-        """What somebody is told of a session is on disk, or the session was deleted since."""
+        """What somebody is told of a session is on disk, unless it has no message yet or was deleted since."""
         outside = self._outside
-        stored = {row.id: row.next_seq for row in outside.disk.sessions()}.get(granted.id, -1)
+        stored = {row.id: row.next_seq for row in outside.disk.sessions()}.get(granted.id, 1)
         if stored < granted.next_seq and Erased(session=granted.id) not in outside.history.happenings:
             outside.complain(f"{granted.id} is told to be at {granted.next_seq}; on disk it is at {stored}")
 

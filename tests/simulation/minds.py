@@ -128,7 +128,9 @@ class Minds:
         environ = {SESSION: job.session}
         with suppress(HermesError):  # the tool would say so
             await self._processes.start(
-                ProcessOrder(session=job.session, command="make", argv=("make",), cwd="/", environ=environ, notify=True)
+                ProcessOrder(
+                    session=job.session, command="make", argv=("make",), cwd="/", environ=environ, notify=True
+                )
             )
 
     def _pause_s(self) -> float:

@@ -1,5 +1,5 @@
-"""People who write, ask twice, retry under the same id, steer, interrupt, stop, answer, leave and begin anew; who take
-back what they said, want another answer, branch off, choose a model, and have it all deleted.
+"""People who write, ask twice, retry under the same id, steer, interrupt, stop, answer, leave and begin anew; who
+take back what they said, want another answer, branch off, choose a model, and have it all deleted.
 """
 
 from __future__ import annotations

@@ -107,7 +107,9 @@ class Simulation:
     def start(self) -> None:
         if self.outside.process is None and not self._last_stop:
             self.outside.note("started")
-            self.outside.process = SimulatedDaemon(self.outside, self.resets, self.platform, self.machine, self._on_stopped)
+            self.outside.process = SimulatedDaemon(
+                self.outside, self.resets, self.platform, self.machine, self._on_stopped
+            )
 
     def _start_later(self) -> None:
         self.outside.later(self.outside.chance.choice((0.05, 0.5, 5.0)), self.start)

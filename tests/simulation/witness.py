@@ -51,11 +51,15 @@ class Witness:
         """What people said there and is in no other session is to be gone for good."""
         if not erased:
             return
-        others = [each for row in self._disk.sessions() for each in survey_session(self._disk, row)]
-        left = {inbound for each in others for inbound in _inbounds(each)}
+        left = {inbound for row in self._disk.sessions() for inbound in self._held(row.id)}
         gone = dict.fromkeys(inbound for each in erased for inbound in _inbounds(each) if inbound not in left)
         if gone:
             yield Withdrawn(inbounds=tuple(gone))
+
+    def _held(self, session: SessionId) -> tuple[str, ...]:
+        """What was said there, or waits there to be heard."""
+        transcript = transcript_of(self._disk, session)
+        return heard((*transcript.messages, *(each for said in transcript.waiting.values() for each in said)))
 
     def _heard(self, session: SessionId) -> tuple[str, ...]:
         return heard(transcript_of(self._disk, session).messages)

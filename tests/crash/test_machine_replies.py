@@ -1,0 +1,108 @@
+"""Faults of the machine while replies go out to a chat: the disk is full when one is to be confirmed, the clock is
+set while a platform is waited for.
+
+A reply is seen once, or once more with a warning where nobody could know; and nothing stays owed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hermes.actors.courier import REPEATED
+from tests.crash.machine import no_file_may_grow
+from tests.crash.survey import survey
+from tests.daemon_process import DaemonProcess, eventually
+from tests.history import Complaint, History, judge
+from tests.scripted_model import ScriptedModel
+from tests.telegram_server import TOKEN, Fault, TelegramServer
+
+CHAT = 7
+DAY_S = 86400.0
+REPEAT = REPEATED + "done"
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.fixture
+def telegram() -> Iterator[TelegramServer]:
+    with TelegramServer() as telegram:
+        yield telegram
+
+
+@pytest.fixture
+def daemon(telegram: TelegramServer, tmp_path: Path) -> Iterator[DaemonProcess]:
+    with ScriptedModel() as model:
+        config = (
+            f'{model.config}telegram: {{enabled: true, base_url: "{telegram.base_url}", allowed_users: ["{CHAT}"]}}\n'
+        )
+        environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CLOCK": str(tmp_path / "clock")}
+        with DaemonProcess(config=config, environ=environ) as daemon:
+            yield daemon
+
+
+def require_all_said(daemon: DaemonProcess, telegram: TelegramServer) -> None:
+    eventually(lambda: daemon.admin.get("/store")["outbox"] == 0, within_s=40)
+    assert telegram.violations == []
+    assert "Traceback" not in daemon.stderr()
+    assert daemon.terminate() == 0
+    assert judge(History([each for each in survey(daemon.home) if isinstance(each, Complaint)])) == []
+
+
+def test_a_reply_that_could_not_be_confirmed_for_lack_of_space_is_not_said_again(
+    daemon: DaemonProcess, telegram: TelegramServer
+) -> None:
+    telegram.fail("sendMessage", Fault(delay_s=2))
+    telegram.say(CHAT, CHAT, "say done")
+    telegram.until(lambda: telegram.replies(CHAT) == ["done"])
+    with no_file_may_grow(daemon):
+        eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
+    require_all_said(daemon, telegram)
+    assert telegram.replies(CHAT) == ["done"]
+
+
+def test_a_kill_before_a_reply_could_be_confirmed_says_it_once_more_with_a_warning(
+    daemon: DaemonProcess, telegram: TelegramServer
+) -> None:
+    telegram.fail("sendMessage", Fault(delay_s=2))
+    telegram.say(CHAT, CHAT, "say done")
+    telegram.until(lambda: telegram.replies(CHAT) == ["done"])
+    with no_file_may_grow(daemon):
+        eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
+        daemon.kill()
+    daemon.start()
+    telegram.until(lambda: len(telegram.replies(CHAT)) > 1)
+    require_all_said(daemon, telegram)
+    assert telegram.replies(CHAT) == ["done", REPEAT]
+
+
+def test_a_kill_right_after_a_reply_was_confirmed_says_nothing_again(
+    daemon: DaemonProcess, telegram: TelegramServer
+) -> None:
+    daemon.kill()
+    daemon.start({"HERMES_TEST_CRASH": "after Discharge"})
+    telegram.say(CHAT, CHAT, "say done")
+    assert daemon.process is not None
+    assert daemon.process.wait(20) == -9
+    daemon.kill()
+    daemon.start({"HERMES_TEST_CRASH": ""})
+    telegram.say(CHAT, CHAT, "say more")
+    telegram.until(lambda: len(telegram.replies(CHAT)) > 1)
+    require_all_said(daemon, telegram)
+    assert telegram.replies(CHAT) == ["done", "more"]
+
+
+@pytest.mark.parametrize("days", [-20, 20], ids=["back", "forward"])
+def test_a_clock_that_is_set_while_a_platform_is_waited_for_holds_up_no_reply(
+    daemon: DaemonProcess, telegram: TelegramServer, tmp_path: Path, days: int
+) -> None:
+    telegram.fail("sendMessage", *[Fault.bad_gateway()] * 3)
+    telegram.say(CHAT, CHAT, "say done")
+    for times in (1, 2, 3):
+        telegram.until(lambda times=times: telegram.count("sendMessage") >= times)  # type: ignore[misc]
+        (tmp_path / "clock").write_text(str(days * DAY_S * (-1) ** times), encoding="ascii")
+    telegram.until(lambda: telegram.replies(CHAT) != [])
+    require_all_said(daemon, telegram)
+    assert telegram.replies(CHAT) == [REPEAT], "of none of the earlier tries anybody knew whether it had arrived"
