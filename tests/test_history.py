@@ -14,17 +14,22 @@ from tests.history import (
     Crashed,
     Delivered,
     Effect,
+    Erased,
     Happening,
     History,
+    Launched,
     Looked,
     Merged,
     Open,
     Owed,
+    Retried,
     Sample,
     Sent,
     Settled,
     Shown,
     Stored,
+    Told,
+    Withdrawn,
     judge,
 )
 
@@ -92,6 +97,15 @@ def test_an_empty_history_has_no_violations() -> None:
         ),
         ((Owed(to="chat", turn="t2"),), (), "chat never got the reply of turn t2"),
         ((looked("b", "a"),), (), "has b before a, which was acknowledged before it was sent"),
+        ((Retried(inbound="a", turn="t3"),), (), "turn t3 was taken and never ended"),
+        (
+            (Withdrawn(inbounds=("b",), session="s"), Shown(session="s", inbounds=("a", "b"))),
+            (),
+            "session s shows b, which was taken back",
+        ),
+        ((Withdrawn(inbounds=("b",)), Shown(session="s2", inbounds=("b",))), (), "session s2 shows b"),
+        ((Launched(process="p", session="s"),), (), "the end of p of session s was never told"),
+        ((Told(process="p"), Told(process="p")), (), "the end of p was told 2 times"),
         ((Open(session="s", phase="running", quiet_s=61),), (), "did nothing for 61 s"),
         ((Sample(what="threads", value=8, limit=7),), (), "threads: 8, more than 7"),
         ((Stored(row=FRESH, fold=replace(FRESH, turns=1)),), (), "its row says"),
@@ -106,6 +120,16 @@ def test_each_broken_promise_is_seen(added: tuple[Happening, ...], without: tupl
 def test_a_message_whose_turn_was_stopped_while_it_waited_is_not_lost() -> None:
     stopped = Settled(turn="t2", failure="cancelled")
     assert forged(stopped, looked("a"), without=(GOOD[15], GOOD[16])) == []
+
+
+def test_a_message_that_was_taken_back_is_not_lost_and_may_be_heard_elsewhere() -> None:
+    withdrawn = Withdrawn(inbounds=("b",), session="s")
+    assert forged(withdrawn, Shown(session="s2", inbounds=("b",)), looked("a"), without=(GOOD[16],)) == []
+
+
+def test_the_end_of_a_process_may_be_told_to_its_person_and_need_not_be_told_to_a_deleted_session() -> None:
+    launched = (Launched(process="p", session="s"), Launched(process="q", session="s2"))
+    assert forged(*launched, Told(process="p", late=True), Erased(session="s2")) == []
 
 
 def test_a_message_that_became_part_of_a_turn_ends_with_it() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from loguru import logger
 
-from hermes.types import InboundKey
+from hermes.types import InboundKey, TurnId
 from tests.history import Accepted, Acknowledged, Effect, History, Stored, judge
 from tests.simulation.disk import Disk
 from tests.simulation.people import API, Conversation, Message
@@ -24,6 +24,7 @@ from tests.simulation.run import MOMENTS, Simulation
 from tests.simulation.survey import survey
 
 EXAMPLES = int(os.environ.get("HERMES_TEST_EXAMPLES", "100"))
+WISHES = ("stop", "end", "compress", "suspend", "resume", "answer", "undo", "retry", "branch")
 PAUSES_S = st.sampled_from([0.0, 0.001, 0.01, 0.3, 2.0, 30.0])
 
 
@@ -54,7 +55,7 @@ class DaemonLife(RuleBasedStateMachine):
         data.draw(st.sampled_from(self.messages)).ask()
         self.wait(pause_s)
 
-    @rule(place=st.integers(0, 1), wish=st.sampled_from(["stop", "end", "compress", "suspend", "resume", "answer"]))
+    @rule(place=st.integers(0, 1), wish=st.sampled_from(WISHES))
     def wish(self, place: int, wish: str) -> None:
         session = self.places[place].last
         if session is None:
@@ -67,8 +68,10 @@ class DaemonLife(RuleBasedStateMachine):
                     return desk.stop_turn(session, "a wish")
                 case "answer":
                     return desk.answer(session, "once", API)
-                case "compress":
-                    return desk.compress(session)
+                case "compress" | "undo" | "branch":
+                    return getattr(desk, wish)(session)
+                case "retry":
+                    return desk.retry(session, TurnId(self.outside.number("turn")), API)
                 case _:
                     return getattr(desk, wish)(session, "a wish")
 

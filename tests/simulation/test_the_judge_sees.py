@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.errors import HermesError
-from hermes.ports import Append, NoteDelivery, Oblige, Operation, Transaction
+from hermes.ports import Append, NoteDelivery, Oblige, Operation, PutProcess, Transaction
 from hermes.types import Effect, Session, SessionId
 from tests.simulation.disk import Disk
 from tests.simulation.run import run
@@ -69,6 +69,14 @@ class NothingDoubtful(Disk):
         return replace(operation, sending=False) if isinstance(operation, NoteDelivery) else operation
 
 
+class NothingBegun(Disk):
+    """That a process was begun, and what became of it, is not kept."""
+
+    def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
+        kept = [tuple(each for each in transaction if not isinstance(each, PutProcess)) for transaction in batch]
+        return super().commit(kept)
+
+
 class NothingSeen(Changing):
     written = staticmethod(lambda append: replace(append, seen=None))
 
@@ -114,6 +122,7 @@ class Harmless(Changing):
         (Harmless, "effects happen at most once, and recorded"),
         (NothingOwed, "one final reply per turn"),
         (NothingDoubtful, "one final reply per turn"),
+        (NothingBegun, "the end of a process is told, once"),
         (Miscounting, "the log gives the same state as the row"),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else "",
