@@ -15,7 +15,7 @@ from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.errors import DeliveryError
 from hermes.ports import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, Source
-from tests.history import Crashed, Delivered, Happening, Sample, Sent, Uncertain
+from tests.history import Crashed, Delivered, Erased, Happening, Sample, Sent, Uncertain
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
 from tests.simulation.people import PAUSES_S, Town, Wish, have, some_wish
@@ -105,8 +105,8 @@ class SimulatedPlatform:
             if match := ANSWER.fullmatch(plain):
                 yield Delivered(to=chat, turn=match[1], text=plain, marked=plain != text)
             unfinished += plain.endswith(CURSOR) or plain.startswith("⚙")
-        doubts = len(outside.history.of(Crashed)) + len(outside.history.of(Uncertain))
-        yield Sample(what="replies that were left half said", value=unfinished, limit=doubts)
+        cut_off = sum(len(outside.history.of(kind)) for kind in (Crashed, Uncertain, Erased))
+        yield Sample(what="replies that were left half said", value=unfinished, limit=cut_off)
         yield Sample(what="what is owed and was not said", value=len(outside.disk.outbox()), limit=0)
 
 

@@ -163,15 +163,23 @@ class Simulation:
         return [row for row in self.outside.disk.sessions() if is_pending(row) or row.queue or row.turn]
 
     def _unsaid(self) -> bool:
-        disk = self.outside.disk
-        untold = any(each.ended_at is None or (each.notify and not each.told) for each in disk.processes())
-        return bool(disk.outbox()) or untold or any(chatter.waiting for chatter in self.chatters)
+        said = not self.outside.disk.outbox() and not any(chatter.waiting for chatter in self.chatters)
+        return not said or bool(self._untold())
+
+    def _untold(self) -> list[SessionId]:
+        """Whose processes run, or have ended and nobody has heard of it."""
+        processes = self.outside.disk.processes()
+        return [each.session for each in processes if each.ended_at is None or (each.notify and not each.told)]
 
     def _help(self) -> None:
         """What an operator does: answer what waits, take up what is suspended, give what is parked another chance.
 
         Nothing else: what is open must go on by itself.
         """
+        untold = self._untold()
+        for row in self.outside.disk.sessions():
+            if row.phase == Phase.SUSPENDED and row.id in untold:
+                self.town.ask(partial(_resume, row.id), _nothing)
         for row in self._unfinished():
             if row.phase == Phase.WAITING:
                 self.town.ask(partial(_answer, row.id), _nothing)
