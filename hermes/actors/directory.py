@@ -352,6 +352,7 @@ class SessionDirectory(LoopActor):
                 head,
                 recover_reason=recover_reason,
                 hold=bool(self._settings.hold),
+                stopping=self._stopping,
                 name=head.id,
                 owner=self.actor_ref,
             ),

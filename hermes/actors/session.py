@@ -127,6 +127,7 @@ class SessionActor(LoopActor):
         alongside: tuple[Append, ...] = (),
         recover_reason: str = "",
         hold: bool = False,
+        stopping: bool = False,
     ) -> None:
         super().__init__()
         self._services = services
@@ -134,7 +135,7 @@ class SessionActor(LoopActor):
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
         self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
-        self._stopping = False
+        self._stopping = stopping  # the daemon is: what was cut off is for the next one to take up
         self._hold = hold  # a turn that was cut off waits for the person
         self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
@@ -187,7 +188,7 @@ class SessionActor(LoopActor):
         if isinstance(post.event, AnnounceStop):
             self._stopping = True
         elif self._stopping and isinstance(post.event, Recover):
-            return  # it found no space until the stop came: what was open is marked, and the next daemon takes it up
+            return  # it came back, or found space, when the stop had come: the next daemon takes up what is open
         if isinstance(post.event, Deliver) and not post.judged and not post.event.source.automatic:
             post = self._judged(post)
         now = services.clock()

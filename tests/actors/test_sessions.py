@@ -356,6 +356,20 @@ async def test_after_a_stop_was_announced_nothing_is_taken_up_any_more() -> None
         assert here.live() == set()
 
 
+async def test_a_wish_that_comes_during_a_stop_is_granted_and_takes_up_nothing() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.started(1)
+        await here.directory.ask(Release(session=S), block=False)
+        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.desk.prefer(S, "model", "m2", "somebody asked for it")
+        await here.settle()
+        head = await here.session("s")
+        assert head.preferences.model == "m2"
+        assert head.interruptions == 0
+        assert len(here.agent.started) == 1
+
+
 async def test_a_closed_front_desk_refuses_with_the_reason_and_stores_nothing() -> None:
     async with world() as here:
         here.desk.close("the daemon is stopping")

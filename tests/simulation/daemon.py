@@ -448,7 +448,7 @@ class SimulatedDaemon:
     def _look_for_marks(self) -> None:
         """What this daemon had begun and what runs on when the drain is over is marked on disk."""
         disk = self._outside.disk
-        begun = (row for row in disk.sessions() if disk.written_at[row.id] > self._began)
+        begun = (row for row in disk.sessions() if disk.begun_at.get(row.id, 0.0) > self._began)
         unmarked = [row.id for row in begun if row.phase == Phase.RUNNING and not row.resume_reason]
         self._outside.history.add(
             Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._bugs)

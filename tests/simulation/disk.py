@@ -7,7 +7,7 @@ from random import Random
 
 from hermes.errors import HermesError, StorageError, StorageFailedError, StorageFullError
 from hermes.ports import Append, Discharge, NoteDelivery, Transaction
-from hermes.records import LogEntry
+from hermes.records import ContextCarried, LogEntry, TurnStarted
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Epoch, InboundKey, Obligation, ProcessRecord, Seen, Seq, Session, SessionId
 
@@ -23,6 +23,7 @@ class Disk(MemoryEngine):
         self.unreadable = 0.0  # how likely a look fails
         self.is_read = False  # by a daemon, at this moment
         self.written_at: dict[SessionId, float] = {}
+        self.begun_at: dict[SessionId, float] = {}  # when its turn was last started, or taken over
         self.witness: Callable[[Transaction], Callable[[], None]] = lambda _: lambda: None  # of what is stored
         self._chance = chance
         self._note = note
@@ -74,6 +75,8 @@ class Disk(MemoryEngine):
                 self._note(f"disk {operation.session} {operation.expected_seq} {names}{_refusal(outcome)}")
                 if outcome is None:
                     self.written_at[operation.session] = self._clock()
+                    if any(isinstance(record, TurnStarted | ContextCarried) for record in operation.records):
+                        self.begun_at[operation.session] = self._clock()
         if outcome is None:
             stored()
         return outcome
