@@ -48,8 +48,13 @@ processes: venv  ## 20 background processes while the daemon is killed and resta
 crash: venv  ## 200 kill -9 at random moments under load against the real daemon
 	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
 
-faults: venv  ## every write and sync fails or is the last one, noise in the store, signals at every moment (hours)
-	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -s tests/crash -k machine -p no:cacheprovider --timeout 3600
+FAULTS := clock damage disk io limits replies signals
+faults: venv  ## every write and sync fails or is the last one, noise in the store, signals; DURATION, a line each
+	@status=0; for part in $(FAULTS); do \
+		HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal \
+			tests/crash/test_machine_$$part.py > faults-$$part.log 2>&1 || status=1; \
+		echo "$$part: $$(tail -n 1 faults-$$part.log)"; grep -E ': [0-9]+ calls$$' faults-$$part.log; \
+	done; exit $$status
 
 torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes an hour or two, ends with a report
 	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \
@@ -61,4 +66,4 @@ judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outs
 	$(BIN)/python -m tests.judges $(JUDGES)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) build dist torture.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

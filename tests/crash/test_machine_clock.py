@@ -6,6 +6,7 @@ time has come by the new clock, and not twice.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -88,3 +89,32 @@ def test_a_turn_goes_on_over_a_change_of_summer_time_and_days_of_jumps(
         assert daemon.stderr().count(f"session {idle} is ended") == 1
         assert "Traceback" not in daemon.stderr()
         assert daemon.terminate() == 0
+
+
+def test_a_process_that_works_keeps_its_conversation_over_jumps_to_and_fro_and_its_end_is_told_once(
+    model: ScriptedModel, clock: Clock, tmp_path: Path
+) -> None:
+    go = tmp_path / "go"
+    work = {"command": f"until test -e {go}; do echo working; sleep 0.05; done", "background": True, "notify": True}
+    config = model.config + "session_reset: {mode: idle, idle_minutes: 120}\nprocesses: {heartbeat_s: 4}\n"
+    with DaemonProcess(config=config, environ=clock.environ) as daemon:
+        daemon.ask(f"call terminal {json.dumps(work)}", "s")
+        for days in (1, -2, 3):
+            clock.jump(days * DAY_S)
+            eventually(lambda: "it did something 0 s ago" in daemon.hermes("why", "s").stdout)
+        daemon.kill()
+        clock.jump(-3 * DAY_S)
+        daemon.start()
+        go.touch()
+        eventually(lambda: len(told(daemon)) == 1)
+        assert "session s is ended" not in daemon.stderr()
+        assert "Traceback" not in daemon.stderr()
+        assert daemon.terminate() == 0
+        daemon.start()
+        assert len(told(daemon)) == 1
+
+
+def told(daemon: DaemonProcess) -> list[str]:
+    """What the conversation heard of its process."""
+    said = daemon.admin.get("/sessions/s", tail=100)["transcript"]
+    return [each["content"] for each in said if str(each["content"]).startswith("[Background process")]

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from hermes.actors.session_steps import open_turns
 from hermes.ports import Append, Erase, Transaction
 from hermes.records import Undone
 from hermes.types import SessionId
-from tests.history import Accepted, Erased, Happening, Looked, Withdrawn
+from tests.history import Accepted, Erased, Happening, Looked, Settled, Withdrawn
 from tests.simulation.minds import heard, transcript_of
 from tests.simulation.outside import Outside
 from tests.simulation.survey import survey_session
@@ -45,6 +46,8 @@ class Witness:
         for row in rows:
             self._outside.note(f"erased {session}")
             yield from survey_session(self._disk, row)
+            for turn in open_turns(row):  # somebody had resumed it meanwhile: whoever waits is told that it is gone
+                yield Settled(turn=turn.id, failure="deleted")
             yield Erased(session=session)
 
     def _withdrawn(self, erased: list[Happening]) -> Iterator[Happening]:
