@@ -1,5 +1,5 @@
 """A simulated daemon: the real root, directory, sessions, process actors, reset clock, front desk, journal, hub,
-runner and drain, on a loop of its own. Only the disk, the processes, the models, the tools and the network are played.
+runner and drain, on a loop of its own. Only the disk, processes, models, tools and the network are played.
 
 It is put together as `hermes.daemon.composition` does it, and stopped in the reverse order.
 """

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from hermes.actors.session_machine import SUSPEND_AFTER
 from hermes.actors.session_state import replay
+from hermes.records import Ended, LogEntry, MessageReceived, Suspended, TurnFailed, TurnFinished, TurnInterrupted
 from hermes.records import Merged as MergedRecord
-from hermes.records import MessageReceived, TurnFailed, TurnFinished
 from hermes.types import Session
-from tests.history import Accepted, Happening, Looked, Merged, Owed, Retried, Settled, Stored, Told
+from tests.history import Accepted, Happening, Looked, Merged, Owed, Retried, Sample, Settled, Stored, Told
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 
@@ -24,6 +25,7 @@ def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
     entries = disk.log(row.id)
     yield Stored(row=row, fold=replay(row.id, entries))
     yield Looked(session=row.id, inbounds=heard(transcript_of(disk, row.id).messages))
+    yield Sample(what=f"interruptions in a row of {row.id}", value=_in_a_row(entries), limit=SUSPEND_AFTER)
     for entry in entries:
         match entry.record:
             case MessageReceived() as received:
@@ -36,6 +38,18 @@ def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
                 yield Settled(turn=failed.turn, failure=failed.failure.kind)
             case _:
                 pass
+
+
+def _in_a_row(entries: Iterable[LogEntry]) -> int:
+    """The most interruptions without a finished turn in between, or anything else that makes them count anew."""
+    most = now = 0
+    for entry in entries:
+        if isinstance(entry.record, TurnInterrupted):
+            now += 1
+        elif isinstance(entry.record, TurnFinished | Suspended | Ended):
+            now = 0
+        most = max(most, now)
+    return most
 
 
 def _received(received: MessageReceived, row: Session) -> Iterator[Happening]:
