@@ -43,6 +43,14 @@ def daemon(telegram: TelegramServer, tmp_path: Path) -> Iterator[DaemonProcess]:
             yield daemon
 
 
+def say_and_wait_until_it_is_on_its_way(daemon: DaemonProcess, telegram: TelegramServer) -> None:
+    """The turn is over, the reply has arrived in the chat, and the daemon does not know it yet."""
+    telegram.fail("sendMessage", Fault(delay_s=3))
+    telegram.say(CHAT, CHAT, "say done")
+    telegram.until(lambda: telegram.count("sendMessage") == 1)
+    eventually(lambda: [each["phase"] for each in daemon.admin.get("/sessions")["sessions"]] == ["idle"])
+
+
 def require_all_said(daemon: DaemonProcess, telegram: TelegramServer) -> None:
     eventually(lambda: daemon.admin.get("/store")["outbox"] == 0, within_s=40)
     assert telegram.violations == []
@@ -54,9 +62,7 @@ def require_all_said(daemon: DaemonProcess, telegram: TelegramServer) -> None:
 def test_a_reply_that_could_not_be_confirmed_for_lack_of_space_is_not_said_again(
     daemon: DaemonProcess, telegram: TelegramServer
 ) -> None:
-    telegram.fail("sendMessage", Fault(delay_s=2))
-    telegram.say(CHAT, CHAT, "say done")
-    telegram.until(lambda: telegram.replies(CHAT) == ["done"])
+    say_and_wait_until_it_is_on_its_way(daemon, telegram)
     with no_file_may_grow(daemon):
         eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
     require_all_said(daemon, telegram)
@@ -66,9 +72,7 @@ def test_a_reply_that_could_not_be_confirmed_for_lack_of_space_is_not_said_again
 def test_a_kill_before_a_reply_could_be_confirmed_says_it_once_more_with_a_warning(
     daemon: DaemonProcess, telegram: TelegramServer
 ) -> None:
-    telegram.fail("sendMessage", Fault(delay_s=2))
-    telegram.say(CHAT, CHAT, "say done")
-    telegram.until(lambda: telegram.replies(CHAT) == ["done"])
+    say_and_wait_until_it_is_on_its_way(daemon, telegram)
     with no_file_may_grow(daemon):
         eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
         daemon.kill()
