@@ -18,7 +18,8 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import DeliveryActor, ForgetSession
+from hermes.actors.delivery import DeliveryActor
+from hermes.actors.delivery_protocol import ForgetSession
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.directory_protocol import DirectorySettings
 from hermes.actors.dispatcher import Dispatcher
