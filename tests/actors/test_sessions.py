@@ -162,7 +162,7 @@ async def test_a_session_interrupted_three_times_is_suspended_and_the_next_messa
 
         receipt = await here.say("b", "s")
         assert receipt.session == "fresh-1"
-        assert "hermes resume s" in receipt.notice
+        assert "/resume s" in receipt.notice
         assert (await here.desk.view(S)).lineage == ("s", "fresh-1")
 
         resumed = await here.desk.resume(S, "operator")
