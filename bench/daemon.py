@@ -17,7 +17,7 @@ from pathlib import Path
 from hermes.actors.session_machine import step
 from hermes.actors.session_protocol import Deliver, ModelAnswered
 from hermes.actors.session_state import begin
-from hermes.ports import Append, Transaction
+from hermes.ports.storage import Append, Transaction
 from hermes.records import SessionStarted
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage

@@ -22,8 +22,8 @@ from hermes.actors.journal import ActorJournal
 from hermes.actors.process_board import ProcessBoard
 from hermes.actors.process_desk import ProcessDesk, StartProcess
 from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices, ProcessSettings
-from hermes.os_process import raise_descriptor_limit
-from hermes.ports import ProcessOrder
+from hermes.daemon.os_process import raise_descriptor_limit
+from hermes.ports.processes import ProcessOrder
 from hermes.processes.host import ProcessHost
 from hermes.processes.process import Handle
 from hermes.processes.shim.member import look_at

@@ -26,8 +26,8 @@ from hermes.actors.reset_clock import REVIEWED, ResetClock, Tick
 from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
-from hermes.ports import Identity
-from hermes.reset_assembly import LateViews
+from hermes.assembly.resets import LateViews
+from hermes.ports.given import Identity
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.supervision.policy import RestartIntensity
 from hermes.types import SessionId, TurnId

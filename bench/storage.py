@@ -17,7 +17,7 @@ from statistics import median
 
 from hermes.actors.journal import ActorJournal, Backlog
 from hermes.errors import HermesError, StorageFailedError
-from hermes.ports import Append, Transaction
+from hermes.ports.storage import Append, Transaction
 from hermes.records import MessageReceived
 from hermes.storage.codec import open_record, packer
 from hermes.storage.lmdb_engine import LmdbEngine

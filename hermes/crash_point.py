@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hermes.ports import Transaction
+    from hermes.ports.storage import Transaction
 
 POINTS: Final = (
     "start: locked",

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from hermes.errors import DeliveryError, UnsendableFileError
-from hermes.ports import Abilities
+from hermes.ports.chat import Abilities
 from hermes.types import Obligation, Place
 
 PLACE = Place(platform="toy", chat="c1")

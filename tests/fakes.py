@@ -20,7 +20,8 @@ from hermes.events import (
     TurnGaveUp,
     TurnOutcome,
 )
-from hermes.ports import ActorView, Receipt, SessionView, StoredMessage, StoreStats, Submission, Tally, TurnRecord
+from hermes.ports.sessions import ActorView, Receipt, SessionView, StoredMessage, Submission, TurnRecord
+from hermes.ports.storage import StoreStats, Tally
 from hermes.processes.process import Chunk
 from hermes.trace import TraceLine
 from hermes.types import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from hermes.errors import HermesError, StorageFullError
-from hermes.ports import Append, Engine, Reader, Transaction
+from hermes.ports.storage import Append, Engine, Reader, Transaction
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Epoch
 

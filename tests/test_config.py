@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes.assembly.resets import policy_book
 from hermes.config import Config, ModelConfig, explain_config, load_config
 from hermes.errors import ConfigError
 from hermes.home import Home
-from hermes.reset_assembly import policy_book
 from hermes.settings import SETTINGS
 from hermes.time_zone import find_zone
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.daemon.operations import STUCK_S
 from hermes.errors import ConfigError, HomeError, StorageFormatError
-from hermes.operations import STUCK_S
 from hermes.service_unit import HOPELESS, STOP_MARGIN_S, WATCHDOG_S, Installation, make_unit
 from hermes.settings import Config, ProcessesConfig, ShutdownConfig
 

@@ -17,7 +17,9 @@ from pykka import ActorDeadError
 from hermes.actors.loop import LoopActor
 from hermes.actors.pause import growing_pause_s
 from hermes.errors import PlatformError
-from hermes.ports import ActorView, ChatAdapter, ChatEdge, Clock
+from hermes.ports.chat import ChatAdapter, ChatEdge
+from hermes.ports.given import Clock
+from hermes.ports.sessions import ActorView
 from hermes.values import dataclass
 
 FIRST_PAUSE_S = 1.0

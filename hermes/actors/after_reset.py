@@ -20,7 +20,7 @@ from loguru import logger
 
 from hermes.actors.session_protocol import Reset
 from hermes.errors import BadRowError, HermesError
-from hermes.ports import Journal, PutFact, Reader
+from hermes.ports.storage import Journal, PutFact, Reader
 from hermes.types import Session, SessionId
 from hermes.values import dataclass
 

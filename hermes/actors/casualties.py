@@ -5,7 +5,7 @@ decisions only; whoever asks acts on them.
 from __future__ import annotations
 
 from hermes.actors.session_protocol import Deliver
-from hermes.ports import Park, Restart, RestartPolicy
+from hermes.ports.supervision import Park, Restart, RestartPolicy
 from hermes.types import DeadLetter, Failure, FailureKind, SessionId, TurnId
 from hermes.values import dataclass
 

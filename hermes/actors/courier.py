@@ -16,7 +16,9 @@ from dataclasses import replace
 from hermes.actors.storing import store
 from hermes.crash_point import reach
 from hermes.errors import DeliveryError, UnsendableFileError
-from hermes.ports import Clock, Discharge, Journal, NoteDelivery, Oblige, Operation, Platform, SetAside, Waive
+from hermes.ports.chat import Platform
+from hermes.ports.given import Clock
+from hermes.ports.storage import Discharge, Journal, NoteDelivery, Oblige, Operation, SetAside, Waive
 from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnId
 
 REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n"

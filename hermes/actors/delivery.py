@@ -34,7 +34,11 @@ from hermes.actors.lane import Lane, Live, is_hopeless, pause_s
 from hermes.actors.loop import LoopActor
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
-from hermes.ports import ActorView, Clock, Hub, Journal, Platform
+from hermes.ports.chat import Platform
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.sessions import ActorView
+from hermes.ports.storage import Journal
 from hermes.types import Obligation, SessionId, TurnId
 
 TYPING_EVERY_S = 4.0

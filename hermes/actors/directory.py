@@ -59,18 +59,11 @@ from hermes.actors.sweeping import SteadyClock, may_leave
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.events import ActorFailed
 from hermes.listing import some
-from hermes.ports import (
-    Agent,
-    Clock,
-    ForgetSeen,
-    Hub,
-    Identity,
-    Journal,
-    Park,
-    RestartPolicy,
-    Restore,
-    SetAside,
-)
+from hermes.ports.agent import Agent
+from hermes.ports.given import Clock, Identity
+from hermes.ports.hub import Hub
+from hermes.ports.storage import ForgetSeen, Journal, Restore, SetAside
+from hermes.ports.supervision import Park, RestartPolicy
 from hermes.types import Obligation, Session, SessionId, SessionKey
 
 SWEEP_EVERY_S = 5.0

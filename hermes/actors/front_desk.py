@@ -54,22 +54,9 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
-from hermes.ports import (
-    Clock,
-    DropDeadLetter,
-    Erase,
-    Oblige,
-    PutFact,
-    Reader,
-    Receipt,
-    See,
-    SessionView,
-    StoredMessage,
-    Submission,
-    Tally,
-    Transaction,
-    TurnRecord,
-)
+from hermes.ports.given import Clock
+from hermes.ports.sessions import Receipt, SessionView, StoredMessage, Submission, TurnRecord
+from hermes.ports.storage import DropDeadLetter, Erase, Oblige, PutFact, Reader, See, Tally, Transaction
 from hermes.records import TurnFailed, TurnFinished
 from hermes.trace import TraceLine
 from hermes.types import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from hermes.ports import PutFact
+from hermes.ports.storage import PutFact
 from hermes.records import Answered, Record
 from hermes.types import Session
 

@@ -18,7 +18,7 @@ from loguru import logger
 
 from hermes.crash_point import crash_at
 from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
-from hermes.ports import Append, Engine, Reader, SetAside, Transaction
+from hermes.ports.storage import Append, Engine, Reader, SetAside, Transaction
 from hermes.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
 from hermes.types import Epoch
 

@@ -8,7 +8,7 @@ from collections import deque
 from hermes.actors.pause import growing_pause_s
 from hermes.actors.stream import Stream
 from hermes.errors import DeliveryError, HermesError
-from hermes.ports import Subscription
+from hermes.ports.hub import Subscription
 from hermes.types import Obligation
 
 FIRST_PAUSE_S = 1.0

@@ -23,7 +23,7 @@ from hermes.actors.future import LoopFuture
 from hermes.actors.inbox import ActorDied, Inbox, Letter
 from hermes.actors.ref import LoopRef
 from hermes.actors.timers import Timers
-from hermes.ports import ActorView
+from hermes.ports.sessions import ActorView
 
 if TYPE_CHECKING:
     import threading

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from hermes.actors.journal import ActorJournal
 from hermes.actors.storing import store
 from hermes.errors import AlreadySeenError
-from hermes.ports import Oblige, Reader, See
+from hermes.ports.storage import Oblige, Reader, See
 from hermes.types import DeadLetter, Obligation, Seen, Sent
 
 

@@ -27,7 +27,9 @@ from hermes.actors.process_wording import DELETED, end_notice, late_notice, watc
 from hermes.actors.staleness import how_ended
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.events import ProcessEnded
-from hermes.ports import ProcessHost, PutProcess, Submission
+from hermes.ports.processes import ProcessHost
+from hermes.ports.sessions import Submission
+from hermes.ports.storage import PutProcess
 from hermes.processes.process import Chunk, End, Handle, Look, Lost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
 from hermes.types import Busy, EncodedMessage, InboundKey, ProcessRecord, Source

@@ -23,7 +23,9 @@ from hermes.actors.process_services import ProcessServices
 from hermes.actors.process_state import ProcessRow, row_of, summary, with_record
 from hermes.errors import BadInputError, BadRowError, HermesError
 from hermes.events import ProcessStarted
-from hermes.ports import DropProcess, Park, ProcessHost, ProcessOrder, PutProcess, Reader, RestartPolicy
+from hermes.ports.processes import ProcessHost, ProcessOrder
+from hermes.ports.storage import DropProcess, PutProcess, Reader
+from hermes.ports.supervision import Park, RestartPolicy
 from hermes.processes.process import FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.types import ProcessRecord, Session, SessionId
 from hermes.values import dataclass

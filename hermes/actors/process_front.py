@@ -19,7 +19,9 @@ from hermes.actors.routing import find_lineage
 from hermes.actors.session_state import root_of
 from hermes.actors.staleness import StalenessSettings, blocking, explain
 from hermes.errors import BadInputError, StoppingError, UnknownSessionError
-from hermes.ports import Clock, ProcessHost, ProcessOrder, Reader
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessHost, ProcessOrder
+from hermes.ports.storage import Reader
 from hermes.processes.process import Chunk, Handle
 from hermes.types import ProcessView, Session, SessionId
 

@@ -15,7 +15,10 @@ from loguru import logger
 from hermes.actors.process_board import ProcessBoard
 from hermes.errors import HermesError
 from hermes.events import Event
-from hermes.ports import Clock, Journal, ProcessHost, Receipt, Submission
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessHost
+from hermes.ports.sessions import Receipt, Submission
+from hermes.ports.storage import Journal
 from hermes.processes.watch import Breaker, admit
 from hermes.types import SessionId, TurnId
 from hermes.values import dataclass

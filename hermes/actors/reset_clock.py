@@ -23,8 +23,9 @@ from hermes.actors.session_mail import Post
 from hermes.actors.session_protocol import NoteBlocked, Reset
 from hermes.actors.session_state import is_pending
 from hermes.errors import HermesError, SequenceConflictError, UnknownSessionError
-from hermes.ports import Clock, Journal, PutFact, Reader, Restore, SetDue
-from hermes.ports import Due as Place
+from hermes.ports.given import Clock
+from hermes.ports.storage import Due as Place
+from hermes.ports.storage import Journal, PutFact, Reader, Restore, SetDue
 from hermes.types import Phase, Session, SessionId
 from hermes.values import dataclass
 

@@ -28,7 +28,8 @@ from hermes.actors.session_protocol import Reset
 from hermes.actors.session_state import is_pending, root_of
 from hermes.actors.staleness import StalenessSettings, lasting
 from hermes.actors.staleness import explain as explain_process
-from hermes.ports import Clock, Processes
+from hermes.ports.given import Clock
+from hermes.ports.processes import Processes
 from hermes.types import Phase, ProcessView, Session, SessionKey
 from hermes.values import dataclass
 

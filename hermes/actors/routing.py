@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.actors.session_state import replay
 from hermes.errors import BadRowError
-from hermes.ports import Reader
+from hermes.ports.storage import Reader
 from hermes.types import Phase, Session, SessionId, SessionKey
 from hermes.values import dataclass
 

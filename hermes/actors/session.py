@@ -70,7 +70,9 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports import ActorView, Append, ModelReport, Oblige, Operation, Receipt, SummaryReport, ToolReport
+from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
+from hermes.ports.sessions import ActorView, Receipt
+from hermes.ports.storage import Append, Oblige, Operation
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import Epoch, Phase, Seq, Session
 from hermes.values import dataclass

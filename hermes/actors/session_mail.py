@@ -10,7 +10,10 @@ from hermes.actors.reset_rules import ResetRules
 from hermes.actors.routing import NOWHERE, Address
 from hermes.actors.session_protocol import Event, Limits, Request
 from hermes.errors import HermesError
-from hermes.ports import Agent, Clock, Hub, Journal, ModelReport, SummaryReport, ToolReport
+from hermes.ports.agent import Agent, ModelReport, SummaryReport, ToolReport
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.storage import Journal
 from hermes.types import Obligation, Session, SessionId
 from hermes.values import dataclass
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 from hermes.actors.session_protocol import Event, ModelAnswered, ModelFailed, Summarised, SummaryFailed, ToolReturned
 from hermes.actors.session_request import waiting_of
 from hermes.actors.transcript import Transcript
-from hermes.ports import ModelReport, SummaryReport, ToolReport
+from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
 from hermes.types import Session, SessionId
 
 Report: TypeAlias = ModelReport | ToolReport | SummaryReport

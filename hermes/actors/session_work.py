@@ -14,7 +14,7 @@ from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
 from hermes.actors.session_report import Report
 from hermes.actors.session_state import root_of
 from hermes.actors.transcript import Transcript
-from hermes.ports import Agent, ModelJob, SummaryJob, ToolJob, Work
+from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
 from hermes.types import Session
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.actors.future import LoopFuture
-from hermes.ports import Journal, Transaction
+from hermes.ports.storage import Journal, Transaction
 
 
 async def store(journal: Journal, transaction: Transaction) -> None:

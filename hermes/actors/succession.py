@@ -8,7 +8,7 @@ from __future__ import annotations
 from hermes.actors.routing import Address
 from hermes.actors.session_state import begin, evolve, is_pending
 from hermes.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
-from hermes.ports import Append
+from hermes.ports.storage import Append
 from hermes.records import Continued, SessionStarted
 from hermes.types import Epoch, Phase, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass

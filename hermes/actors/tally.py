@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from hermes.ports import Tally
+from hermes.ports.storage import Tally
 from hermes.records import ContextCarried, ModelReplied, Record, TurnFinished
 from hermes.types import Session, Usage
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from hermes.actors.owing import question_id, reply_id
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import Asked, Merged, MessageReceived
 from hermes.trace import TraceLine, TraceState, TraceStep
 from hermes.types import DeadLetter, Obligation, Seen, Sent

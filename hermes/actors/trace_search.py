@@ -14,7 +14,8 @@ from hermes.actors.tracing import fold_trace
 from hermes.actors.turn_log import backwards
 from hermes.errors import BadInputError, UnknownSessionError
 from hermes.idempotency import inbound_of
-from hermes.ports import Reader, TurnRecord
+from hermes.ports.sessions import TurnRecord
+from hermes.ports.storage import Reader
 from hermes.records import BadRecord, ContextCarried, MessageReceived
 from hermes.trace import TraceLine
 from hermes.turn_token import RESPONSE, RUN, decode_token

@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes.actors.owing import question_id, reply_id
 from hermes.actors.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import (
     Answered,
     Asked,

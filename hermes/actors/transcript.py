@@ -13,7 +13,8 @@ from typing import Any
 
 from hermes.actors.session_state import is_hidden
 from hermes.errors import UnknownSessionError
-from hermes.ports import Reader, StoredMessage
+from hermes.ports.sessions import StoredMessage
+from hermes.ports.storage import Reader
 from hermes.records import (
     Amended,
     BadRecord,

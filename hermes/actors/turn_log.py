@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hermes.errors import BadInputError, UnknownSessionError
-from hermes.ports import Reader, TurnRecord
+from hermes.ports.sessions import TurnRecord
+from hermes.ports.storage import Reader
 from hermes.records import (
     BadRecord,
     ContextCarried,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hermes.events import Event
-    from hermes.ports import SessionView, StoredMessage
+    from hermes.ports.sessions import SessionView, StoredMessage
     from hermes.trace import TraceLine
     from hermes.types import DeadLetter, ProcessView, Session, Turn
 

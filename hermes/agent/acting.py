@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from hermes.agent.chat_message import encode
 from hermes.crash_point import reach
 from hermes.events import CallProgress
-from hermes.ports import Hub, ToolJob, ToolReport
+from hermes.ports.agent import ToolJob, ToolReport
+from hermes.ports.hub import Hub
 from hermes.tools.tool import ToolContext
 from hermes.types import CallOutcome, Gate, SessionId, Verdict
 

@@ -15,7 +15,7 @@ from hermes.agent.failure import failure, malformed
 from hermes.agent.retry import next_delay
 from hermes.agent.slots import Slots
 from hermes.errors import ModelError
-from hermes.ports import Model, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import Model, ModelDone, ModelRequest, ModelText
 from hermes.types import Failure, FailureKind
 from hermes.values import dataclass
 

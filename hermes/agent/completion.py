@@ -12,7 +12,7 @@ from typing import Any
 
 from hermes.agent.failure import from_error_object, malformed, model_error
 from hermes.errors import ModelError
-from hermes.ports import ModelDone, ModelRequest
+from hermes.ports.agent import ModelDone, ModelRequest
 from hermes.types import FailureKind, Usage
 
 ANSWER_MAX_BYTES = 4 * 1024 * 1024

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes.agent.accounting import Budget, Spent, budget_problem
-from hermes.ports import Clock, Tally
+from hermes.ports.given import Clock
+from hermes.ports.storage import Tally
 from hermes.types import Usage
 
 

@@ -19,7 +19,7 @@ from hermes.agent.completion import Completion, request_body
 from hermes.agent.failure import model_error
 from hermes.agent.sse import EVENT_MAX_BYTES
 from hermes.errors import ModelError
-from hermes.ports import ModelChunk, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 from hermes.types import Failure, FailureKind
 
 NAME = "smollm2-135m"

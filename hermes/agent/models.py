@@ -9,7 +9,7 @@ from hermes.agent.local_model import LocalModel
 from hermes.agent.offline_model import OfflineModel
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ConfigError
-from hermes.ports import Model
+from hermes.ports.agent import Model
 
 PROVIDERS = ("offline", "openai", "local")
 

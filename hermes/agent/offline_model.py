@@ -27,7 +27,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from hermes.errors import ModelError
-from hermes.ports import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.types import EncodedMessage, Failure, FailureKind, Usage
 
 NAME = "offline"

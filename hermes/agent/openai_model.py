@@ -15,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hermes.agent.completion import Completion, request_body
-from hermes.ports import ModelChunk, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 
 if TYPE_CHECKING:
     from hermes.agent.openai_client import Endpoint

@@ -18,7 +18,7 @@ from hermes.agent.calling import Caller
 from hermes.agent.slots import Slots
 from hermes.agent.summarising import Summarising
 from hermes.agent.thinking import Thinking, not_thought
-from hermes.ports import Model, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport, Work
+from hermes.ports.agent import Model, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport, Work
 from hermes.types import SessionId
 
 R = TypeVar("R")

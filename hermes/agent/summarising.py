@@ -13,7 +13,8 @@ from hermes.agent.calling import Caller, Listener
 from hermes.agent.chat_message import total_tokens
 from hermes.agent.compression import FRUITFUL, CompressionSettings, Plan, carried, plan, saved
 from hermes.agent.ledger import Ledger
-from hermes.ports import Clock, Model, ModelRequest, SummaryJob, SummaryReport
+from hermes.ports.agent import Model, ModelRequest, SummaryJob, SummaryReport
+from hermes.ports.given import Clock
 from hermes.types import EncodedMessage, Failure, Usage
 from hermes.values import dataclass
 

@@ -19,7 +19,8 @@ from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, wit
 from hermes.agent.seeing import Shown, Sight, sees
 from hermes.crash_point import reach
 from hermes.events import Notice, TextDelta, TextReset
-from hermes.ports import Hub, Model, ModelJob, ModelReport, ModelRequest
+from hermes.ports.agent import Model, ModelJob, ModelReport, ModelRequest
+from hermes.ports.hub import Hub
 from hermes.tools.tool import ToolContext
 from hermes.types import EncodedMessage, Failure, FailureKind, TurnId
 from hermes.values import dataclass

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from hermes.archive import Manifest, Progress
     from hermes.cli.parser import Commands
     from hermes.home import Home
-    from hermes.restore import Restored
+    from hermes.upkeep.archive import Manifest, Progress
+    from hermes.upkeep.restore import Restored
 
 
 def add_commands(commands: Commands) -> None:
@@ -58,8 +58,8 @@ def add_commands(commands: Commands) -> None:
 def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
-    from hermes.backup import default_name
     from hermes.home import Home
+    from hermes.upkeep.backup import default_name
 
     home = Home.from_environ(environ)
     target = Path(args.target or default_name(time.time())).absolute()
@@ -76,10 +76,10 @@ def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Ma
     """By the daemon when one runs, which goes on working, else by us while nobody else can."""
     from functools import partial
 
-    from hermes.backup import make_backup
     from hermes.cli.client import AdminClient
     from hermes.home import check_store, lock
     from hermes.storage.verify import verify
+    from hermes.upkeep.backup import make_backup
 
     client = AdminClient(home.socket)
     make = partial(make_backup, home, target, check_store=verify, with_key=with_key, progress=progress)
@@ -127,8 +127,8 @@ def _tell_backup(manifest: Manifest, target: Path) -> None:
 def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
-    from hermes.archive import BackupError
     from hermes.home import Home
+    from hermes.upkeep.archive import BackupError
 
     source = Path(args.source).absolute()
     if not source.exists():
@@ -146,8 +146,8 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _put_back(home: Home, source: Path, progress: Progress) -> Restored:
     from hermes.home import lock, prepare
-    from hermes.restore import restore
     from hermes.storage.verify import verify
+    from hermes.upkeep.restore import restore
 
     made = _not_there(home)
     prepare(home, restoring=True)

@@ -24,7 +24,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.init_process import leave_process_1
+    from hermes.daemon.init_process import leave_process_1
 
     leave_process_1()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from hermes.cli.parser import Commands
     from hermes.home import Home
-    from hermes.ports import Reader
+    from hermes.ports.storage import Reader
     from hermes.types import Session
 
 _SESSION = "20260102_030405_1a2b3c4d"
@@ -106,7 +106,7 @@ def _conversation(reader: Reader, given: str, *, exact: bool) -> list[Session]:
 
 
 def _jsonl(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
-    from hermes.portable import to_lines
+    from hermes.upkeep.portable import to_lines
 
     logs = {head.id: reader.log(head.id) for head in heads}
     return to_lines(logs, now=time.time()), count(sum(map(len, logs.values())), "record")
@@ -178,12 +178,12 @@ def _file(given: str) -> Iterator[Path]:
 def _import_directly(home: Home, path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
     from functools import partial
 
-    from hermes.adoption import adopt
     from hermes.config import load_config
     from hermes.home import lock, note_store, prepare
-    from hermes.portable import read_export
     from hermes.session_id import new_session_id
     from hermes.storage.lmdb_engine import LmdbEngine
+    from hermes.upkeep.adoption import adopt
+    from hermes.upkeep.portable import read_export
 
     exported = read_export(path)
     map_size_bytes = load_config(home, environ).storage.map_size_mb << 20

@@ -11,7 +11,7 @@ from hermes.cli.output import moment, one_line, printable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from hermes.ports import StoredMessage
+    from hermes.ports.sessions import StoredMessage
     from hermes.types import Session
 
 _WHO = {"user": "Person", "assistant": "Agent", "system": "Note", "tool": "Result"}

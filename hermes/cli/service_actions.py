@@ -9,13 +9,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.assembly.slack import tokens
 from hermes.cli.output import one_line, print_json, print_table, say
 from hermes.cli.systemd import ServiceError, Systemd
 from hermes.config import load_config
 from hermes.errors import AlreadyRunningError, ConfigError
 from hermes.home import Home, is_free
 from hermes.service_unit import MARK, NAME, Installation, make_unit
-from hermes.slack_assembly import tokens
 
 if TYPE_CHECKING:
     import argparse

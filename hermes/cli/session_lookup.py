@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from hermes.home import Home
-    from hermes.ports import Reader
+    from hermes.ports.storage import Reader
     from hermes.types import Session
 
 LAST = "-"  # in place of an id: the last active session
@@ -100,7 +100,7 @@ class StoredRecords:
         from hermes.actors.transcript import read_page
         from hermes.actors.why import explain
         from hermes.adapters import presentation
-        from hermes.ports import SessionView
+        from hermes.ports.sessions import SessionView
 
         stored = self._head(session, exact=exact)
         head = self._as_left(stored)

@@ -16,7 +16,9 @@ from hermes.commands.registry import Parsed, Unknown
 from hermes.commands.reply import Caller, Reply, refused
 from hermes.commands.shown import Shown
 from hermes.errors import BadInputError, HermesError, UnknownSessionError
-from hermes.ports import Clock, ProcessList, Sessions, SessionView
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Sessions, SessionView
 from hermes.types import TurnId
 
 _HANDLERS: Mapping[str, Handler] = {

@@ -8,7 +8,9 @@ from hermes.commands.registry import Parsed
 from hermes.commands.reply import Caller, Reply, refused
 from hermes.commands.shown import Shown
 from hermes.commands.wording import Default
-from hermes.ports import Clock, ProcessList, Sessions
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Sessions
 from hermes.types import Phase, Session, TurnId
 from hermes.values import dataclass
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.ports import Receipt
+from hermes.ports.sessions import Receipt
 from hermes.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass
 

@@ -8,7 +8,7 @@ import json
 from hermes.commands.errand import Errand, Handler
 from hermes.commands.reply import Reply, refused
 from hermes.commands.wording import count, pending, question
-from hermes.ports import Receipt, Submission
+from hermes.ports.sessions import Receipt, Submission
 from hermes.types import Busy, Call, EncodedMessage, Session
 
 

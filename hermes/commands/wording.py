@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 
-from hermes.ports import Tally
+from hermes.ports.storage import Tally
 from hermes.types import Call, CallState, EncodedMessage, Phase, Session, Usage
 from hermes.values import dataclass
 

@@ -33,8 +33,8 @@ from hermes.actors.reset_clock import EVERY_S, ResetClock
 from hermes.actors.reset_rules import ResetRules
 from hermes.agent.acting import Folders
 from hermes.agent.personality import PERSONALITIES
-from hermes.assembly import AgentParts, Prepared, folders_of, make_agent, make_models, make_workshop
-from hermes.chat_assembly import (
+from hermes.assembly.agent import AgentParts, Prepared, folders_of, make_agent, make_models, make_workshop
+from hermes.assembly.chat import (
     DELIVERY,
     adapter_spec,
     delivery_spec,
@@ -44,23 +44,23 @@ from hermes.chat_assembly import (
     make_watch,
     tell_left,
 )
+from hermes.assembly.media import make_reception
+from hermes.assembly.processes import NAME as PROCESSES
+from hermes.assembly.processes import ProcessParts, open_processes
+from hermes.assembly.resets import LateViews, reset_settings
 from hermes.commands.desk import CommandDesk
 from hermes.config import load_config
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.live import Daemon
 from hermes.daemon.lives import banner, log_last_life, loop_words, note_start, note_stop
+from hermes.daemon.notify import Notifier
+from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.daemon.os_process import connections_within
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
 from hermes.log import configure_logging, redact
-from hermes.media_assembly import make_reception
-from hermes.notify import Notifier
-from hermes.operations import DaemonOperations, StopRequest, StopSwitch
-from hermes.os_process import connections_within
-from hermes.ports import Identity
-from hermes.process_assembly import NAME as PROCESSES
-from hermes.process_assembly import ProcessParts, open_processes
-from hermes.reset_assembly import LateViews, reset_settings
+from hermes.ports.given import Identity
 from hermes.search.desk import SearchDesk
 from hermes.secret import ensure_api_key, given_api_key
 from hermes.session_id import new_session_id

@@ -18,17 +18,17 @@ from hermes.actors.process_front import ProcessFront
 from hermes.actors.process_wording import STOPPED
 from hermes.actors.reset_clock import PolicyChanged
 from hermes.actors.reset_rules import ResetRules
-from hermes.assembly import AgentParts, make_models, process_settings
-from hermes.chat_assembly import DELIVERY
+from hermes.assembly.agent import AgentParts, make_models, process_settings
+from hermes.assembly.chat import DELIVERY
+from hermes.assembly.resets import reset_settings
 from hermes.config import load_config
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
+from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
 from hermes.listing import some
 from hermes.log import configure_logging
-from hermes.operations import EXIT_STORAGE, DaemonOperations, StopRequest
-from hermes.reset_assembly import reset_settings
 from hermes.settings import Config
 from hermes.supervision.root import Children
 

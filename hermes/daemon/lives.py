@@ -8,8 +8,8 @@ from hermes import wall_clock
 from hermes.actors.future import LoopFuture
 from hermes.actors.journal import ActorJournal
 from hermes.crash_point import reach
+from hermes.daemon.operations import StopSwitch
 from hermes.errors import HermesError
-from hermes.operations import StopSwitch
 from hermes.settings import Config
 from hermes.supervision.boot import Boot, read_boot, started, stopped
 

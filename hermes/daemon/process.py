@@ -18,13 +18,13 @@ from hermes import __version__
 from hermes.crash_point import reach
 from hermes.daemon.composition import running
 from hermes.daemon.live import Daemon
+from hermes.daemon.operations import StopSwitch
+from hermes.daemon.os_process import LoopComplaints, hide_from_children, raise_descriptor_limit
+from hermes.daemon.signals import STOP_SIGNALS, handle_signals
+from hermes.daemon.stop_budget import patience_s, within
 from hermes.home import Home
-from hermes.operations import StopSwitch
-from hermes.os_process import LoopComplaints, hide_from_children, raise_descriptor_limit
 from hermes.secret import api_key_path
 from hermes.settings import Config
-from hermes.signals import STOP_SIGNALS, handle_signals
-from hermes.stop_budget import patience_s, within
 
 EXIT_TRY_AGAIN = 75
 

@@ -17,7 +17,7 @@ from loguru import logger
 from hermes.errors import HermesError, PlatformError
 from hermes.media.reference import user_message
 from hermes.media.store import MediaStore, megabytes
-from hermes.ports import Attachment, FileSource, Inbound
+from hermes.ports.chat import Attachment, FileSource, Inbound
 from hermes.types import EncodedMessage
 from hermes.values import dataclass
 

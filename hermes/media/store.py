@@ -20,7 +20,7 @@ from typing import BinaryIO
 from loguru import logger
 
 from hermes.errors import HermesError
-from hermes.ports import Clock
+from hermes.ports.given import Clock
 from hermes.values import dataclass
 
 _SWEEP_EVERY_S = 3600.0

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.errors import PlatformError
-from hermes.ports import Attachment
+from hermes.ports.chat import Attachment
 from hermes.regular_file import read_regular_file
 from hermes.secret import Secret
 from hermes.values import dataclass

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.ports import Engine
+from hermes.ports.storage import Engine
 from hermes.types import SessionId
 
 if TYPE_CHECKING:

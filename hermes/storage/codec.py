@@ -20,7 +20,7 @@ from zlib import crc32
 import msgpack
 
 from hermes.errors import StorageError
-from hermes.ports import Tally
+from hermes.ports.storage import Tally
 from hermes.records import BadRecord, Record
 from hermes.types import (
     Call,

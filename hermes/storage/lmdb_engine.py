@@ -16,7 +16,7 @@ import lmdb
 from loguru import logger
 
 from hermes.errors import HermesError, StorageFullError
-from hermes.ports import Erase, StoreStats, Transaction
+from hermes.ports.storage import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare

@@ -17,7 +17,7 @@ import lmdb
 from loguru import logger
 
 from hermes.errors import BadRowError, UnknownSessionError
-from hermes.ports import Due, Tally
+from hermes.ports.storage import Due, Tally
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError

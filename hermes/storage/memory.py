@@ -20,7 +20,7 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports import (
+from hermes.ports.storage import (
     Append,
     Discharge,
     DropDeadLetter,

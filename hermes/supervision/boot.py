@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 
-from hermes.ports import PutFact, Reader, Transaction
+from hermes.ports.storage import PutFact, Reader, Transaction
 from hermes.values import dataclass
 
 STOPPED = "daemon.stopped"  # the fact that says the last daemon stopped cleanly, and why

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.ports import Park, Restart
+from hermes.ports.supervision import Park, Restart
 from hermes.values import dataclass
 
 

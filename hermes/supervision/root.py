@@ -12,7 +12,8 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.future import LoopFuture
 from hermes.actors.loop import ActorDied, LoopActor
-from hermes.ports import Clock, Park, RestartPolicy
+from hermes.ports.given import Clock
+from hermes.ports.supervision import Park, RestartPolicy
 from hermes.values import dataclass
 
 StartChild: TypeAlias = Callable[[ActorRef[Any]], ActorRef[Any]]  # takes the owner

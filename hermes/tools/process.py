@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
 from hermes.errors import BadInputError
-from hermes.ports import BackgroundProcesses, ProcessOrder
+from hermes.ports.processes import BackgroundProcesses, ProcessOrder
 from hermes.processes.process import Chunk
 from hermes.processes.typed import as_read
 from hermes.processes.watch import BETWEEN_S

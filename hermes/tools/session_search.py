@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 
 from hermes.errors import HermesError
-from hermes.ports import StoredMessage
+from hermes.ports.sessions import StoredMessage
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.types import Effect, Seq, Session, SessionId
 

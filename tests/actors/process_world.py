@@ -27,7 +27,8 @@ from hermes.actors.process_services import (
 )
 from hermes.errors import HermesError
 from hermes.events import Event
-from hermes.ports import ProcessOrder, Receipt, Submission
+from hermes.ports.processes import ProcessOrder
+from hermes.ports.sessions import Receipt, Submission
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.supervision.policy import RestartIntensity
 from hermes.types import ProcessRecord, ProcessView, SessionId, TurnId

@@ -12,7 +12,8 @@ from pykka import ActorRef
 from hermes.actors.reset_clock import ResetClock, Tick
 from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import ResetSettings
-from hermes.ports import Append, Receipt
+from hermes.ports.sessions import Receipt
+from hermes.ports.storage import Append
 from hermes.records import SessionStarted
 from hermes.types import ProcessView, Seq, Session, SessionId, Source
 from tests.actors.world import World, world

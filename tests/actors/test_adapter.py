@@ -10,7 +10,7 @@ import pytest
 
 from hermes.actors.adapter import AdapterActor
 from hermes.errors import PlatformError
-from hermes.ports import ChatEdge, Inbound, Platform
+from hermes.ports.chat import ChatEdge, Inbound, Platform
 from tests.chat_platform import ToyPlatform
 
 

@@ -18,7 +18,8 @@ from hermes.actors.lane import MOST_TRIES_IF_REFUSED
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered
-from hermes.ports import Abilities, Oblige, Platform, Waive
+from hermes.ports.chat import Abilities, Platform
+from hermes.ports.storage import Oblige, Waive
 from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
 from tests.chat_platform import PLACE, ToyPlatform
 from tests.journals import LoopJournal

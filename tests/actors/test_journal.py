@@ -18,7 +18,7 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.ports import Reader, Transaction
+from hermes.ports.storage import Reader, Transaction
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Seq, SessionId
 from tests.storage.samples import append, message

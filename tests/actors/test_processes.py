@@ -16,7 +16,7 @@ from hermes.actors.process_services import ProcessSettings
 from hermes.actors.staleness import StalenessSettings, blocking
 from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
 from hermes.events import ProcessEnded, ProcessStarted
-from hermes.ports import Erase, PutProcess
+from hermes.ports.storage import Erase, PutProcess
 from hermes.processes.process import EndReason, ProcessSpec
 from hermes.types import SessionId
 from tests.actors.kernel import until

@@ -17,7 +17,7 @@ from hermes.actors.reset_rules import GRACE_S, ResetSettings
 from hermes.actors.session_state import replay
 from hermes.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
 from hermes.events import Notice, PhaseChanged
-from hermes.ports import PutFact
+from hermes.ports.storage import PutFact
 from hermes.records import Ended, LogEntry, ResetBlocked
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Phase, Place, Session, SessionId, SessionKey

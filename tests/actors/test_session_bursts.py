@@ -7,7 +7,7 @@ from dataclasses import replace
 from hermes.actors.session_protocol import Accept, AnnounceStop, Deliver, Hold, Rewrite, StartHeld, Suspend
 from hermes.actors.session_state import is_pending, replay
 from hermes.actors.session_steps import open_turns
-from hermes.ports import Submission
+from hermes.ports.sessions import Submission
 from hermes.types import Phase, Place, SessionKey, Source, TurnId
 from tests.actors.talk import Talk, names, of, refusal, said, user
 from tests.actors.world import until, world

@@ -13,7 +13,7 @@ from hermes.actors.session_state import is_pending
 from hermes.actors.why import explain
 from hermes.asking import asked_by
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
-from hermes.ports import PutFact
+from hermes.ports.storage import PutFact
 from hermes.records import Answered, ToolFinished, TurnInterrupted, TurnStarted
 from hermes.types import Call, CallOutcome, Gate, Phase, Source, TurnId, Usage, Verdict
 from tests.actors.talk import (

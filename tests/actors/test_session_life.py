@@ -38,7 +38,7 @@ from hermes.actors.transcript import stored_messages
 from hermes.actors.turn_log import find_end, records_of
 from hermes.actors.why import explain
 from hermes.events import TurnAnswered, TurnGaveUp
-from hermes.ports import Reader
+from hermes.ports.storage import Reader
 from hermes.records import LogEntry, Merged, ToolFinished, ToolStarted, TurnFailed, TurnFinished
 from hermes.types import Call, CallState, EncodedMessage, FailureKind, Phase, Seq, Session, SessionId, TurnId
 from tests.actors.talk import Talk, asks, does, events, needs_leave, reads, said, user

@@ -9,7 +9,7 @@ import pytest
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.errors import BadInputError, RefusedError, StorageFullError
 from hermes.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.ports import PutFact, Tally
+from hermes.ports.storage import PutFact, Tally
 from hermes.records import ToolFinished, ToolStarted
 from hermes.types import CallOutcome, Failure, FailureKind, Phase, SessionId, SessionKey, Source, TurnId, Usage
 from tests.actors.talk import asks, does, names, needs_leave, reads

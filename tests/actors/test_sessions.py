@@ -26,7 +26,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.ports import Append, Reader
+from hermes.ports.storage import Append, Reader
 from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId

@@ -8,7 +8,7 @@ import pytest
 
 from hermes.errors import BadInputError, UnknownSessionError
 from hermes.idempotency import inbound_of
-from hermes.ports import Discharge, See
+from hermes.ports.storage import Discharge, See
 from hermes.trace import TraceState
 from hermes.types import InboundKey, Owed, Place, Seen, Sent, SessionId, Source, TurnId
 from tests.actors.world import World, world

@@ -9,7 +9,7 @@ from hermes.actors.owing import question_id, reply_id
 from hermes.actors.session_protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.actors.trace_delivery import Delivery, obligations_in, taken_line
 from hermes.actors.tracing import fold_trace
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.trace import TraceLine, TraceState
 from hermes.types import (
     DeadLetter,

@@ -19,17 +19,9 @@ from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
-from hermes.ports import (
-    Identity,
-    ModelJob,
-    ModelReport,
-    Receipt,
-    Submission,
-    SummaryJob,
-    SummaryReport,
-    ToolJob,
-    ToolReport,
-)
+from hermes.ports.agent import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.ports.given import Identity
+from hermes.ports.sessions import Receipt, Submission
 from hermes.supervision.policy import RestartIntensity
 from hermes.types import (
     Call,

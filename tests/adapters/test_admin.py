@@ -24,7 +24,7 @@ from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service
 from hermes.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.events import ActorFailed, PhaseChanged
-from hermes.ports import ActorView
+from hermes.ports.sessions import ActorView
 from hermes.trace import TraceLine, TraceState, TraceStep
 from hermes.types import Phase, SessionId, TurnId
 from tests.adapters.conftest import World, ask, chat, events, eventually, iterate, logged

@@ -23,7 +23,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import TextDelta, TurnBegan
-from hermes.ports import Sessions
+from hermes.ports.sessions import Sessions
 from hermes.types import Failure, FailureKind, SessionId, TurnId
 from tests.adapters.conftest import Sse, World, ask, chat, events, eventually, iterate, logged, read_text, text_of
 from tests.fakes import FakeSessions, a_session

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from hermes import events
 from hermes.adapters import presentation
-from hermes.ports import StoredMessage
+from hermes.ports.sessions import StoredMessage
 from hermes.types import Failure, FailureKind, Obligation, Owed, Phase, Place, Seq, SessionId, Turn, TurnId, Usage
 from tests.fakes import NOW, a_dead_letter, a_session, encoded
 

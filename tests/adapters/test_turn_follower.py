@@ -9,7 +9,7 @@ import pytest
 
 from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
 from hermes.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import TurnFailed, TurnFinished
 from hermes.types import Failure, FailureKind, TurnId
 from tests.adapters.a_call import a_call

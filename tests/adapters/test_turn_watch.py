@@ -12,7 +12,7 @@ from hermes.actors.hub import EventHub
 from hermes.adapters.openai_api.pending import asked_in
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
-from hermes.ports import Receipt
+from hermes.ports.sessions import Receipt
 from hermes.types import SessionId, TurnId, Usage
 from tests.adapters.a_call import waiting
 from tests.fakes import FakeHub, FakeSessions, a_session

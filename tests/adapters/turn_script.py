@@ -7,7 +7,7 @@ from typing import Any
 
 from hermes.actors.hub import EventHub
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Event, TextDelta, TurnAnswered, TurnBegan
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import (
     Answered,
     Asked,

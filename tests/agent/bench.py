@@ -20,17 +20,8 @@ from hermes.agent.summarising import Summarising, SummarySettings
 from hermes.agent.thinking import Thinking, ThinkingSettings
 from hermes.errors import ModelError
 from hermes.events import CallProgress, Event, Notice, TextDelta, TextReset
-from hermes.ports import (
-    Model,
-    ModelChunk,
-    ModelDone,
-    ModelJob,
-    ModelReport,
-    ModelRequest,
-    ModelText,
-    Subscription,
-    ToolJob,
-)
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelJob, ModelReport, ModelRequest, ModelText, ToolJob
+from hermes.ports.hub import Subscription
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.registry import Toolbox
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hermes.agent.acting import Folders
 from hermes.events import CallProgress
-from hermes.ports import ToolReport
+from hermes.ports.agent import ToolReport
 from hermes.types import CallOutcome, SessionId, TurnId
 from tests.agent.bench import AgentBench, tool_job
 

@@ -8,7 +8,7 @@ from loguru import logger
 from hermes.agent.calling import Caller, Listener, Reply
 from hermes.agent.retry import PATIENCE_S
 from hermes.agent.slots import Slots
-from hermes.ports import Model, ModelChunk, ModelDone, ModelRequest
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest
 from hermes.types import Failure, FailureKind, SessionId
 from tests.agent.bench import DONE, ScriptedModel, broken, calls, says, text
 

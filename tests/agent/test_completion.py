@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from hermes.agent.completion import ANSWER_MAX_BYTES, CALLS_MAX, Completion, request_body
 from hermes.errors import ModelError
-from hermes.ports import ModelRequest
+from hermes.ports.agent import ModelRequest
 from hermes.types import EncodedMessage, FailureKind, SessionId, Usage
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hermes.agent.accounting import Budget
 from hermes.agent.ledger import Ledger
-from hermes.ports import Tally
+from hermes.ports.storage import Tally
 from hermes.types import Usage
 
 DAY_S = 86400.0

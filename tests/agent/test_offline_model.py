@@ -8,7 +8,7 @@ import pytest
 
 from hermes.agent.offline_model import OfflineModel
 from hermes.errors import ModelError
-from hermes.ports import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.types import EncodedMessage, FailureKind, SessionId
 
 

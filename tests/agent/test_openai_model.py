@@ -11,7 +11,7 @@ from blockbuster import blockbuster_ctx
 
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ModelError
-from hermes.ports import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
 from hermes.types import EncodedMessage, Failure, FailureKind, SessionId, Usage
 from tests.model_server import (
     CUT,
@@ -242,7 +242,7 @@ FIRST_CALL = """
 import asyncio, sys, threading
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ModelError
-from hermes.ports import ModelRequest
+from hermes.ports.agent import ModelRequest
 
 class Watch:
     def find_spec(self, name, path=None, target=None):

@@ -8,7 +8,7 @@ from pathlib import Path
 from loguru import logger
 
 from hermes.agent.openai_model import OpenAIModel
-from hermes.ports import ModelChunk, ModelReport, ModelRequest, ModelText, SummaryJob, SummaryReport, ToolReport
+from hermes.ports.agent import ModelChunk, ModelReport, ModelRequest, ModelText, SummaryJob, SummaryReport, ToolReport
 from hermes.types import CallOutcome, EncodedMessage, FailureKind, SessionId
 from tests.agent.bench import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
 from tests.model_server import STALL, ModelServer, answer, delta, error, page, stream

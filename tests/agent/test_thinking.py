@@ -9,7 +9,7 @@ from hermes.agent.compression import CompressionSettings
 from hermes.agent.seeing import Sight
 from hermes.agent.thinking import ThinkingSettings
 from hermes.media.reference import user_message
-from hermes.ports import ModelDone, ModelReport
+from hermes.ports.agent import ModelDone, ModelReport
 from hermes.types import Effect, EncodedMessage, FailureKind, Preferences, TurnId, Usage, Verdict
 from tests.agent.bench import DONE, AgentBench, Script, ScriptedModel, broken, calls, says, text, user
 

@@ -10,8 +10,7 @@ import pytest
 
 from hermes.cli.markdown import page
 from hermes.home import Home
-from hermes.portable import to_lines
-from hermes.ports import StoredMessage
+from hermes.ports.sessions import StoredMessage
 from hermes.records import (
     LogEntry,
     MessageReceived,
@@ -22,6 +21,7 @@ from hermes.records import (
     TurnStarted,
 )
 from hermes.types import EncodedMessage, Phase, Preferences, Seq, Session, SessionId, SessionKey, Source, TurnId
+from hermes.upkeep.portable import to_lines
 from tests.cli.conftest import Hermes
 from tests.daemon_process import DaemonProcess
 

@@ -13,10 +13,10 @@ from typing import ClassVar
 
 import pytest
 
+from hermes.assembly.slack import tokens
 from hermes.cli.platform_check import SETUPS, BadTokenError, UnreachableError
 from hermes.config import load_config
 from hermes.home import Home
-from hermes.slack_assembly import tokens
 from tests.cli.conftest import Hermes, command
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from tests.slack_world import TEAM

@@ -19,21 +19,13 @@ from hermes.actors.hub import EventHub
 from hermes.actors.loop import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
 from hermes.actors.session_protocol import Limits
+from hermes.assembly.resets import LateViews
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller, Reply
-from hermes.ports import (
-    Identity,
-    ModelJob,
-    ModelReport,
-    Receipt,
-    Submission,
-    SummaryJob,
-    SummaryReport,
-    ToolJob,
-    ToolReport,
-)
-from hermes.reset_assembly import LateViews
+from hermes.ports.agent import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.ports.given import Identity
+from hermes.ports.sessions import Receipt, Submission
 from hermes.supervision.policy import RestartIntensity
 from hermes.types import Call, CallOutcome, EncodedMessage, Session, SessionId, SessionKey, Source, TurnId, Usage
 from tests.fakes import FakeProcesses

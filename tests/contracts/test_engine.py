@@ -16,7 +16,7 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports import (
+from hermes.ports.storage import (
     Discharge,
     DropDeadLetter,
     DropProcess,

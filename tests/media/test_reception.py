@@ -12,7 +12,7 @@ from hermes.errors import PlatformError
 from hermes.media.reception import PICTURE_MOST_BYTES, Reception, Transcribe
 from hermes.media.reference import named_by
 from hermes.media.store import MediaLimits, MediaStore
-from hermes.ports import Attachment, Inbound
+from hermes.ports.chat import Attachment, Inbound
 from hermes.types import InboundKey, Place
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.errors import PlatformError
 from hermes.media.transcription import Transcriber, TranscriptionSettings
-from hermes.ports import Attachment
+from hermes.ports.chat import Attachment
 from hermes.secret import Secret
 from tests.transcription_server import TranscriptionServer
 

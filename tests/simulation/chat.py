@@ -13,7 +13,7 @@ from hermes.actors.courier import REPEATED
 from hermes.actors.stream import CURSOR
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.errors import DeliveryError
-from hermes.ports import Abilities, Inbound
+from hermes.ports.chat import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, Source
 from tests.history import Crashed, Delivered, Erased, Happening, Sample, Sent, Uncertain
 from tests.simulation.daemon import SimulatedDaemon

@@ -41,15 +41,17 @@ from hermes.adapters.chat.door import EVERYBODY, Door
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
-from hermes.chat_assembly import DELIVERY
+from hermes.assembly.chat import DELIVERY
+from hermes.assembly.processes import NAME as PROCESSES
 from hermes.daemon import composition
 from hermes.daemon.directory import DirectoryConfiguration
 from hermes.daemon.live import Daemon
+from hermes.daemon.operations import EXIT_STORAGE, StopRequest
 from hermes.errors import HermesError, StorageFailedError
 from hermes.events import TurnAnswered
-from hermes.operations import EXIT_STORAGE, StopRequest
-from hermes.ports import Identity, Inbound, Platform, Receipt, Submission
-from hermes.process_assembly import NAME as PROCESSES
+from hermes.ports.chat import Inbound, Platform
+from hermes.ports.given import Identity
+from hermes.ports.sessions import Receipt, Submission
 from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from hermes.errors import HermesError, StorageError, StorageFailedError, StorageFullError
-from hermes.ports import Append, Discharge, NoteDelivery, Transaction
+from hermes.ports.storage import Append, Discharge, NoteDelivery, Transaction
 from hermes.records import ContextCarried, LogEntry, TurnStarted
 from hermes.storage.memory import MemoryEngine
 from hermes.types import Epoch, InboundKey, Obligation, ProcessRecord, Seen, Seq, Session, SessionId

@@ -15,7 +15,9 @@ from hermes.actors.process_front import ProcessFront
 from hermes.actors.transcript import Transcript
 from hermes.errors import HermesError
 from hermes.events import TextDelta
-from hermes.ports import Hub, ModelJob, ModelReport, ProcessOrder, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.ports.agent import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.ports.hub import Hub
+from hermes.ports.processes import ProcessOrder
 from hermes.records import BadRecord, ToolStarted
 from hermes.types import Call, CallOutcome, EncodedMessage, Failure, FailureKind, Gate, SessionId, Usage, Verdict
 from tests.actors.talk import asks, assistant, does, needs_leave, reads, result, user

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
-from hermes.ports import Receipt, Submission
+from hermes.ports.sessions import Receipt, Submission
 from hermes.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
 from tests.actors.talk import user
 from tests.history import Delivered, Sent

@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from hermes.errors import HermesError
-from hermes.ports import Append, NoteDelivery, Oblige, Operation, PutProcess, Transaction
+from hermes.ports.storage import Append, NoteDelivery, Oblige, Operation, PutProcess, Transaction
 from hermes.types import Effect, Session, SessionId
 from tests.simulation.disk import Disk
 from tests.simulation.run import run

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from hermes.actors.journal import Backlog, Flush, JournalWriter
 from hermes.errors import StorageError
-from hermes.ports import Engine
+from hermes.ports.storage import Engine
 
 T = TypeVar("T")
 Delay = Callable[[], float]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from hermes.actors.session_steps import open_turns
-from hermes.ports import Append, Erase, Transaction
+from hermes.ports.storage import Append, Erase, Transaction
 from hermes.records import Undone
 from hermes.types import SessionId
 from tests.history import Accepted, Erased, Happening, Looked, Settled, Withdrawn

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from hermes.errors import HermesError, StorageFailedError, StorageFullError
-from hermes.ports import Erase, PutFact
+from hermes.ports.storage import Erase, PutFact
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId, SessionKey
 from tests.storage.samples import append, message

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.ports import Append
+from hermes.ports.storage import Append
 from hermes.records import MessageReceived, Record
 from hermes.types import (
     DeadLetter,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.ports import Tally
+from hermes.ports.storage import Tally
 from hermes.records import BadRecord, Record, TurnStarted
 from hermes.storage.codec import (
     STORED,

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import StorageError
-from hermes.ports import Erase
+from hermes.ports.storage import Erase
 from hermes.storage.copies import compact
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import BadRowError, HermesError, StorageError
-from hermes.ports import Erase, ForgetSeen, PutFact, Restore, SetAside
+from hermes.ports.storage import Erase, ForgetSeen, PutFact, Restore, SetAside
 from hermes.records import BadRecord
 from hermes.storage import codec
 from hermes.storage.keys import (

@@ -19,7 +19,7 @@ from hermes.errors import (
     StorageFormatError,
     StorageFullError,
 )
-from hermes.ports import Erase
+from hermes.ports.storage import Erase
 from hermes.storage import codec
 from hermes.storage.env import require_bundled
 from hermes.storage.lmdb_engine import LmdbEngine

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import BadRowError, StorageError, StorageFailedError
-from hermes.ports import Erase, Restore, Tally
+from hermes.ports.storage import Erase, Restore, Tally
 from hermes.records import BadRecord
 from hermes.storage import pages
 from hermes.storage.keys import (

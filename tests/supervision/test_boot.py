@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hermes.ports import Transaction
+from hermes.ports.storage import Transaction
 from hermes.storage.memory import MemoryEngine
 from hermes.supervision.boot import Boot, read_boot, started, stopped
 

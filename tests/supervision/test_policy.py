@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.ports import Park, Restart
+from hermes.ports.supervision import Park, Restart
 from hermes.supervision.policy import RestartIntensity
 
 POLICY = RestartIntensity(max_restarts=3, within_s=60, first_delay_s=0.1, max_delay_s=1.0)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import BadInputError
-from hermes.ports import ProcessOrder
+from hermes.ports.processes import ProcessOrder
 from hermes.processes.process import Chunk
 from hermes.processes.typed import unfinished
 from hermes.tools.approval.policy import decide

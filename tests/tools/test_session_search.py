@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import StorageError, UnknownSessionError
-from hermes.ports import StoredMessage
+from hermes.ports.sessions import StoredMessage
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
 from hermes.tools.session_search import session_search_tool

@@ -25,7 +25,7 @@ from hermes.adapters.openai_api.problem import refusal
 from hermes.adapters.openai_api.service import Service, json_response, remember_session
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
 from hermes.errors import BadInputError, StorageError
-from hermes.ports import Subscription
+from hermes.ports.hub import Subscription
 from hermes.types import Session, SessionId, TurnId
 
 if TYPE_CHECKING:

@@ -24,7 +24,11 @@ from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
 from hermes.commands.desk import CommandDesk
 from hermes.errors import AlreadyRunningError, HomeError
-from hermes.ports import Clock, Hub, Operations, ProcessList, Sessions
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.operations import Operations
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Sessions
 from hermes.types import TurnId
 
 _BACKLOG = 64

@@ -6,7 +6,7 @@ a group each person has a conversation of their own; a thread is one that its pe
 
 from __future__ import annotations
 
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.types import SessionKey
 
 

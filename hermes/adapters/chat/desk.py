@@ -23,7 +23,9 @@ from hermes.commands.reply import Caller
 from hermes.crash_point import reach
 from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
 from hermes.media.reference import user_message
-from hermes.ports import Abilities, Clock, Inbound, Outgoing, Receipt, Sessions, Submission
+from hermes.ports.chat import Abilities, Inbound, Outgoing
+from hermes.ports.given import Clock
+from hermes.ports.sessions import Receipt, Sessions, Submission
 from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
 
 _BUSY_PAUSE_S = 0.5

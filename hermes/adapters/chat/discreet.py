@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from hermes.ports import Abilities, Platform
+from hermes.ports.chat import Abilities, Platform
 from hermes.types import Obligation, Place
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from loguru import logger
 
 from hermes.adapters.chat.pairing_desk import PairingDesk
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.values import dataclass
 
 EVERYBODY = "*"

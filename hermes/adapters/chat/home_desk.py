@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes import home_channel
-from hermes.ports import Clock, Outgoing, Sessions
+from hermes.ports.chat import Outgoing
+from hermes.ports.given import Clock
+from hermes.ports.sessions import Sessions
 from hermes.types import Obligation, Owed, Place
 
 OURS = "home:"  # how the ids of these obligations begin

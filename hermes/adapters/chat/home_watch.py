@@ -11,7 +11,9 @@ from loguru import logger
 
 from hermes.adapters.chat.home_desk import OURS, HomeDesk
 from hermes.errors import HermesError, UnknownSessionError
-from hermes.ports import ActorView, Clock, ProcessList, Sessions
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import ActorView, Sessions
 from hermes.types import DeadLetter, ProcessView
 
 EVERY_S = 10.0

@@ -9,7 +9,7 @@ import json
 
 from loguru import logger
 
-from hermes.ports import Sessions
+from hermes.ports.sessions import Sessions
 
 
 class MovedChats:

@@ -8,7 +8,8 @@ from typing import Any
 from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.pairing_desk import PairingDesk
 from hermes.errors import BadInputError
-from hermes.ports import Clock, Outgoing
+from hermes.ports.chat import Outgoing
+from hermes.ports.given import Clock
 from hermes.types import DeadLetter, Obligation, Owed, Place, Sent
 from hermes.values import dataclass
 

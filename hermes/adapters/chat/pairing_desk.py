@@ -14,7 +14,9 @@ from loguru import logger
 from hermes.adapters.chat import pairing
 from hermes.adapters.chat.pairing import Approved, Asked, Book, Request
 from hermes.errors import BadInputError, DeliveryError, HermesError
-from hermes.ports import Clock, Inbound, Outgoing, Sessions
+from hermes.ports.chat import Inbound, Outgoing
+from hermes.ports.given import Clock
+from hermes.ports.sessions import Sessions
 from hermes.types import Obligation, Owed, Place
 
 FACT = "chat.pairing"

@@ -26,7 +26,7 @@ from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
-from hermes.ports import Receipt, Submission
+from hermes.ports.sessions import Receipt, Submission
 from hermes.types import SessionId, Source, Usage
 
 

@@ -11,7 +11,7 @@ from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, 
 from hermes.adapters.openai_api.turn_wait import only_once
 from hermes.commands.registry import Parsed, Unknown, menu, parse
 from hermes.errors import BadInputError
-from hermes.ports import Submission
+from hermes.ports.sessions import Submission
 from hermes.types import EncodedMessage, SessionId, Source
 
 

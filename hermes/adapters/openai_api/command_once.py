@@ -11,7 +11,7 @@ from dataclasses import replace
 from hermes.adapters.openai_api.service import Service
 from hermes.commands.registry import Parsed, Unknown
 from hermes.commands.reply import Caller, Reply
-from hermes.ports import Submission
+from hermes.ports.sessions import Submission
 
 _BEFORE = "This command came before, under the same Idempotency-Key, and is not carried out again."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hermes.adapters.openai_api import pending
 from hermes.adapters.presentation import JsonObject
 from hermes.events import CallAsked, TurnAnswered
-from hermes.ports import Receipt
+from hermes.ports.sessions import Receipt
 from hermes.types import SessionId, Usage
 from hermes.values import dataclass
 

@@ -28,7 +28,8 @@ from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_onc
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.errors import BadInputError
 from hermes.events import CallAsked, TurnGaveUp
-from hermes.ports import Receipt, Submission, Subscription
+from hermes.ports.hub import Subscription
+from hermes.ports.sessions import Receipt, Submission
 from hermes.turn_token import RESPONSE, TurnToken
 from hermes.types import SessionId, Source, TurnId
 

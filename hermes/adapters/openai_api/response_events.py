@@ -25,7 +25,7 @@ from hermes.adapters.openai_api.turn_story import calls_of, said
 from hermes.adapters.openai_api.turn_wait import begun_anew
 from hermes.adapters.presentation import JsonObject
 from hermes.events import CallProgress, Notice, Steered, TextReset, TurnGaveUp
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import ModelReplied, ToolFinished, TurnFailed, TurnFinished
 
 

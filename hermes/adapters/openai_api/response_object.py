@@ -20,7 +20,7 @@ from hermes.adapters.openai_api.turn_story import (
 )
 from hermes.adapters.presentation import JsonObject
 from hermes.events import CallAsked, TurnGaveUp
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import MessageReceived, ModelReplied, ToolFinished, TurnFinished
 from hermes.types import CallOutcome, SessionId, TurnId, Usage
 from hermes.values import dataclass

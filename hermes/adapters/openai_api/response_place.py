@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hermes.adapters.openai_api.problem import Problem, ProblemError
 from hermes.adapters.openai_api.turn_story import turn_of
-from hermes.ports import Sessions
+from hermes.ports.sessions import Sessions
 from hermes.turn_token import TurnToken
 from hermes.types import Phase, SessionId, TurnId
 

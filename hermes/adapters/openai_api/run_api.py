@@ -30,7 +30,7 @@ from hermes.adapters.openai_api.turn_wait import check_intake, only_once
 from hermes.asking import APPROVALS
 from hermes.errors import BadInputError
 from hermes.events import TurnGaveUp
-from hermes.ports import Submission, TurnRecord
+from hermes.ports.sessions import Submission, TurnRecord
 from hermes.turn_token import RUN, TurnToken
 from hermes.types import Source
 

@@ -19,7 +19,7 @@ from hermes.adapters.openai_api.turn_story import (
 )
 from hermes.adapters.presentation import JsonObject, plain
 from hermes.events import CallAsked, TurnGaveUp
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import (
     MessageReceived,
     ModelReplied,

@@ -25,7 +25,11 @@ from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
 from hermes.commands.desk import CommandDesk
 from hermes.errors import AlreadyRunningError, ConfigError
-from hermes.ports import Clock, Hub, Operations, ProcessList, Sessions
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.operations import Operations
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Sessions
 from hermes.types import TurnId
 from hermes.values import dataclass
 

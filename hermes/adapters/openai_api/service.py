@@ -18,7 +18,11 @@ from hermes.adapters.openai_api.field import given
 from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
 from hermes.commands.desk import CommandDesk
-from hermes.ports import Clock, Hub, Operations, ProcessList, Receipt, Sessions, SessionView
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.operations import Operations
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Receipt, Sessions, SessionView
 from hermes.types import ProcessView, SessionId, TurnId
 from hermes.values import dataclass
 

@@ -10,7 +10,7 @@ from aiohttp import web
 from hermes.adapters import presentation
 from hermes.adapters.openai_api import parameter, pending
 from hermes.adapters.openai_api.service import Service, json_response, remember_session
-from hermes.ports import StoredMessage
+from hermes.ports.sessions import StoredMessage
 from hermes.types import Seq, SessionId
 
 MAX_LISTED = 200

@@ -12,7 +12,7 @@ from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.field import encode, filled_text, short_text, text, whole
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turn_wait import only_once
-from hermes.ports import Submission
+from hermes.ports.sessions import Submission
 from hermes.types import Busy, EncodedMessage, Session, Source
 
 MAX_TITLE = 200

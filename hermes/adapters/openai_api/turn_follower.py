@@ -26,7 +26,8 @@ from hermes.events import (
     TurnBegan,
     TurnGaveUp,
 )
-from hermes.ports import Hub, Sessions, Subscription, TurnRecord
+from hermes.ports.hub import Hub, Subscription
+from hermes.ports.sessions import Sessions, TurnRecord
 from hermes.records import Answered, ModelReplied, TurnFailed, TurnFinished
 from hermes.types import Seq, SessionId, TurnId
 

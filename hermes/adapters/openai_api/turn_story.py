@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.events import TurnGaveUp
-from hermes.ports import TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import ContextCarried, MessageReceived, ModelReplied, TurnFailed, TurnFinished, TurnStarted
 from hermes.types import Call, EncodedMessage, Failure, FailureKind, TurnId, Usage
 

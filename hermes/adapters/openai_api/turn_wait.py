@@ -18,7 +18,7 @@ from hermes.adapters.openai_api.service import RECEIPT, Service, remember_sessio
 from hermes.errors import StoppingError
 from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.idempotency import inbound_of
-from hermes.ports import Receipt, Submission
+from hermes.ports.sessions import Receipt, Submission
 from hermes.types import SessionId
 
 

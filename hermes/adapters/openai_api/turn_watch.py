@@ -31,7 +31,8 @@ from hermes.events import (
     TurnGaveUp,
     TurnOutcome,
 )
-from hermes.ports import Hub, Receipt, Sessions, Subscription
+from hermes.ports.hub import Hub, Subscription
+from hermes.ports.sessions import Receipt, Sessions
 
 Step: TypeAlias = str | Shown | TurnOutcome | None
 

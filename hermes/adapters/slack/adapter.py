@@ -23,7 +23,7 @@ from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.socket import PING_S, Socket
 from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire
 from hermes.errors import PlatformError
-from hermes.ports import Attachment, ChatEdge, Platform
+from hermes.ports.chat import Attachment, ChatEdge, Platform
 from hermes.secret import Secret
 
 _ANSWER_WITHIN_S = 20.0

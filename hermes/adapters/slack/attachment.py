@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.ports import Attachment
+from hermes.ports.chat import Attachment
 
 _KINDS = ("image", "audio", "video")
 _CLIPS = {"slack_audio": "voice", "slack_video": "video"}  # recorded in Slack itself

@@ -18,7 +18,7 @@ from hermes.adapters.slack.attachment import attachment_of
 from hermes.adapters.slack.trouble import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import PlatformError
-from hermes.ports import Attachment
+from hermes.ports.chat import Attachment
 
 _PIECE_BYTES = 1 << 18
 _TRIES = 3

@@ -16,7 +16,7 @@ from hermes.adapters.slack.blocks import pressed
 from hermes.adapters.slack.heard_text import mentioned, mentions, readable, slash_text, with_slash
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
 from hermes.adapters.slack.workspace import Myself
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.types import InboundKey
 from hermes.values import dataclass
 

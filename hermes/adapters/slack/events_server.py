@@ -22,7 +22,7 @@ from hermes.adapters.slack.signature import is_signed
 from hermes.adapters.slack.trouble import FAILURES, platform_error
 from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError
-from hermes.ports import ChatEdge
+from hermes.ports.chat import ChatEdge
 from hermes.secret import Secret
 
 PATH = "/slack/events"

@@ -24,7 +24,7 @@ from hermes.adapters.slack.names import Names, with_names
 from hermes.adapters.slack.thread import Threads
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import AlreadySeenError, BusyError, OutcomeUnknownError, RefusedError, StoppingError, StorageError
-from hermes.ports import ChatEdge, Inbound
+from hermes.ports.chat import ChatEdge, Inbound
 
 NOT_NOW = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # it was not taken: Slack is to keep it
 _MOST_REMEMBERED = 4096

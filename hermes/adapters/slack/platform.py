@@ -25,7 +25,7 @@ from hermes.adapters.slack.trouble import FAILURES, delivery_error
 from hermes.adapters.slack.upload import bring, read_file, share
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
-from hermes.ports import Abilities
+from hermes.ports.chat import Abilities
 from hermes.types import Obligation, Owed, Place
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)

@@ -21,7 +21,7 @@ from hermes.adapters.slack.intake import Intake
 from hermes.adapters.slack.trouble import FAILURES, platform_error
 from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError
-from hermes.ports import ChatEdge
+from hermes.ports.chat import ChatEdge
 
 PING_S = 15.0
 _MOST_AT_ONCE = 1000  # envelopes in our hands; with more, the connection is not read for a while

@@ -17,7 +17,7 @@ from hermes.adapters.telegram.trouble import why_not_fetched
 from hermes.adapters.telegram.webhook import Webhook, WebhookSettings, withdraw
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import PlatformError
-from hermes.ports import Attachment, ChatEdge, Platform
+from hermes.ports.chat import Attachment, ChatEdge, Platform
 from hermes.secret import Secret
 
 BASE_URL = "https://api.telegram.org"

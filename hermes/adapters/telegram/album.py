@@ -9,7 +9,7 @@ from typing import Any
 
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.update import album_of
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.types import InboundKey, Place
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.ports import Attachment
+from hermes.ports.chat import Attachment
 
 _PICTURE_SIDE = 1600  # pixels; Telegram offers each picture in several sizes, and a model needs no larger one
 _KINDS = {  # an animation is a document, too: it has to come first

@@ -31,7 +31,7 @@ from hermes.errors import (
     StoppingError,
     StorageError,
 )
-from hermes.ports import ChatEdge, Inbound
+from hermes.ports.chat import ChatEdge, Inbound
 
 T = TypeVar("T")
 

@@ -26,7 +26,7 @@ from hermes.adapters.telegram.update import NAME
 from hermes.adapters.telegram.upload import read_file, upload
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import DeliveryError
-from hermes.ports import Abilities
+from hermes.ports.chat import Abilities
 from hermes.types import Obligation, Place
 
 T = TypeVar("T")

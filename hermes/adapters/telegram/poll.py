@@ -17,7 +17,7 @@ from hermes.adapters.telegram.introduction import Introduction
 from hermes.adapters.telegram.trouble import platform_error
 from hermes.adapters.telegram.update import KINDS
 from hermes.adapters.telegram.wire import Wire
-from hermes.ports import ChatEdge
+from hermes.ports.chat import ChatEdge
 
 _FIRST_WAIT_S = 0.25  # until it is looked whether there is more, while something takes its time
 _LONGEST_WAIT_S = 1.0

@@ -16,7 +16,7 @@ from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
 from hermes.adapters.telegram.attachment import attachments_of, told_of
 from hermes.adapters.telegram.keyboard import pressed
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.types import InboundKey, Place
 
 NAME = "telegram"

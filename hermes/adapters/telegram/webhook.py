@@ -24,7 +24,7 @@ from hermes.adapters.telegram.trouble import platform_error
 from hermes.adapters.telegram.update import KINDS
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import PlatformError
-from hermes.ports import ChatEdge
+from hermes.ports.chat import ChatEdge
 from hermes.secret import ensure_secret_file
 from hermes.values import dataclass
 

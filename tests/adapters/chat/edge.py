@@ -15,7 +15,7 @@ from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import PairingDesk
-from hermes.ports import Abilities, Inbound
+from hermes.ports.chat import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, SessionId
 from tests.commands.world import World, world
 

@@ -8,7 +8,8 @@ from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.home_watch import HomeWatch
 from hermes.errors import BadInputError
 from hermes.home_channel import encode, fact_of
-from hermes.ports import ActorView, Discharge, SetAside, Waive
+from hermes.ports.sessions import ActorView
+from hermes.ports.storage import Discharge, SetAside, Waive
 from hermes.types import DeadLetter, Obligation, Owed, Place, ProcessView, Sent, SessionId, Source, TurnId
 from tests.adapters.chat.edge import Edge, edge
 from tests.commands.world import START

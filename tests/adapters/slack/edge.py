@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.errors import HermesError
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.types import Obligation, Owed, Place, TurnId
 from tests.slack_world import TEAM
 

@@ -10,7 +10,7 @@ import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
-from hermes.ports import Attachment, FileSource
+from hermes.ports.chat import Attachment, FileSource
 from hermes.types import Obligation
 from tests.adapters.slack.edge import FakeEdge, listening, owed, until
 from tests.slack_files import LOGIN_PAGE

@@ -18,7 +18,7 @@ from hermes.errors import (
     StoppingError,
     StorageFullError,
 )
-from hermes.ports import Inbound
+from hermes.ports.chat import Inbound
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.errors import PlatformError, UnsendableFileError
-from hermes.ports import Attachment, FileSource
+from hermes.ports.chat import Attachment, FileSource
 from tests.adapters.telegram.edge import owed
 from tests.telegram_server import Fault, TelegramServer
 

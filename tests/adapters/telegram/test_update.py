@@ -8,7 +8,7 @@ import pytest
 
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.update import inbound_of
-from hermes.ports import Attachment, Inbound
+from hermes.ports.chat import Attachment, Inbound
 
 ME = Myself(id=42, username="Hermes_Bot")
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}

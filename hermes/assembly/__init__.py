@@ -1,0 +1,1 @@
+"""From settings to parts: each module makes one part of the daemon."""

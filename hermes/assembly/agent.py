@@ -1,0 +1,229 @@
+"""From settings to an agent: models, limits, prices and budgets, and the workshop that the first turn sets up."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hermes.actors.front_desk import FrontDesk
+from hermes.actors.hub import EventHub
+from hermes.actors.journal import ActorJournal
+from hermes.actors.process_services import ProcessSettings
+from hermes.agent.accounting import Budget, Price
+from hermes.agent.acting import Acting, Folders
+from hermes.agent.compression import CompressionSettings
+from hermes.agent.ledger import Ledger
+from hermes.agent.models import make_model
+from hermes.agent.runner import AgentRunner
+from hermes.agent.seeing import Sight
+from hermes.agent.summarising import Summarising, SummarySettings
+from hermes.agent.thinking import Thinking, ThinkingSettings
+from hermes.home import Home
+from hermes.log import redact
+from hermes.ports.agent import Model
+from hermes.ports.processes import BackgroundProcesses
+from hermes.search.desk import SearchDesk
+from hermes.secret import Secret
+from hermes.settings import Config, ModelConfig
+from hermes.wall_clock import pace, wall
+
+if TYPE_CHECKING:
+    from hermes.assembly.workshop import Workshop
+
+T = TypeVar("T")
+
+# ---------------------------------------------------------------- models
+
+
+def make_models(config: Config, environ: Mapping[str, str]) -> tuple[Model, ...]:
+    """The model of choice first, then those that are asked when it fails."""
+    first = _make(config.model, environ)
+    return first, *(_fallback(text, config.model, environ) for text in config.model.fallbacks)
+
+
+def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    key = model.api_key(environ) if model.provider == "openai" else None
+    if key is not None:
+        redact(key)
+    return make_model(
+        provider=model.provider,
+        base_url=model.base_url,
+        name=model.name,
+        api_key=key.reveal() if key is not None else None,
+        context_window=model.context_window,
+        connect_timeout_s=model.connect_timeout_s,
+        idle_timeout_s=model.idle_timeout_s,
+    )
+
+
+def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    """From MODEL, MODEL@ADDRESS or MODEL@ADDRESS#KEY_VARIABLE; what is left out is as for the model of choice."""
+    name, _, rest = text.partition("@")
+    address, _, variable = rest.partition("#")
+    if name == "offline":
+        return make_model(provider="offline", base_url="", name="", api_key=None, context_window=0)
+    if variable:
+        key: Secret | None = Secret(environ.get(variable, "").strip())
+        assert key is not None
+        redact(key)
+    else:
+        key = model.api_key(environ) if model.provider == "openai" and not address else None
+    return make_model(
+        provider="openai",
+        base_url=address or model.base_url,
+        name=name,
+        api_key=key.reveal() if key is not None else None,
+        context_window=model.context_window,
+        connect_timeout_s=model.connect_timeout_s,
+        idle_timeout_s=model.idle_timeout_s,
+    )
+
+
+def thinking_settings(config: Config) -> ThinkingSettings:
+    return ThinkingSettings(
+        context_window=config.model.context_window,
+        max_replies=config.agent.max_turns,
+        compression=compression_settings(config),
+        compress=config.compression.enabled,
+        price=price_of(config),
+        vision=config.model.vision,
+    )
+
+
+def price_of(config: Config) -> Price:
+    model = config.model
+    return Price(input=model.price_input, cached_input=model.price_cached_input or None, output=model.price_output)
+
+
+def summary_settings(config: Config) -> SummarySettings:
+    return SummarySettings(
+        context_window=config.model.context_window,
+        compression=compression_settings(config),
+        model=config.compression.model,
+        price=price_of(config),
+    )
+
+
+def compression_settings(config: Config) -> CompressionSettings:
+    compression = config.compression
+    return CompressionSettings(
+        threshold=compression.threshold,
+        floor_tokens=compression.floor_tokens,
+        target_ratio=compression.target_ratio,
+        protect_first_n=compression.protect_first_n,
+    )
+
+
+def budget(config: Config) -> Budget:
+    limits = config.budget
+    return Budget(
+        session_tokens=limits.session_tokens,
+        session_usd=limits.session_usd,
+        day_tokens=limits.day_tokens,
+        day_usd=limits.day_usd,
+    )
+
+
+def process_settings(config: Config) -> ProcessSettings:
+    processes = config.processes
+    return ProcessSettings(
+        max_per_session=processes.max_per_session,
+        max_total=processes.max_total,
+        heartbeat_s=pace(processes.heartbeat_s),
+        stale_after_s=processes.stale_after_minutes * 60,
+        max_age_s=processes.max_age_hours * 3600,
+    )
+
+
+def folders_of(home: Home) -> Folders:
+    return Folders(home.data_dir / "work")
+
+
+# ---------------------------------------------------------------- put together
+
+
+def make_workshop(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: SearchDesk,
+    desk: FrontDesk,
+    processes: BackgroundProcesses,
+) -> Workshop:
+    from hermes.assembly import workshop  # noqa: PLC0415 - slow, and not needed before the first turn
+
+    return workshop.make_workshop(
+        config,
+        home,
+        environ,
+        search=search.search,
+        messages=desk.around,
+        recent=desk.recent,
+        processes=processes,
+        clock=wall,
+    )
+
+
+class Prepared(Generic[T]):
+    """Something that takes a while to make: made in a thread, by whoever needs it first."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: asyncio.Task[T] | None = None
+
+    async def __call__(self) -> T:
+        if self._made is None:
+            self._made = asyncio.create_task(asyncio.to_thread(self._make))
+        return await asyncio.shield(self._made)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class AgentParts:
+    runner: AgentRunner
+    thinking: Thinking
+    summarising: Summarising
+    ledger: Ledger
+
+    def configure(self, config: Config) -> None:
+        """What can change while it runs."""
+        self.thinking.settings = thinking_settings(config)
+        self.summarising.settings = summary_settings(config)
+        self.ledger.budget = budget(config)
+        self.runner.set_max_concurrent(config.turns.max_concurrent)
+
+
+async def make_agent(
+    config: Config,
+    folders: Folders,
+    *,
+    models: tuple[Model, ...],
+    hub: EventHub,
+    workshop: Prepared[Workshop],
+    journal: ActorJournal,
+    media: Path,
+) -> AgentParts:
+    ledger = Ledger(budget=budget(config), clock=wall)
+    ledger.load(await journal.fetch(lambda reader: reader.tallies(ledger.today())))
+    thinking = Thinking(
+        settings=thinking_settings(config),
+        workshop=workshop,
+        folders=folders,
+        ledger=ledger,
+        hub=hub,
+        sight=Sight(media),
+    )
+    summarising = Summarising(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
+    runner = AgentRunner(
+        models=models,
+        thinking=thinking,
+        acting=Acting(workshop=workshop, folders=folders, hub=hub),
+        summarising=summarising,
+        max_concurrent=config.turns.max_concurrent,
+        random=secrets.SystemRandom().random,
+    )
+    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger)

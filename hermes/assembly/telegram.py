@@ -1,0 +1,46 @@
+"""From settings to the connection with Telegram."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hermes.errors import ConfigError
+from hermes.home import Home
+from hermes.log import redact
+from hermes.ports.chat import ChatAdapter
+from hermes.settings import Config
+
+_SECRET_FILE = "auth.telegram-webhook"  # noqa: S105 - a name; what begins so is a secret to the gates of tools
+
+
+def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None:
+    """None when it is not enabled. Raises ConfigError; nothing is sent yet."""
+    settings = config.telegram
+    if not settings.enabled:
+        return None
+    token = settings.token(environ)
+    redact(token)
+    try:
+        # Slow, and not installed unless wanted.
+        from hermes.adapters.telegram.adapter import TelegramAdapter  # noqa: PLC0415
+        from hermes.adapters.telegram.addressed import Manners  # noqa: PLC0415
+        from hermes.adapters.telegram.webhook import WebhookSettings  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"telegram.enabled needs the package {error.name}; install hermes-sessions[telegram], the extra for it"
+        ) from error
+    manners = Manners(
+        require_mention=settings.require_mention,
+        wake_words=settings.wake_words,
+        free_response_chats=settings.free_response_chats,
+    )
+    webhook = None
+    if settings.webhook_url:
+        webhook = WebhookSettings(url=settings.webhook_url, host=settings.webhook_host, port=settings.webhook_port)
+    return TelegramAdapter(
+        token,
+        base_url=settings.base_url,
+        manners=manners,
+        webhook=webhook,
+        secret_file=Home.from_environ(environ).data_dir / _SECRET_FILE,
+    )

@@ -1,0 +1,160 @@
+"""From settings to the toolbox and the prompt: what takes long to import, and is not needed before the first turn.
+
+Only a thread imports this module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from loguru import logger
+
+from hermes.agent.context_files import read_project_file, read_soul
+from hermes.agent.personality import overlay
+from hermes.agent.prompt import PromptFacts, build_prompt
+from hermes.assembly.media import FILE_PLATFORMS, media_store
+from hermes.home import Home
+from hermes.log import redacted
+from hermes.ports.agent import ModelJob
+from hermes.ports.given import Clock
+from hermes.ports.processes import BackgroundProcesses
+from hermes.settings import Config
+from hermes.tools.approval.policy import decide, path_gate
+from hermes.tools.clarify import clarify_tool
+from hermes.tools.files import file_tools
+from hermes.tools.output import OutputLimits
+from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
+from hermes.tools.registry import Toolbox
+from hermes.tools.sending import send_file_tool
+from hermes.tools.session_search import Messages, Recent, Search, session_search_tool
+from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.todo import todo_tool
+from hermes.tools.web.web_fetch import WebSettings, web_tools
+from hermes.tools.workplace import Workplace
+from hermes.types import Gate
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workshop:
+    toolbox: Toolbox
+    build_prompt: Callable[[ModelJob, Path], str]  # reads files: in a thread
+
+
+def make_workshop(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: Search,
+    messages: Messages,
+    recent: Recent,
+    processes: BackgroundProcesses,
+    clock: Clock,
+) -> Workshop:
+    toolbox = make_toolbox(
+        config, home, environ, search=search, messages=messages, recent=recent, processes=processes
+    )
+    return Workshop(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock))
+
+
+def workplace_of(config: Config, home: Home) -> Workplace:
+    person = os.path.expanduser("~")  # noqa: PTH111 - never raises
+    return Workplace(default_cwd=config.terminal.cwd or person, home=person, hermes_home=str(home.data_dir))
+
+
+def make_toolbox(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: Search,
+    messages: Messages,
+    recent: Recent,
+    processes: BackgroundProcesses,
+) -> Toolbox:
+    workplace = workplace_of(config, home)
+    terminal = TerminalSettings(
+        environ=environ,
+        start_in=Path(workplace.default_cwd),
+        timeout_s=config.terminal.timeout_s,
+        timeout_max_s=config.terminal.max_timeout_s,
+        secret_names=tuple(filter(None, (config.model.api_key_env, config.transcription.api_key_env))),
+        passed_names=config.terminal.pass_variables,
+    )
+    tools = config.tools
+    return Toolbox(
+        (
+            terminal_tool(terminal, partial(_command_gate, config, workplace), background_starter(processes)),
+            process_tool(
+                processes,
+                ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
+                partial(_command_gate, config, workplace),
+            ),
+            *file_tools(workplace, partial(_path_gate, workplace)),
+            *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
+            todo_tool(),
+            clarify_tool(),
+            session_search_tool(search=search, messages=messages, recent=recent),
+            send_file_tool(
+                workplace,
+                lambda path: _path_gate(workplace, path, False),
+                media_store(config, home).put_aside,
+                FILE_PLATFORMS,
+            ),
+        ),
+        toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli},
+        disabled=tools.disabled,
+        limits=OutputLimits(size_bytes=tools.max_output_bytes),
+        redact=redacted,
+    )
+
+
+def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) -> Gate:
+    return decide(
+        command,
+        cwd=cwd or workplace.default_cwd,
+        home=workplace.home,
+        hermes_home=workplace.hermes_home,
+        deny=config.approvals.deny,
+        mode="off" if config.approvals.mode == "off" else "manual",
+        granted=(),  # what was granted is the session's business
+    )
+
+
+def _path_gate(workplace: Workplace, path: str, writing: bool) -> Gate:
+    return path_gate(
+        path, writing=writing, home=workplace.home, hermes_home=workplace.hermes_home, cwd=workplace.default_cwd
+    )
+
+
+def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -> Callable[[ModelJob, Path], str]:
+    workplace = workplace_of(config, home)
+
+    def build(job: ModelJob, folder: Path) -> str:
+        now = datetime.fromtimestamp(clock()).astimezone()
+        cwd = workplace.cwd_of(folder)
+        most = config.agent.context_file_max_chars
+        project = read_project_file(Path(cwd), chars_most=most) if config.agent.context_files else None
+        if project is not None and project.blocked:
+            logger.warning("session {}: {} in {} is not used: {}", job.session, project.name, cwd, project.text)
+        tools = frozenset(toolbox.names(job.platform))
+        return build_prompt(
+            PromptFacts(
+                today=now.date(),
+                zone=now.tzname() or "local time",
+                soul=read_soul(home.data_dir, chars_most=most),
+                tools=tools,
+                platform=job.platform,
+                personality=overlay(job.preferences.personality or config.agent.personality) or "",
+                files=(project,) if project is not None else (),
+                cwd=cwd if "terminal" in tools or "read_file" in tools else "",
+                session=job.root,
+            )
+        )
+
+    return build

@@ -1,0 +1,146 @@
+"""The agent: who answers, what it is asked to do, and what it reports."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeAlias
+
+from hermes.types import Call, CallOutcome, EncodedMessage, Failure, Preferences, SessionId, TurnId, Usage
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRequest:
+    session: SessionId
+    messages: Sequence[EncodedMessage]
+    options: bytes = b"{}"  # a JSON object of sampling options, sent on as they are
+    tools: bytes = b""  # a JSON array, or nothing
+    model: str = ""  # by name, where the endpoint has several; empty: as configured
+    reasoning: str = ""  # how much effort, in the endpoint's words
+
+    def for_another(self) -> ModelRequest:
+        """The same, to be asked of another model."""
+        return replace(self, model="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelText:
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelDone:
+    """The model said it had finished. A stream that ends without this is a failure."""
+
+    finish_reason: str
+    model: str
+    usage: Usage = Usage()
+    tool_calls: tuple[Mapping[str, Any], ...] = ()
+
+
+ModelChunk: TypeAlias = ModelText | ModelDone
+
+
+class Model(Protocol):
+    @property
+    def name(self) -> str: ...
+    def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """Raises ModelError; its failure's kind says whether another try makes sense."""
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelJob:
+    """Show the model a transcript, and have it go on."""
+
+    session: SessionId
+    root: SessionId  # whose folder the conversation works in
+    turn: TurnId
+    attempt: int
+    replies: int
+    messages: Sequence[EncodedMessage]
+    options: bytes
+    prompt: EncodedMessage | None = None  # None: it is to be built
+    platform: str = ""
+    preferences: Preferences = Preferences()
+    grants: tuple[str, ...] = ()
+    spent: Usage = Usage()  # by the session so far
+    last: bool = False  # no more tools in this turn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReport:
+    """How it came out; exactly one for each job that was not cancelled."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    failure: Failure | None = None  # set: there is no answer
+    message: EncodedMessage = EncodedMessage(b"")
+    text: str = ""
+    model: str = ""
+    finish_reason: str = ""
+    usage: Usage = Usage()
+    calls: tuple[Call, ...] = ()
+    prompt: EncodedMessage | None = None
+    context_tokens: int = 0
+    context_full: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolJob:
+    session: SessionId
+    root: SessionId
+    turn: TurnId
+    attempt: int
+    call: str
+    name: str
+    arguments: str  # JSON, as the model wrote it
+    platform: str = ""
+    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
+    unasked: bool = False  # the person wants no questions at all
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReport:
+    turn: TurnId
+    attempt: int
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryJob:
+    """Make a shorter transcript that a conversation can go on from."""
+
+    session: SessionId
+    root: SessionId
+    messages: Sequence[EncodedMessage]
+    focus: str = ""
+    preferences: Preferences = Preferences()
+    turn: TurnId | None = None  # in flight, and waiting for it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryReport:
+    messages: tuple[EncodedMessage, ...] = ()
+    problem: str = ""  # not empty: there is none, and why
+    usage: Usage = Usage()
+    model: str = ""
+
+
+class Work(Protocol):
+    def cancel(self) -> None:
+        """End it. No report follows."""
+
+
+class Agent(Protocol):
+    """Does a session's work as tasks that it holds itself. Reports come back on the loop."""
+
+    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work: ...
+    def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...
+    def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work: ...

@@ -1,0 +1,137 @@
+"""Chat platforms: what they can do, what comes in, what goes out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol, runtime_checkable
+
+from hermes.types import DeadLetter, InboundKey, Obligation, Place, Seen, Sent
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """What a platform can do, as data."""
+
+    edit: bool = False  # a message can be changed after it was sent
+    find: bool = False  # it can be told afterwards whether a message arrived
+    typing: bool = False
+    buttons: bool = False
+    show_every_s: float = 1.0  # how often a growing reply may be shown, in one chat
+    splits_at: int = 0  # UTF-16 units at which clients split what people paste; 0: they do not
+    files: bool = False  # they can be sent
+    delete: bool = False  # a message can be taken away again
+
+
+class Platform(Protocol):
+    """Says things on one chat platform. Everything here raises DeliveryError, and nothing else."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def abilities(self) -> Abilities: ...
+    def parts(self, text: str) -> Sequence[str]:
+        """The text as messages that the platform takes. Pure, never empty; the same text gives the same parts."""
+
+    async def ready(self, place: Place) -> None:
+        """Returns when the next message there need not wait for the platform's limits. Nothing is sent by this."""
+
+    async def send(self, obligation: Obligation, text: str) -> str:
+        """A new message at the obligation's place, with its choices where it has some. Returns its id."""
+
+    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+        """A file as a message of its own, with a text that may be empty. Returns its id. Raises UnsendableFileError
+        when this one can never be sent; the rest can. Only where the abilities say so.
+        """
+
+    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        """Have a message that was sent say something else. That it says so already is no error."""
+
+    async def delete(self, obligation: Obligation, message: str) -> None:
+        """Take a message away that was sent. Only where the abilities say so."""
+
+    async def find(self, obligation: Obligation, part: int) -> str | None:
+        """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""
+
+    async def show_typing(self, place: Place) -> None: ...
+
+
+class ChatAdapter(Protocol):
+    """A connection to one platform, both ways."""
+
+    @property
+    def platform(self) -> Platform: ...
+    async def run(self, edge: ChatEdge) -> None:
+        """Take messages in until cancelled. Raises what ended it; it is run again after a while."""
+
+    async def close(self) -> None: ...
+
+
+class ChatEdge(Protocol):
+    """Where an adapter hands over what it took in. When a call returns, it is on disk and may be confirmed."""
+
+    def alive(self) -> None:
+        """The platform has answered: that is the proof of health."""
+
+    async def take(self, inbound: Inbound) -> None:
+        """A person wrote. Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again."""
+
+    async def chat_moved(self, old: str, new: str) -> None:
+        """The platform calls a chat by another id from now on; its conversations go on. Raises as `take` does."""
+
+    async def former_id(self, chat: str) -> str:
+        """What a chat that has moved was called at first; empty: it has not. Raises as `take` does."""
+
+
+class Outgoing(Protocol):
+    """What is owed to people without a session. Each call returns when it is on disk."""
+
+    async def oblige(self, owed: Obligation) -> None:
+        """Have it said; what was said before under the same id is not said again."""
+
+    async def is_known(self, name: str) -> bool:
+        """Whether that was said, or is to be."""
+
+    async def see(self, seen: Seen) -> bool:
+        """Whether this inbound id is new; from now on it is not."""
+
+    async def progress(self, name: str) -> Obligation | Sent | DeadLetter | None:
+        """How far it has come: on its way, met, or given up; None: nobody knows of it (any more)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attachment:
+    """A file that a person has sent, as the platform tells it."""
+
+    kind: str  # image, voice, audio, video or file
+    file_id: str  # the platform's own
+    name: str = ""  # the sender's; never a path
+    media_type: str = ""
+    size_bytes: int = 0  # 0: nobody says
+    seconds: int = 0  # of sound and pictures that move
+
+
+@runtime_checkable
+class FileSource(Protocol):
+    """Where the files that people send can be fetched."""
+
+    def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
+        """What is in it, piece by piece. Raises PlatformError."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inbound:
+    """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
+
+    id: InboundKey  # the platform's own, for exactly-once
+    place: Place
+    user: str
+    text: str
+    chat_type: str = "dm"  # dm, group, channel or thread
+    answers: str = ""  # the token of the button that was pressed; `text` is the choice
+    choice: int | None = None  # its number among the choices, where `text` may not be all of it
+    user_name: str = ""
+    edited: bool = False  # it replaces what the person wrote before as `place.message`
+    deleted: bool = False  # the person took back what they wrote as `place.message`
+    attachments: tuple[Attachment, ...] = ()
+    former_chat: str = ""  # not empty: the chat has moved, and its conversations still bear this id

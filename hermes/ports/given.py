@@ -1,0 +1,19 @@
+"""What comes in from outside so that decisions stay pure: the time, and new identities."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from hermes.types import SessionId, TurnId
+from hermes.values import dataclass
+
+Clock: TypeAlias = Callable[[], float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """Where new ids come from, so that tests can foresee them."""
+
+    session: Callable[[float], SessionId]  # takes the time
+    turn: Callable[[], TurnId]

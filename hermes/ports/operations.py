@@ -1,0 +1,31 @@
+"""The daemon as a whole, as an operator sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from hermes.ports.sessions import ActorView
+from hermes.ports.storage import StoreStats
+
+
+class Operations(Protocol):
+    """What an operator can ask of the daemon as a whole."""
+
+    def actors(self) -> list[ActorView]: ...
+    async def store_stats(self) -> StoreStats: ...
+    async def backup(self, target: Path) -> None: ...
+    async def take_in(self, file: Path) -> Mapping[str, Any]:
+        """Import an export. What came of it, for whoever asked."""
+
+    async def verify(self) -> list[str]:
+        """Problems of the store in plain words; none is an empty list."""
+
+    def ready(self) -> str:
+        """Empty when the daemon can take work, else the reason why not."""
+
+    def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
+    def request_stop(self, reason: str) -> None: ...
+    async def request_restart(self, reason: str) -> None:
+        """Refused when it could not come back."""

@@ -1,0 +1,23 @@
+"""Supervision: what becomes of an actor that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from hermes.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restart:
+    after_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Park:
+    reason: str
+
+
+class RestartPolicy(Protocol):
+    def __call__(self, deaths: Sequence[float], now: float) -> Restart | Park:
+        """What to do with a child that died at these times (the last one is now)."""

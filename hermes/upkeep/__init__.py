@@ -1,0 +1,1 @@
+"""What is done to a store as a whole: copies, exports, imports."""

@@ -1,0 +1,130 @@
+"""Taking exported sessions into a store: what is written, decided before anything is. Pure.
+
+A conversation keeps its ids where they are free, and gets new ones throughout where one of them is taken; what is
+here already is refused. Nobody's key is taken away: one that means another session here is replaced. And nothing
+begins to work by itself: a session whose turn was open is suspended until somebody resumes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final, get_args
+
+from hermes.actors.session_state import evolve, is_pending, replay
+from hermes.errors import BadInputError, BadRowError
+from hermes.ports.storage import Append, Reader
+from hermes.records import BadRecord, LogEntry, Record, SessionStarted, Suspended
+from hermes.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
+from hermes.upkeep.portable import Exported, starts_with, type_hints
+from hermes.values import dataclass
+
+_OPEN: Final = "it was imported while its work was open; to have it go on, resume it"
+
+Ids = dict[SessionId, SessionId]  # of the export -> here
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adoption:
+    ids: Ids  # in the order of the export
+    appends: tuple[Append, ...]  # one transaction
+    suspended: tuple[SessionId, ...] = ()
+    new_key: bool = False  # what led to the conversation there leads to another one here
+
+    @property
+    def renamed(self) -> bool:
+        return any(old != new for old, new in self.ids.items())
+
+    @property
+    def records(self) -> int:
+        return sum(len(append.records) for append in self.appends)
+
+    def report(self) -> dict[str, Any]:
+        """For whoever asked."""
+        return {
+            "sessions": list(self.ids.values()),
+            "renamed": dict(self.ids) if self.renamed else {},
+            "records": self.records,
+            "suspended": list(self.suspended),
+            "new_key": self.new_key,
+        }
+
+
+def adopt(
+    reader: Reader, exported: Exported, *, epoch: Epoch, new_id: Callable[[], SessionId], now: float
+) -> Adoption:
+    """Raises BadInputError when all of it is here already."""
+    taken = {session: log for session in exported if (log := _log(reader, session))}
+    if len(taken) == len(exported) and all(starts_with(taken[name], log) for name, log in exported.items()):
+        names = ", ".join(exported)
+        raise BadInputError(f"{names}: here already, with all of these records; nothing was imported")
+    ids = {session: new_id() if taken else session for session in exported}
+    here = [[_renamed(entry, ids) for entry in log] for log in exported.values()]
+    key = next((key for log in here if (key := _key_of(log))), None)
+    new_key = key is None or reader.bound(key) is not None
+    if new_key:
+        fresh = SessionKey(f"agent:main:imported:dm:{next(reversed(ids.values()))}")
+        here = [_with_key(log, fresh) for log in here]
+    appends, suspended = [], []
+    for name, log in zip(ids.values(), here, strict=True):
+        append = _append(name, log, epoch, now)
+        appends.append(append)
+        if len(append.records) > len(log):
+            suspended.append(name)
+    return Adoption(ids=ids, appends=_bound(appends), suspended=tuple(suspended), new_key=new_key)
+
+
+def _log(reader: Reader, session: SessionId) -> list[LogEntry]:
+    try:
+        return reader.log(session)
+    except BadRowError:
+        return reader.salvage(session)
+
+
+def _renamed(entry: LogEntry, ids: Ids) -> LogEntry:
+    """Wherever the record names a session of this conversation."""
+    record: Any = entry.record
+    hints = type_hints(type(record)).items()
+    naming = (name for name, hint in hints if SessionId in (hint, *get_args(hint)))
+    changes = {name: ids[session] for name in naming if (session := getattr(record, name)) in ids}
+    return replace(entry, record=replace(record, **changes)) if changes else entry
+
+
+def _key_of(log: Sequence[LogEntry]) -> SessionKey | None:
+    return log[0].record.key if isinstance(log[0].record, SessionStarted) else None
+
+
+def _with_key(log: list[LogEntry], key: SessionKey) -> list[LogEntry]:
+    first = log[0]
+    if not isinstance(first.record, SessionStarted):
+        return log
+    return [replace(first, record=replace(first.record, key=key)), *log[1:]]
+
+
+def _append(session: SessionId, log: list[LogEntry], epoch: Epoch, now: float) -> Append:
+    head = replay(session, log)
+    assert head is not None, "an export has no session without records"
+    records: list[Record | BadRecord] = [entry.record for entry in log]
+    head = replace(head, next_seq=Seq(len(records)))
+    if is_pending(head):
+        halt = Suspended(at=now, reason=_OPEN)
+        head = replace(evolve(head, halt), next_seq=Seq(len(records) + 1))
+        records.append(halt)
+    return Append(
+        session=session,
+        expected_seq=Seq(0),
+        epoch=epoch,
+        records=tuple(records),  # type: ignore[arg-type]  # a damaged one is stored as what it is
+        head=head,
+        pending=is_pending(head),
+    )
+
+
+def _bound(appends: list[Append]) -> tuple[Append, ...]:
+    """The conversation's live end is what its key means."""
+    *earlier, last = appends
+    return (*earlier, replace(last, bind=last.head.key) if _is_open(last.head) else last)
+
+
+def _is_open(head: Session) -> bool:
+    return head.phase != Phase.ENDED

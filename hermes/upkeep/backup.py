@@ -1,0 +1,136 @@
+"""A backup of a home: all of it that matters, in one archive that can prove to be whole.
+
+It holds a consistent copy of the store, the configuration, the character, the conversations' folders and what is
+known of background processes. What can be made anew (the search index), what is nobody's conversation (logs) and
+what is secret is left out, and said to be. Everything is put together inside the home, which is private and has
+room; the archive gets its name when it is whole, wherever that is.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hermes import __version__
+from hermes.home import Home
+from hermes.upkeep.archive import SUFFIXES, BackupError, Manifest, Progress, list_items, pack
+
+STORE: Final = "store"
+CONFIG: Final = "config.yaml"
+KEY: Final = "api.key"
+_BENCH: Final = "backup.part"
+KEPT: Final = (
+    "SOUL.md",
+    "work",
+    "processes",
+    "media",
+)  # besides the store, the configuration and, if asked for, the key
+_NOT_TOLD: Final = frozenset({STORE, CONFIG, ".hermes-home", "hermes.lock", "hermes.sock", _BENCH, *KEPT})
+
+
+def default_name(now: float) -> str:
+    return f"hermes-backup-{time.strftime('%Y%m%d-%H%M%S', time.localtime(now))}.tar.gz"
+
+
+def make_backup(
+    home: Home,
+    target: Path,
+    *,
+    copy_store: Callable[[Path], None],  # into a new directory
+    check_store: Callable[[Path], list[str]],
+    hot: bool,
+    with_key: bool,
+    progress: Progress,
+) -> Manifest:
+    _check_target(target)
+    try:
+        with _workbench(home) as bench:
+            progress("copying the store", 0, 0)
+            copy_store(bench / STORE)
+            progress("checking the copy", 0, 0)
+            problems = check_store(bench / STORE)
+            (bench / STORE / "lock.mdb").unlink(missing_ok=True)
+            left_out = _gather(home, bench, with_key=with_key)
+            manifest = Manifest(
+                version=__version__,
+                made_at=time.time(),
+                home=str(home.data_dir),
+                hot=hot,
+                files=tuple(list_items(bench, progress)),
+                problems=tuple(problems),
+                left_out=tuple(left_out),
+            )
+            pack(bench, manifest, target, progress)
+    except OSError as error:
+        raise BackupError(f"no backup was made in {target}: {error.strerror or error}") from error
+    return manifest
+
+
+def _check_target(target: Path) -> None:
+    if target.exists():
+        raise BackupError(f"{target} is there already; name a new file")
+    if not target.name.endswith(SUFFIXES):
+        raise BackupError(f"{target.name!r} must end in {' or '.join(SUFFIXES)}")
+    if not target.parent.is_dir():
+        raise BackupError(f"there is no directory {target.parent} to put a backup into")
+
+
+@contextmanager
+def _workbench(home: Home) -> Iterator[Path]:
+    """For one at a time; what an interrupted backup left there is cleared away."""
+    bench = home.data_dir / _BENCH
+    bench.mkdir(mode=0o700, exist_ok=True)
+    descriptor = os.open(bench, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise BackupError(f"another backup of {home.data_dir} is under way; try again when it is done") from None
+    try:
+        for left in bench.iterdir():
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+        yield bench
+    finally:
+        shutil.rmtree(bench, ignore_errors=True)
+        os.close(descriptor)
+
+
+# ---------------------------------------------------------------- what goes in
+
+
+def _gather(home: Home, part: Path, *, with_key: bool) -> list[str]:
+    """Copies, since files may change while they are read. The names of what is left out."""
+    left_out = []
+    sources = {CONFIG: home.config_file, **{name: home.data_dir / name for name in KEPT}}
+    if with_key:
+        sources[KEY] = home.api_key_file
+    for name, source in sources.items():
+        left_out += _copy(source, part / name, name)
+    present = (entry.name for entry in home.data_dir.iterdir())
+    return [*left_out, *sorted(name for name in present if name not in _NOT_TOLD and name not in sources)]
+
+
+def _copy(source: Path, target: Path, name: str) -> list[str]:
+    """A file or a whole directory. Only plain files have contents; the names of others are told."""
+    try:
+        mode = source.lstat().st_mode
+        if stat.S_ISDIR(mode):
+            target.mkdir(mode=0o700)
+            inside = sorted(source.iterdir())
+            return [each for entry in inside for each in _copy(entry, target / entry.name, f"{name}/{entry.name}")]
+        if not stat.S_ISREG(mode):
+            return [] if stat.S_ISFIFO(mode) else [name]
+        shutil.copyfile(source, target)
+        target.chmod(mode & 0o700 | 0o600)
+    except FileNotFoundError:  # not every home has it, or it went away meanwhile
+        target.unlink(missing_ok=True)
+    except PermissionError:
+        return [name]
+    return []

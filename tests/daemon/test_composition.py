@@ -1,0 +1,78 @@
+"""The composition root: what it does for the parts that it starts, besides starting them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+from blockbuster import BlockBuster
+
+from hermes.config import load_config
+from hermes.daemon.composition import running
+from hermes.daemon.directory import DirectoryConfiguration
+from hermes.daemon.operations import StopRequest, StopSwitch
+from hermes.errors import StorageError
+from hermes.home import Home
+from hermes.ports.sessions import Submission
+from hermes.supervision.root import Children
+from hermes.types import EncodedMessage, SessionId, Source, TurnId
+from tests.actors.world import SETTINGS
+from tests.daemon_process import DaemonProcess, eventually
+from tests.model_server import STALL, stream
+from tests.scripted_model import ScriptedModel
+
+
+async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_crash_cut_off(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster
+) -> None:
+    nothing_blocks_the_loop.deactivate()  # a start may block: there is nobody yet who would wait
+    with ScriptedModel() as model:
+        model.on_request = lambda _: stream(STALL)
+        home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+        home.config_file.write_text(model.config + "api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+        config = load_config(home, {})
+        async with asyncio.timeout(20), running(home, config, {}, StopSwitch()) as daemon:
+            message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
+            session, turn = SessionId("s"), TurnId("t1")
+            source = Source(platform="api")
+            await daemon.desk.submit(Submission(turn=turn, messages=(message,), source=source, session=session))
+            await model.server.until(lambda: len(model.requests) == 1)
+            model.on_request = lambda _: None
+
+            daemon.children["directory"].tell(StorageError("a page could not be read"))
+
+            await model.server.until(lambda: len(model.requests) == 2)
+            await daemon.drain(StopRequest(reason="the test is over"))
+
+
+def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:
+    configuration = DirectoryConfiguration(Children(), SETTINGS)
+    configuration.hold(loops=True)
+    configuration.set(SETTINGS)
+    assert configuration.settings.hold
+    configuration.hold(loops=False)
+    assert configuration.settings == SETTINGS
+
+
+def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgotten() -> None:
+    strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "TERM"}
+    with DaemonProcess(environ=strikes) as daemon:
+        daemon.admin.post("/stop", {"reason": "new version", "restart": True})
+        assert daemon.process is not None
+        assert daemon.process.wait(10) == 0
+
+
+def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end_it() -> None:
+    strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "HUP"}
+    with DaemonProcess(environ=strikes) as daemon:
+        process = daemon.process
+        assert process is not None
+        assert process.stdout is not None
+        daemon.admin.post("/stop", {"reason": "new version", "restart": True})
+        greeting = iter(process.stdout.readline, b"")
+        assert any(b" is ready at " in line for line in greeting)
+        process.send_signal(signal.SIGHUP)
+        eventually(lambda: "configuration reloaded" in daemon.stderr())
+        assert process.poll() is None
