@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,19 @@ for variable in [name for name in os.environ if name.startswith("HERMES_") and n
 def plain_logs() -> None:
     logger.remove()
     logger.add(sys.stderr, level="WARNING", backtrace=False, diagnose=False)
+
+
+@pytest.fixture
+def logs_of_its_own() -> Iterator[None]:
+    """For a test that configures the logs of this process as a daemon does."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    root.handlers = []  # so that pytest's own are not closed by the new configuration
+    yield
+    logger.remove()
+    logger.configure(patcher=lambda record: None)
+    logger.add(sys.stderr, level="WARNING", backtrace=False, diagnose=False)
+    root.handlers, root.level = handlers, level
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,6 @@ import logging
 import re
 import stat
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,10 @@ from hermes.secret import Secret
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
+def home(tmp_path: Path, logs_of_its_own: None) -> Home:
     home = Home.from_environ({"HERMES_HOME": str(tmp_path / "home")})
     prepare(home)
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    root.handlers = []  # so that pytest's own are not closed by the new configuration
-    yield home
-    logger.remove()
-    logger.configure(patcher=lambda record: None)
-    root.handlers, root.level = handlers, level
+    return home
 
 
 def log_file(home: Home) -> Path:

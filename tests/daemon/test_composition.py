@@ -7,6 +7,7 @@ import json
 import signal
 from pathlib import Path
 
+import pytest
 from blockbuster import BlockBuster
 
 from hermes.config import load_config
@@ -24,6 +25,7 @@ from tests.model_server import STALL, stream
 from tests.scripted_model import ScriptedModel
 
 
+@pytest.mark.usefixtures("logs_of_its_own")
 async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_crash_cut_off(
     tmp_path: Path, nothing_blocks_the_loop: BlockBuster
 ) -> None:
