@@ -7,38 +7,20 @@ for a summary gets one. Everything that came in is kept.
 
 from __future__ import annotations
 
-import asyncio
 import json
-import threading
 from collections.abc import Callable
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from tests.model_server import DONE, ModelServer, Reply, delta, stream, usage
+from tests.threaded_server import ThreadedServer
 
 
-class ScriptedModel:
+class ScriptedModel(ThreadedServer):
     def __init__(self, *, tokens: Callable[[dict[str, Any]], int] = lambda body: 10, port: int = 0) -> None:
+        super().__init__("scripted model")
         self.tokens = tokens  # how long a prompt is said to be
         self.on_request: Callable[[dict[str, Any]], Reply | None] = lambda body: None  # goes before the rules
         self.server = ModelServer(port=port)
-        self._ready = threading.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Event | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="scripted model")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._loop is not None
-        assert self._over is not None
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
 
     @property
     def config(self) -> str:
@@ -52,12 +34,9 @@ class ScriptedModel:
         return self.server.requests
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
         self.server.handler = lambda body, number: self.on_request(body) or self._by_rule(body)
         async with self.server:
-            self._ready.set()
-            await self._over.wait()
+            await self._until_over()
 
     def _by_rule(self, body: dict[str, Any]) -> Reply:
         tokens = self.tokens(body)

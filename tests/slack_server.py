@@ -22,14 +22,14 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from aiohttp import WSMsgType, web
 
 from hermes.adapters.slack.manifest import SCOPES
 from tests.slack_files import LOGIN_PAGE, Kept, Shelf
 from tests.slack_world import BOT_ID, BOT_NAME, BOT_USER, TEAM, Envelope, Refusal, Shown, World
+from tests.threaded_server import ThreadedServer, listening
 
 T = TypeVar("T")
 
@@ -74,10 +74,11 @@ def signed(body: bytes, *, secret: str = SIGNING_SECRET, at: float | None = None
     return {"X-Slack-Request-Timestamp": moment, "X-Slack-Signature": f"v0={digest}"}
 
 
-class SlackServer:
+class SlackServer(ThreadedServer):
     """Every method here can be called from any thread."""
 
     def __init__(self, *, port: int = 0, again_after_s: float = 3.0) -> None:
+        super().__init__("fake slack")
         self.base_url = ""
         self.calls: list[Call] = []
         self.tokens = {BOT_TOKEN: TEAM}
@@ -91,26 +92,9 @@ class SlackServer:
         self._changed = threading.Condition(self._lock)
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
         self._port = port
-        self._ready = threading.Event()
         self._numbers = itertools.count(1)
         self._links: list[web.WebSocketResponse] = []
         self._wakers: set[asyncio.Event] = set()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Event | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake slack")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._loop is not None
-        assert self._over is not None
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
 
     # ------------------------------------------------------------ what people do
 
@@ -251,29 +235,19 @@ class SlackServer:
         self._in_loop(self._wake)
         return result
 
-    def _in_loop(self, work: Callable[[], object]) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(work)
-
     def _wake(self) -> None:
         for each in self._wakers:
             each.set()
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/api/{method}", self._answer)
         app.router.add_get("/link", self._link)
         app.router.add_get("/files/{file}", self._give_file)
         app.router.add_post("/files/{file}", self._take_file)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self._port).start()
-        self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}/api"
-        self._ready.set()
-        await self._over.wait()
-        await runner.cleanup()
+        async with listening(app, self._port) as address:
+            self.base_url = f"{address}/api"
+            await self._until_over()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]

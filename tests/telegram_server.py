@@ -19,13 +19,13 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import aiohttp
 from aiohttp import web
 
 from tests.telegram_world import BOT_ID, BOT_NAME, Refusal, Shown, World
+from tests.threaded_server import ThreadedServer, listening
 
 T = TypeVar("T")
 
@@ -67,10 +67,11 @@ class Call:
     at: float
 
 
-class TelegramServer:
+class TelegramServer(ThreadedServer):
     """Every method here can be called from any thread."""
 
     def __init__(self, *, port: int = 0) -> None:
+        super().__init__("fake telegram")
         self.base_url = ""
         self.calls: list[Call] = []
         self.fetched: dict[int, float] = {}  # when each update was given out first, by its id
@@ -79,26 +80,9 @@ class TelegramServer:
         self._changed = threading.Condition(self._lock)
         self._faults: dict[str, deque[Fault]] = defaultdict(deque)
         self._port = port
-        self._ready = threading.Event()
         self._poller: asyncio.Future[None] | None = None  # set to wake or to end the long poll that waits
         self._webhook = Webhook()
         self._bringing: dict[int, asyncio.Task[None]] = {}  # updates to the webhook
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._over: asyncio.Event | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="fake telegram")
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        assert self._ready.wait(10)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._loop is not None
-        assert self._over is not None
-        self._loop.call_soon_threadsafe(self._over.set)
-        self._thread.join(10)
 
     # ------------------------------------------------------------ what people do
 
@@ -219,8 +203,7 @@ class TelegramServer:
         with self._changed:
             result = change()
             self._changed.notify_all()
-        if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._wake)
+        self._in_loop(self._wake)
         return result
 
     def _wake(self) -> None:
@@ -229,21 +212,14 @@ class TelegramServer:
             self._poller.set_result(None)
 
     async def _serve(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._over = asyncio.Event()
         app = web.Application(client_max_size=1 << 26)
         app.router.add_route("*", "/bot{token}/{method}", self._answer)
         app.router.add_get("/file/bot{token}/files/{name}", self._answer_file)
-        runner = web.AppRunner(app, handler_cancellation=True, access_log=None, shutdown_timeout=0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", self._port).start()
-        self.base_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-        self._ready.set()
-        await self._over.wait()
-        for task in self._bringing.values():
-            task.cancel()
-        await asyncio.gather(*self._bringing.values(), return_exceptions=True)
-        await runner.cleanup()
+        async with listening(app, self._port) as self.base_url:
+            await self._until_over()
+            for task in self._bringing.values():
+                task.cancel()
+            await asyncio.gather(*self._bringing.values(), return_exceptions=True)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         method = request.match_info["method"]
