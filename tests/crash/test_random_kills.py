@@ -157,17 +157,18 @@ def look(daemon: DaemonProcess, log: Path, session: str, sent: set[str]) -> Look
         daemon.admin.post(f"/sessions/{session}/resume", {"reason": "the test looks"})
     except HermesError as error:
         assert "not suspended" in str(error)  # noqa: PT017 - most are not
-    eventually(lambda: exact_phase(daemon, session) == "idle")
-    question = f"show me {session}"
+    eventually(
+        lambda: daemon.admin.get(f"/sessions/{session}?exact=1&tail=0")["session"]["phase"] == "idle", within_s=60
+    )
+    question, before = f"show me {session}", log.stat().st_size
     assert daemon.ask(question, session=session).status == 200
-    prompt = next(texts for texts in prompts(log) if texts[-1] == question)
+    prompt = next(texts for texts in prompts(log, before) if texts[-1] == question)
     return Looked(session=session, inbounds=tuple(text for text in prompt if text in sent))
 
 
-def exact_phase(daemon: DaemonProcess, session: str) -> str:
-    return next(str(s["phase"]) for s in daemon.admin.get("/sessions?limit=200")["sessions"] if s["id"] == session)
-
-
-def prompts(log: Path) -> Iterator[list[str]]:
-    for line in log.read_text(encoding="utf-8").splitlines():
-        yield [m["content"] for m in json.loads(line)["messages"] if m["role"] == "user"]
+def prompts(log: Path, start: int) -> Iterator[list[str]]:
+    """From that place of the log on: after hundreds of kills it is long."""
+    with log.open("rb") as lines:
+        lines.seek(start)
+        for line in lines:
+            yield [m["content"] for m in json.loads(line)["messages"] if m["role"] == "user"]
