@@ -195,8 +195,8 @@ async def test_a_search_that_cannot_be_is_explained(bench: Workbench, arguments:
 
 
 def children() -> list[psutil.Process]:
-    """But for multiprocessing's own helper, which other tests in this process may have begun."""
-    found = psutil.Process().children(recursive=True)
+    """But for multiprocessing's own helper, which other tests in this process may have begun, and what has ended."""
+    found = [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
     return [each for each in found if "resource_tracker" not in " ".join(each.cmdline())]
 
 
