@@ -56,6 +56,7 @@ class AfterReset:
         self._timeout_s = timeout_s
         self._slots = asyncio.Semaphore(AT_ONCE)
         self._tasks: dict[SessionId, asyncio.Task[None]] = {}
+        self._closed = False
 
     def owed(self, session: SessionId, reset: Reset) -> tuple[PutFact, ...]:
         """To be stored together with the reset."""
@@ -81,7 +82,7 @@ class AfterReset:
 
     def _begin(self, aftermath: Aftermath) -> None:
         session = aftermath.session
-        if session not in self._tasks:
+        if session not in self._tasks and not self._closed:
             task = asyncio.create_task(self._follow(aftermath), name=f"after the reset of {session}")
             self._tasks[session] = task
             task.add_done_callback(lambda _: self._tasks.pop(session, None))
@@ -108,7 +109,8 @@ class AfterReset:
                 logger.error("session {}: what follows its reset failed: {!r}", session, error)
 
     async def close(self) -> None:
-        """What is not done by now is for the next daemon."""
+        """What is not done by now, or read only after this, is for the next daemon."""
+        self._closed = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

@@ -1,7 +1,8 @@
-"""What a conversation without a chat leaves behind is told to somebody."""
+"""What follows a reset: what is left behind is told to somebody, and nothing begins after a stop."""
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 
 from hermes.actors.after_reset import AfterReset
@@ -29,3 +30,17 @@ async def test_only_what_has_no_chat_of_its_own_is_told_elsewhere() -> None:
     await until(lambda: bool(told))
     await after.close()
     assert told == ["s: a server runs on"]
+
+
+async def test_what_is_read_after_the_stop_is_left_to_the_next_daemon() -> None:
+    ended: list[str] = []
+
+    async def end(process: str) -> None:
+        ended.append(process)
+
+    left = Reset(reason="idle", active_at=0.0, notice="", left="a server runs on", end=("p1",))
+    stopped = AfterReset(journal=LoopJournal(), end_process=end)
+    await stopped.close()
+    stopped(FRESH, left)
+    assert [task.get_name() for task in asyncio.all_tasks() if task.get_name().startswith("after the reset")] == []
+    assert ended == []
