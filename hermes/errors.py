@@ -15,6 +15,7 @@ HermesError
  ├── RefusedError              a message that was not accepted; nothing was stored
  │    ├── BadInputError        it can never be accepted as it is
  │    ├── BusyError            try again later
+ │    │    └── QueueFullError  … when this conversation has less to do
  │    ├── StoppingError        the daemon is on its way down
  │    ├── SessionParkedError   the session cannot be kept alive
  │    ├── SessionClosedError   the conversation is over, and no person has begun another
@@ -117,6 +118,10 @@ class BadInputError(RefusedError):
 
 class BusyError(RefusedError):
     retry_after_s = 1
+
+
+class QueueFullError(BusyError):
+    """As much as may wait in this conversation waits: to try again helps when something of it is done."""
 
 
 class StoppingError(RefusedError):

@@ -62,7 +62,7 @@ from hermes.actors.session_steps import (
     told,
 )
 from hermes.asking import waiting_call
-from hermes.errors import BusyError
+from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
 from hermes.records import (
     Amended,
@@ -225,7 +225,7 @@ def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
 
 def _too_many(session: Session, limits: Limits) -> Step:
     many = f"{limits.max_queue} messages already wait in session {session.id}"
-    return Step(session=session, effects=(Refuse(error=BusyError(f"{many}; nothing was stored, try again")),))
+    return Step(session=session, effects=(Refuse(error=QueueFullError(f"{many}; nothing was stored, try again")),))
 
 
 def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: Limits) -> Step:

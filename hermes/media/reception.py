@@ -26,6 +26,7 @@ Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises P
 PICTURE_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
 PICTURE_MOST_BYTES = 4 << 20  # that a model is shown; a larger one is a file
 _SUFFIXES = PICTURE_TYPES | {"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "video/mp4": ".mp4"}
+_STARTS = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/webp": b"RIFF", "image/gif": b"GIF8"}
 _FETCH_WITHIN_S = 60.0
 _AT_ONCE = 4  # files, of all people together
 _SPOKEN = ("voice", "audio")
@@ -75,11 +76,13 @@ class Reception:
             why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
             logger.info("a file that a person sent could not be fetched: {}", why)
             return _Read(note=f"[{what} was sent, but could not be fetched: {why}. Tell the person.]")
+        except Exception as error:  # noqa: BLE001 - the message would come again for ever, with the same file
+            logger.opt(exception=error).error("a file that a person sent could not be fetched")
+            return _Read(note=f"[{what} was sent, but could not be fetched. Tell the person.]")
         if attachment.kind in _SPOKEN:
             return _Read(note=await self._heard(attachment, what, path))
         note = f"[{what}; it is stored as {path}]"
-        size = (await asyncio.to_thread(path.stat)).st_size
-        if attachment.media_type in PICTURE_TYPES and size <= PICTURE_MOST_BYTES:
+        if await asyncio.to_thread(_is_picture, path, attachment.media_type):
             return _Read(note=note, picture=path.name)
         return _Read(note=note)
 
@@ -112,6 +115,14 @@ class Reception:
         if not words.strip():
             return f"[{what}: no words can be heard in it. The sound is stored as {path}]"
         return f"[{what}; the person spoke, and this was written down by a machine:]\n{words.strip()}"
+
+
+def _is_picture(path: Path, media_type: str) -> bool:
+    """Whether a model can be shown it: on what is not the kind of picture it is said to be, it would choke."""
+    if media_type not in PICTURE_TYPES or path.stat().st_size > PICTURE_MOST_BYTES:
+        return False
+    with path.open("rb") as file:
+        return file.read(16).startswith(_STARTS[media_type])
 
 
 def _unheard(attachment: Attachment, what: str, path: Path) -> str:

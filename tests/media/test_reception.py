@@ -17,9 +17,12 @@ from hermes.types import InboundKey, Place
 
 
 class Source:
-    def __init__(self, content: bytes = b"content", problem: str = "") -> None:
+    def __init__(
+        self, content: bytes = b"\xff\xd8\xff a cat", problem: str = "", fault: Exception | None = None
+    ) -> None:
         self.content = content
         self.problem = problem
+        self.fault = fault
         self.fetched: list[str] = []
         self.stalls = False
 
@@ -27,6 +30,8 @@ class Source:
         self.fetched.append(attachment.file_id)
         if self.problem:
             raise PlatformError(self.problem)
+        if self.fault is not None:
+            raise self.fault
         if self.stalls:
             await asyncio.Event().wait()
         yield self.content
@@ -63,7 +68,7 @@ async def test_a_picture_is_part_of_the_message_and_named_in_its_text(tmp_path: 
     text, [name] = await received(tmp_path, attachment("image", media_type="image/jpeg", size_bytes=7))
     stored = tmp_path / "media" / name
     assert text == f"look\n[picture (image/jpeg, 0.0 MB); it is stored as {stored}]"
-    assert await asyncio.to_thread(stored.read_bytes) == b"content"
+    assert await asyncio.to_thread(stored.read_bytes) == b"\xff\xd8\xff a cat"
     assert name.endswith(".jpg")
 
 
@@ -73,6 +78,20 @@ async def test_a_picture_that_no_model_should_be_shown_is_a_file(tmp_path: Path)
         text, pictures = await received(tmp_path, sent, source=huge)
         assert "stored as" in text
         assert pictures == []
+
+
+async def test_what_is_not_the_picture_it_is_said_to_be_is_a_file(tmp_path: Path) -> None:
+    for content in (b"plain words", b"\x89PNG of another kind", b""):
+        sent = attachment("image", media_type="image/jpeg")
+        text, pictures = await received(tmp_path / str(len(content)), sent, source=Source(content))
+        assert "stored as" in text
+        assert pictures == []
+
+
+async def test_a_file_that_fails_in_an_unforeseen_way_does_not_keep_its_message(tmp_path: Path) -> None:
+    text, pictures = await received(tmp_path, attachment("file"), source=Source(fault=ValueError("a port of 99999")))
+    assert text == "look\n[file was sent, but could not be fetched. Tell the person.]"
+    assert pictures == []
 
 
 async def test_a_document_is_named_without_what_could_pass_for_our_words(tmp_path: Path) -> None:

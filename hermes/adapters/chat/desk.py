@@ -21,7 +21,7 @@ from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
 from hermes.crash_point import reach
-from hermes.errors import BusyError, HermesError, RefusedError, StoppingError, UnknownSessionError
+from hermes.errors import BusyError, HermesError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
 from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
@@ -30,6 +30,8 @@ from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, Sess
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
+_FULL_SAID_S = 30.0
+_FULL_KNOWN = 1000
 _MOST_REPEATED = 1000  # characters of a question that is said again with its answer, in the place of its buttons
 
 
@@ -59,6 +61,7 @@ class ChatDesk:
         self._per_user = per_user  # in a group each person has a conversation of their own
         self._abilities = abilities  # of the platform
         self._bursts = Bursts()
+        self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self.alive = alive
 
@@ -102,6 +105,9 @@ class ChatDesk:
             receipt = await self._submit(submission)
         except StoppingError:
             raise  # it stays with the platform, and comes again
+        except QueueFullError as error:
+            await self._say_full(inbound, key, error, now)
+            return
         except RefusedError as error:  # trying again would not help: the person has to know
             await self._say(inbound, f"refused:{inbound.id}", f"Your message was not taken: {error}")
             return
@@ -110,10 +116,22 @@ class ChatDesk:
         if receipt.notice and not receipt.duplicate:
             await self._say(inbound, f"notice:{inbound.id}", receipt.notice)
 
+    async def _say_full(self, inbound: Inbound, key: SessionKey, error: QueueFullError, now: float) -> None:
+        """Once in a while: whoever writes that much is not to be told as much."""
+        if now - self._full_said.get(key, 0.0) < _FULL_SAID_S:
+            return
+        if len(self._full_said) >= _FULL_KNOWN:
+            self._full_said.clear()
+        self._full_said[key] = now
+        text = f"Nothing more is taken for now: {error} when something of that is done, or /stop it."
+        await self._say(inbound, f"full:{inbound.id}", text)
+
     async def _submit(self, submission: Submission) -> Receipt:
         for _ in range(_BUSY_TRIES):
             try:
                 return await self._sessions.submit(submission)
+            except QueueFullError:
+                raise  # one who writes a lot is not waited for: that would hold up everybody
             except BusyError:
                 await asyncio.sleep(_BUSY_PAUSE_S)
         return await self._sessions.submit(submission)

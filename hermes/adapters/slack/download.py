@@ -86,9 +86,15 @@ def _address(about: Mapping[str, Any], base_url: str) -> URL:
     found = about.get("url_private_download") or about.get("url_private")
     if not isinstance(found, str) or not found:
         raise PlatformError("Slack does not say where the file can be fetched")
-    address = URL(found)
+    try:
+        address = URL(found)
+        host = address.host
+    except ValueError as error:
+        raise PlatformError("Slack says that it lies where nothing can be fetched") from error
+    if address.user or address.password:
+        raise PlatformError("Slack says that it lies behind somebody's password")
     if not _is_slack(address, URL(base_url)):
-        raise PlatformError(f"it does not lie with Slack, but with {address.host or 'nobody'}")
+        raise PlatformError(f"it does not lie with Slack, but with {host or 'nobody'}")
     return address
 
 

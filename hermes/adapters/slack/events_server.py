@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -20,7 +20,7 @@ from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.slack.intake import NOT_NOW, Intake
 from hermes.adapters.slack.signature import is_signed
 from hermes.adapters.slack.trouble import FAILURES, platform_error
-from hermes.adapters.slack.workspace import Wire
+from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import PlatformError
 from hermes.ports.chat import ChatEdge
 from hermes.secret import Secret
@@ -62,12 +62,8 @@ class EventsServer:
             self.address = f"http://{host}:{port}{PATH}"
             logger.info("slack: events are expected at {}", self.address)
             while True:
-                for each in workspaces.values():
-                    await each.client.auth_test()
-                    edge.alive()
+                await ask_all(workspaces.values(), edge)
                 await asyncio.sleep(_ASK_EVERY_S)
-        except FAILURES as error:
-            raise platform_error(error) from error
         finally:
             self.address = ""
             await listener.stop(_GRACE_S)
@@ -134,3 +130,18 @@ def _read(content_type: str, body: bytes) -> tuple[str, dict[str, Any]] | None:
     except ValueError:
         return None
     return ("interactive", payload) if isinstance(payload, dict) else None
+
+
+async def ask_all(workspaces: Collection[Workspace], edge: ChatEdge) -> None:
+    """Whether they still know us. One that does not is no reason to be deaf to the others."""
+    problems = []
+    for each in workspaces:
+        try:
+            await each.client.auth_test()
+        except FAILURES as error:
+            problems.append(platform_error(error))
+            logger.warning("slack: workspace {}: {}", each.me.team, problems[-1])
+        else:
+            edge.alive()
+    if problems and len(problems) == len(workspaces):
+        raise problems[0]

@@ -19,6 +19,7 @@ from telegram.request import BaseRequest, RequestData
 CONNECT_S = 10.0
 _WRITE_S = 10.0
 _POOL_S = 30.0  # to get a connection; nothing was sent before that
+_MOST_BYTES = 32 << 20  # of an answer
 _KEEP_S = 5.0  # an idle connection; the server closes it sooner or later, perhaps just when it is used
 
 
@@ -75,7 +76,7 @@ class Http(BaseRequest):
             async with self.session.request(
                 method, url, data=_body(request_data), timeout=within, allow_redirects=False
             ) as response:
-                return response.status, await response.read()
+                return response.status, await _read(response)
         except TimeoutError as error:
             raise TimedOut from error
         except (aiohttp.ClientError, OSError) as error:
@@ -91,6 +92,17 @@ class Http(BaseRequest):
         if not isinstance(answer, dict):
             raise TelegramError("the answer is not from the Bot API (no JSON)")
         return answer
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    """The Bot API has no answers that long; something else would fill the memory."""
+    pieces, size = [], 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > _MOST_BYTES:
+            raise NetworkError("an answer that does not end")
+    return b"".join(pieces)
 
 
 def _body(request_data: RequestData | None) -> aiohttp.FormData | dict[str, str] | None:

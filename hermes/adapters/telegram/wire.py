@@ -58,7 +58,9 @@ class Wire:
 
     async def file(self, file_id: str) -> AsyncGenerator[bytes, None]:
         """What is in a file that somebody sent, piece by piece."""
-        about: Any = await self._saying.post(f"{self._address}/getFile?{urlencode({'file_id': file_id})}")
+        about: Any = None
+        with suppress(KeyError):  # as above
+            about = await self._saying.post(f"{self._address}/getFile?{urlencode({'file_id': file_id})}")
         path = about.get("file_path") if isinstance(about, dict) else None
         if not isinstance(path, str) or path.startswith("/"):  # a server of one's own, in its local mode
             raise TelegramError("it does not say where the file can be fetched")

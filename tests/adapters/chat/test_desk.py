@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
@@ -234,6 +236,28 @@ async def test_a_part_that_comes_again_is_taken_once() -> None:
         session = await here.session(first)
         assert session is not None
         assert await here.here.transcript(session) == ["a" * 100, "the end", "yes"]
+
+
+async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobody() -> None:
+    async with edge() as here, asyncio.timeout(1):
+        for number in range(20):
+            first = await here.says("ann", f"number {number}")
+        session = await here.session(first)
+        assert session is not None
+        assert len((await here.here.session(session)).queue) == 4
+        [told] = here.told("ann")
+        assert told.startswith("Nothing more is taken for now: 4 messages already wait")
+        here.here.now += 60
+        await here.says("ann", "and now?")
+        assert len(here.told("ann")) == 2
+
+
+async def test_groups_that_move_at_once_are_all_remembered() -> None:
+    async with edge() as here:
+        await asyncio.gather(*(here.desk.chat_moved(f"g{number}", f"s{number}") for number in range(9)))
+        here.restart()
+        for number in range(9):
+            assert await here.desk.former_id(f"s{number}") == f"g{number}"
 
 
 async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:

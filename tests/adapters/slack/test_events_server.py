@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -12,7 +13,10 @@ import aiohttp
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.adapters.slack.events_server import ask_all
+from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError, StoppingError
+from hermes.secret import Secret
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.edge import FakeEdge, listening, until
 from tests.slack_server import SlackServer, signed
@@ -129,3 +133,20 @@ async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: Fa
     with pytest.raises(PlatformError, match=f"cannot be listened for on 127.0.0.1:{port}"):
         await other.run(FakeEdge())
     await other.close()
+
+
+async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(server: SlackServer) -> None:
+    server.tokens["xoxb-other"] = "T2"
+    others = [CREDENTIALS, replace(CREDENTIALS, bot=Secret("xoxb-other"))]
+    wire = Wire(others, base_url=server.base_url, answer_within_s=5)
+    try:
+        workspaces = (await wire.workspaces()).values()
+        edge = FakeEdge()
+        del server.tokens["xoxb-other"]
+        await ask_all(workspaces, edge)
+        assert edge.proofs == 1
+        server.tokens.clear()
+        with pytest.raises(PlatformError):
+            await ask_all(workspaces, edge)
+    finally:
+        await wire.close()

@@ -33,6 +33,7 @@ async def test_a_file_is_fetched(server: TelegramServer, adapter: TelegramAdapte
     [
         ("getFile", Fault(status=400, description="Bad Request: file is too big"), "no files of more than 20 MB"),
         ("getFile", Fault.bad_gateway(), "out of order"),
+        ("getFile", Fault(status=200, page=b'{"ok": true}'), "does not say where"),
         ("file", Fault(status=404), "out of order"),
         ("file", Fault(delay_s=3), "did not answer in time"),
     ],
