@@ -73,4 +73,8 @@ def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_json(answer)
     else:
         say(one_line(f"User {args.user} may not talk on {args.platform} any more."))
+        if answer["revoked"].get("left_home"):
+            say(
+                "Their chat was the home channel, and is not any more: say /sethome in the chat that is to be it now."
+            )
     return 0

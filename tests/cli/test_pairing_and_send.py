@@ -43,6 +43,9 @@ def test_pairing_lets_people_in_and_out(admin: FakeAdmin, capsys: pytest.Capture
     assert capsys.readouterr().out == "Eve (user 8) may talk on telegram now, and was told so.\n"
     assert main(["pairing", "revoke", "telegram", "8"]) == 0
     assert capsys.readouterr().out == "User 8 may not talk on telegram any more.\n"
+    admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"left_home": True}})
+    assert main(["pairing", "revoke", "telegram", "8"]) == 0
+    assert "was the home channel, and is not any more" in capsys.readouterr().out
 
 
 def answering(admin: FakeAdmin, *states: dict[str, object]) -> None:

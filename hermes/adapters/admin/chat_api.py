@@ -45,8 +45,8 @@ class ChatApi:
     async def revoke(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
         platform, user = _text(body, "platform"), _text(body, "user")
-        await self._office.pairing.revoke(platform, user)
-        return json_response({"revoked": {"platform": platform, "user": user}})
+        left_home = await self._office.revoke(platform, user)
+        return json_response({"revoked": {"platform": platform, "user": user, "left_home": left_home}})
 
     async def post(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)

@@ -23,6 +23,14 @@ class HomeDesk:
     async def place(self, platform: str) -> Place | None:
         return home_channel.decode(platform, await self._sessions.fact(home_channel.fact_of(platform)))
 
+    async def leave(self, platform: str, chat: str) -> bool:
+        """That chat is no home any more. False: it was none."""
+        place = await self.place(platform)
+        if place is None or place.chat != chat:
+            return False
+        await self._sessions.remember(home_channel.fact_of(platform), None)
+        return True
+
     async def places(self) -> list[Place]:
         return [place for platform in self._platforms if (place := await self.place(platform)) is not None]
 

@@ -30,6 +30,10 @@ class ChatOffice:
             raise BadInputError(f"{platform or 'no platform'} is not configured: {known}", code="unknown_platform")
         return platform
 
+    async def revoke(self, platform: str, user: str) -> bool:
+        """Nobody of that id may talk any more. True: the home channel was their direct chat, and is gone as well."""
+        return await self.homes.leave(platform, await self.pairing.revoke(platform, user))
+
     async def address(self, platform: str, chat: str, thread: str) -> Place:
         """Where a post goes: the home channel unless a chat is named, on the only platform unless one is named."""
         if chat:

@@ -47,6 +47,7 @@ class Approved:
     user: str
     name: str
     at: float
+    chat: str = ""  # where they asked: their direct chat; empty: let in before this was kept
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,9 @@ def approve(
     for request in book.pending:
         fits = request.platform == platform and request.hash
         if fits and hmac.compare_digest(request.hash, hashing(typed, request.salt)):
-            friend = Approved(platform=platform, user=request.user, name=request.name, at=now)
+            friend = Approved(
+                platform=platform, user=request.user, name=request.name, at=now, chat=request.place.chat
+            )
             left = tuple(each for each in book.pending if each is not request)
             return replace(book, pending=left, approved=(*book.approved, friend), wrong=0), request
     wrong = book.wrong + 1

@@ -90,7 +90,8 @@ class PairingDesk:
         await self._say(name, outcome.place, "You may talk to me now. /help says what I can do.")
         return after.approved[-1]
 
-    async def revoke(self, platform: str, user: str) -> None:
+    async def revoke(self, platform: str, user: str) -> str:
+        """The chat that this person had with the bot alone."""
         async with self._writing:
             book = await self._read()
             after = pairing.revoke(book, platform, user)
@@ -100,6 +101,8 @@ class PairingDesk:
                 )
             await self._write(after)
         logger.info("{}: user {} is not allowed any more", platform, user)
+        chats = (each.chat for each in book.approved if (each.platform, each.user) == (platform, user))
+        return next(chats, "") or user  # on Telegram it has the person's id
 
     # ------------------------------------------------------------ the disk
 

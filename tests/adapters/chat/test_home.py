@@ -6,6 +6,9 @@ import pytest
 
 from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.home_watch import HomeWatch
+from hermes.adapters.chat.pairing import Approved, Book
+from hermes.adapters.chat.pairing import encode as pairing_bytes
+from hermes.adapters.chat.pairing_desk import FACT
 from hermes.errors import BadInputError
 from hermes.home_channel import encode, fact_of
 from hermes.ports.sessions import ActorView
@@ -62,6 +65,23 @@ async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() ->
         assert await here.homes.places() == [Place(platform="toy", chat="g", thread="t")]
         await here.says("bob", "/sethome")
         assert await here.homes.place("toy") == Place(platform="toy", chat="bob")
+
+
+async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_along() -> None:
+    async with edge() as here:
+        eve = Approved(platform="toy", user="eve", name="Eve", at=START, chat="D1")
+        early = Approved(platform="toy", user="early", name="", at=START)  # let in before the chat was kept
+        await here.here.desk.remember(FACT, pairing_bytes(Book(approved=(eve, early))))
+        await here.says("ann", "/sethome")
+        assert not await here.office.revoke("toy", "eve")
+        assert await here.homes.places() == [HOME]
+        for user, chat in (("eve", "D1"), ("early", "early")):
+            await here.here.desk.remember(FACT, pairing_bytes(Book(approved=(eve, early))))
+            here.restart()
+            await here.here.desk.remember(fact_of("toy"), encode(Place(platform="toy", chat=chat)))
+            assert await here.office.revoke("toy", user)
+            with pytest.raises(BadInputError, match="no home channel"):
+                await here.office.address("toy", "", "")
 
 
 async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
