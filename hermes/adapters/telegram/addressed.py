@@ -1,7 +1,7 @@
 """Whether a message in a group is meant for the bot, and what it says without the bot's name in front.
 
-In a private chat everything is. In a group it is when the bot is mentioned or answered, when it is a command that is
-not another bot's, when it begins with a wake word, or where the bot may speak freely.
+In a private chat everything is. In a group it is when the bot is mentioned or answered, when it is a command of
+ours, or any with the bot's name, when it begins with a wake word, or where the bot may speak freely.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import between
+from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.values import dataclass
 
 
@@ -45,15 +46,11 @@ def for_another_bot(text: str, me: Myself) -> bool:
 def is_addressed(message: Mapping[str, Any], text: str, me: Myself, manners: Manners) -> bool:
     chat = str(message["chat"]["id"])
     free = {chat, f"{chat}:{message.get('message_thread_id', '')}"} & set(manners.free_response_chats)
-    return bool(
-        message["chat"]["type"] == "private"
-        or not manners.require_mention
-        or free
-        or re.match(r"/\w", text)
-        or _begins_with(text, manners.wake_words)
-        or _answers(message, me)
-        or _mentions(message, me)
-    )
+    if message["chat"]["type"] == "private" or _answers(message, me) or _mentions(message, me):
+        return True
+    if isinstance(command := parse(text), Parsed | Unknown):  # an unknown one without a name is another bot's
+        return isinstance(command, Parsed) or bool(command.bot)
+    return bool(not manners.require_mention or free or _begins_with(text, manners.wake_words))
 
 
 def without_name(text: str, me: Myself) -> str:

@@ -82,6 +82,9 @@ def test_a_topic_is_a_thread_and_a_chain_of_answers_is_none() -> None:
         (update("/status@hermes_bot now", chat=GROUP), "/status now"),
         (update("/status@other_bot now", chat=GROUP), None),
         (update("/status@other_bot now"), None),
+        (update("/stats", chat=GROUP), None),  # perhaps another bot's
+        (update("/stats"), "/stats"),
+        (update("/stats@hermes_bot", chat=GROUP), "/stats"),
     ],
 )
 def test_in_a_group_the_bot_answers_when_it_is_meant(raw: dict[str, Any], text: str | None) -> None:
