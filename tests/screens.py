@@ -49,6 +49,7 @@ class Stage(ABC):
     """A platform with one person in a private chat."""
 
     title: str
+    sign = "/"  # of a command, as people type it
     secrets: Mapping[str, str]
     server: Any
 
@@ -108,6 +109,7 @@ class OnTelegram(Stage):
 
 class OnSlack(Stage):
     title = "Slack"
+    sign = "!"
     secrets = MappingProxyType({"SLACK_BOT_TOKEN": slack_server.BOT_TOKEN, "SLACK_APP_TOKEN": slack_server.APP_TOKEN})
 
     def __init__(self) -> None:
@@ -136,7 +138,7 @@ class OnSlack(Stage):
         ]
 
     def settled(self) -> bool:
-        asked = (each for each in self.messages() if not each.by_bot and not each.versions[0].startswith("/"))
+        asked = (each for each in self.messages() if not each.by_bot and not each.versions[0].startswith(self.sign))
         return all(each.signs == {"white_check_mark"} for each in asked)
 
 
@@ -168,7 +170,7 @@ class Play:
     def _first_conversation(self) -> None:
         self._stage.say("Good morning! What can you do?")
         self._stage.until("at your service")
-        self._stage.say("/reasoning high")
+        self._stage.say(f"{self._stage.sign}reasoning high")
         self._stage.until("high")
 
     def _approval(self) -> None:

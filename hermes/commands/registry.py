@@ -15,6 +15,7 @@ from hermes.types import Busy
 from hermes.values import dataclass
 
 REASONING = ("none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra")
+_MUCH_ALIKE = 0.7  # of 1.0: two letters changed places, or one is wrong
 _SHAPE = re.compile(r"/(\w[\w-]{0,31})(?:@(\w{1,64}))?(?:\s+(.*))?", re.DOTALL)
 
 
@@ -65,7 +66,7 @@ class Unknown:
     def advice(self) -> str:
         meant = f"Did you mean /{self.suggestion}? " if self.suggestion else ""
         return (
-            f"There is no command /{self.word}. {meant}/help lists them. "
+            f"There is no command “{self.word}”. {meant}/help lists them. "
             "The agent has not seen this; to say it to the agent, put another word first."
         )
 
@@ -273,6 +274,11 @@ def _nearest(word: str) -> str:
         return begun.pop()
     near = get_close_matches(word, _BY_WORD, n=1)
     return _BY_WORD[near[0]].name if near else ""
+
+
+def is_nearly(word: str) -> bool:
+    """Whether a command is written much like that: where the sign of a command is ordinary punctuation as well."""
+    return bool(get_close_matches(word, _BY_WORD, n=1, cutoff=_MUCH_ALIKE))
 
 
 def find(word: str) -> Command | None:

@@ -13,7 +13,8 @@ from typing import Any
 
 from hermes.adapters.slack.attachment import attachments_of
 from hermes.adapters.slack.blocks import pressed
-from hermes.adapters.slack.heard_text import mentioned, mentions, readable, slash_text, with_slash
+from hermes.adapters.slack.command_sign import slash_text, with_slash
+from hermes.adapters.slack.heard_text import mentioned, mentions, readable
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
 from hermes.adapters.slack.workspace import Myself
 from hermes.ports.chat import Inbound

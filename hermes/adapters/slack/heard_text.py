@@ -6,7 +6,6 @@ import html
 import re
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.commands.registry import Parsed, parse
 
 _TOKEN = re.compile(r"<([^<>]+)>")
 
@@ -25,25 +24,6 @@ def readable(text: str, user: str, name: str) -> str:
     text = re.sub(rf"^\s*<@{re.escape(user)}(\|[^>]*)?>[\s,:]*", "", text)
     text = re.sub(rf"<@{re.escape(user)}(\|[^>]*)?>", f"@{name}", text)
     return sound(html.unescape(_TOKEN.sub(_shown, text)))
-
-
-def with_slash(text: str) -> str:
-    """`!new` as `/new`, where there is such a command: Slack lets nobody type a slash in a thread."""
-    if not text.startswith("!"):
-        return text
-    command = f"/{text[1:]}"
-    return command if isinstance(parse(command), Parsed) else text
-
-
-def slash_text(command: str, text: str) -> str:
-    """What was typed after `/hermes`: a command by its name, or else something for the agent."""
-    text = html.unescape(text.strip())
-    if command.lstrip("/") != "hermes":
-        return f"{command} {text}".strip()
-    if not text:
-        return "/help"
-    typed = f"/{text.removeprefix('/')}"
-    return typed if text.startswith("/") or isinstance(parse(typed), Parsed) else text
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from hermes.adapters.slack import finding
 from hermes.adapters.slack.blocks import blocks
+from hermes.adapters.slack.command_sign import with_mark
 from hermes.adapters.slack.pace import Limits, Pace
 from hermes.adapters.slack.parts import parts, shown
 from hermes.adapters.slack.place import NAME, team_and_channel
@@ -203,6 +204,7 @@ class SlackPlatform:
 
 
 async def _content(obligation: Obligation, part: int, text: str) -> dict[str, Any]:
+    text = with_mark(obligation, text)
     marked_up = shown(text) if len(text) < _QUICK else await asyncio.to_thread(shown, text)
     return {
         "text": marked_up,  # for notifications

@@ -127,6 +127,7 @@ def test_a_command_can_be_typed_with_an_exclamation_mark() -> None:
     assert text_of(message(text="!status")) == "/status"
     assert text_of(message(channel="C1", text="<@UBOT> !new a title")) == "/new a title"
     assert text_of(message(text="!important thing")) == "!important thing"
+    assert text_of(message(text="!stauts")) == "/stauts"  # mistyped: a suggestion, and not the model, answers
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,7 @@ def test_a_file_is_known_by_its_kind(file: dict[str, Any], kind: str, seconds: i
         ("/hermes", "/new a &amp; b", "/new a & b"),
         ("/hermes", "", "/help"),
         ("/hermes", "what is up?", "what is up?"),
+        ("/hermes", "!new", "/new"),
         ("/status", "", "/status"),
         ("/title", "mine", "/title mine"),
     ],

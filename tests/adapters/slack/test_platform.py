@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
@@ -12,7 +13,7 @@ from hermes.adapters.slack.workspace import Credentials
 from hermes.asking import button_token
 from hermes.errors import DeliveryError
 from hermes.secret import Secret
-from hermes.types import Place, TurnId
+from hermes.types import Owed, Place, TurnId
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.edge import FakeEdge, listening, owed, until
 from tests.slack_server import APP_TOKEN, Fault, SlackServer
@@ -28,6 +29,17 @@ async def test_a_reply_is_shown_with_its_markup(server: SlackServer, adapter: Sl
     assert shown.blocks[0]["text"]["text"] == shown.text
     assert shown.metadata["event_payload"] == {"obligation": f"reply:{TEAM}.D1:x", "part": 0}
     assert server.violations == []
+
+
+async def test_commands_in_our_own_words_are_written_as_slack_takes_them(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    server.say("D1", "UANN", "hello")
+    text = "/new begins afresh (/status, too). /resume 1 goes on. Not /new/x, a/stop, /stop.txt or /nothing."
+    for kind, name in ((Owed.NOTICE, "command:1"), (Owed.REPLY, "reply:1"), (Owed.NOTICE, "send:1")):
+        await adapter.platform.send(replace(owed(text), id=name, kind=kind), text)
+    ours = "!new begins afresh (!status, too). !resume 1 goes on. Not /new/x, a/stop, /stop.txt or /nothing."
+    assert [each.text for each in server.history("D1")[1:]] == [ours, text, text]
 
 
 async def test_a_reply_goes_to_its_thread(server: SlackServer, adapter: SlackAdapter) -> None:
