@@ -45,5 +45,12 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("API", str(info.get("address", "off"))),
         ("model", str(info["model"])),
         ("turns", turns or "none in flight"),
+        *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
+
+
+def _platform(each: Mapping[str, str]) -> str:
+    if each["state"] == "running" or not each["problem"]:
+        return each["state"]
+    return f"{each['state']}: {each['problem']}"

@@ -12,8 +12,10 @@ from typing import Any
 from loguru import logger
 
 from hermes import __version__
+from hermes.actors.adapter import AdapterActor
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
+from hermes.assembly.chat import ADAPTERS
 from hermes.daemon.notify import Notifier
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.ports.given import Clock
@@ -178,8 +180,19 @@ class DaemonOperations:
             "waiting_writes": self._journal.waiting,
             "turns": self._turns(),
             "memory_bytes": self.memory_bytes,
+            "platforms": self._platforms(),
             **self._facts,
         }
+
+    def _platforms(self) -> list[dict[str, str]]:
+        """How each chat platform is, whether or not that keeps the daemon from work."""
+        views = [actor.statistics() for actor in live_actors() if actor.kind == AdapterActor.kind]
+        alive = [{"name": view.name, "state": view.state, "problem": view.last_error} for view in views]
+        parked = self._children.parked.items()
+        return [
+            *alive,
+            *({"name": name, "state": "parked", "problem": why} for name, why in parked if name in ADAPTERS),
+        ]
 
     def request_stop(self, reason: str) -> None:
         self._stop.request(reason)

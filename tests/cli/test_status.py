@@ -39,6 +39,19 @@ def test_one_that_is_not_ready_is_none_and_says_why(admin: FakeAdmin, hermes: He
     assert "state:    not ready: no space left\n" in done.stdout
 
 
+def test_each_platform_has_a_line_and_one_that_is_down_is_no_failure(admin: FakeAdmin, hermes: Hermes) -> None:
+    platforms = [
+        {"name": "slack", "state": "running", "problem": "it was away once"},
+        {"name": "telegram", "state": "down", "problem": "Telegram cannot be reached"},
+    ]
+    admin.routes["GET /info"] = Answer(body={**INFO, "platforms": platforms})
+    done = hermes("status")
+    assert done.returncode == 0
+    assert "slack:    running\n" in done.stdout
+    assert "telegram: down: Telegram cannot be reached\n" in done.stdout
+    assert json.loads(hermes("status", "--json").stdout)["platforms"] == platforms
+
+
 def test_a_boot_loop_that_holds_turns_is_said(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "resume": "held: several starts within a minute"})
     assert "resume:   held: several starts within a minute\n" in hermes("status").stdout
