@@ -6,10 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import ago, one_line, print_json, print_table
 from hermes.cli.parser import Commands
+from hermes.errors import HermesError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
+
+    from hermes.cli.client import AdminClient
+
+_NAMED = 5  # of those that a beginning could mean
 
 
 def add_commands(commands: Commands) -> None:
@@ -23,7 +28,7 @@ def add_commands(commands: Commands) -> None:
     replay = Commands(letters, required=False).add(
         "replay", _replay, "Give a dead letter to its session once more, or have it said again.", json=True
     )
-    replay.add_argument("id", metavar="ID", help="as listed by `hermes dead-letters`")
+    replay.add_argument("id", metavar="ID", help="as listed by `hermes dead-letters`, or the beginning of it")
 
 
 def _dead_letters(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -65,10 +70,23 @@ def _replay(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     from hermes.cli.client import connect
 
-    answer = connect(environ).post(f"/dead-letters/{quote(args.id, safe='')}/replay")
+    client = connect(environ)
+    letter = _meant(client, args.id)
+    answer = client.post(f"/dead-letters/{quote(letter, safe='')}/replay")
     if args.json:
         print_json(answer)
     else:
         again = "is being said again" if answer.get("handling") == "delivering" else "was given to its session again"
-        print(f"{one_line(args.id)} {again}.")
+        print(f"{one_line(letter)} {again}.")
     return 0
+
+
+def _meant(client: AdminClient, given: str) -> str:
+    """The id of the dead letter that somebody typed the id for, or the beginning of it."""
+    known = [letter["id"] for letter in client.get("/dead-letters")["dead_letters"]]
+    found = [each for each in known if each.startswith(given)]
+    if given in known or not found:
+        return given  # an unknown one is for the daemon to refuse
+    if len(found) > 1:
+        raise HermesError(f"{given} could be any of {', '.join(found[:_NAMED])}; type more of it")
+    return str(found[0])

@@ -201,7 +201,11 @@ def test_what_could_not_be_said_is_listed_and_said_again(
     assert main(["dead-letters"]) == 0
     assert capsys.readouterr().out.splitlines()[1].endswith("reply to telegram 42  -        -     the chat is gone")
     assert main(["dead-letters", "replay", "reply:t1"]) == 0
-    assert capsys.readouterr().out == "reply:t1 is being said again.\n"
+    assert main(["dead-letters", "replay", "reply:"]) == 0
+    assert capsys.readouterr().out == "reply:t1 is being said again.\n" * 2
+    admin.routes["GET /dead-letters"] = Answer(body={"dead_letters": [letter, {**letter, "id": "reply:t2"}]})
+    assert main(["dead-letters", "replay", "reply:"]) == 1
+    assert "reply: could be any of reply:t1, reply:t2; type more of it" in capsys.readouterr().err
 
 
 def test_no_dead_letters_are_said_to_be_none(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
