@@ -116,7 +116,7 @@ def approve(
 ) -> tuple[Book, Request | str]:
     """The book afterwards, and who was approved, or why nobody was."""
     if now < book.locked_until:
-        return book, f"too many wrong codes: approving is locked for {_minutes(book.locked_until - now)}"
+        return book, f"too many wrong codes: {_locked(platform, book.locked_until - now)}"
     book = current(book, now)
     typed = read_code(code)
     for request in book.pending:
@@ -130,9 +130,10 @@ def approve(
     wrong = book.wrong + 1
     if wrong >= MOST_WRONG:
         locked = replace(book, wrong=0, locked_until=now + LOCKED_S)
-        return locked, f"wrong code, for the {wrong}th time: approving is locked for {_minutes(LOCKED_S)}"
+        return locked, f"wrong code, for the {wrong}th time: {_locked(platform, LOCKED_S)}"
     return replace(book, wrong=wrong), (
-        f"no request on {platform} has that code, or its hour is over; {MOST_WRONG - wrong} tries are left"
+        f"no request on {platform} has that code, or its hour is over; "
+        f"{'1 try is' if wrong == MOST_WRONG - 1 else f'{MOST_WRONG - wrong} tries are'} left"
     )
 
 
@@ -142,6 +143,13 @@ def revoke(book: Book, platform: str, user: str) -> Book:
         book,
         pending=tuple(each for each in book.pending if (each.platform, each.user) != (platform, user)),
         approved=tuple(each for each in book.approved if (each.platform, each.user) != (platform, user)),
+    )
+
+
+def _locked(platform: str, seconds: float) -> str:
+    return (
+        f"approving is locked for {_minutes(seconds)}. Without a code, put the person's id into "
+        f"{platform}.allowed_users of the configuration, and `hermes restart`"
     )
 
 

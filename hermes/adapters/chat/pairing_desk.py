@@ -22,8 +22,9 @@ from hermes.types import Obligation, Owed, Place
 FACT = "chat.pairing"
 GAP = "\N{BULLET}" * pairing.CODE_CHARS
 _LATER_EVERY_S = 3600.0
-_LATER = "I do not know you yet, and several others are asking to be let in. Please try again later."
-_TOO_LATE = "I do not know you yet, and this took too long. Write to me again, and I give you a code."
+_LATER = "You are not on my list, and several others are asking to be let in. Please try again later."
+_TOO_LATE = "You are not on my list, and this took too long. Write to me again, and I give you a code."
+_LET_IN = "You may talk to me now. I have not read what you wrote before: say it again. /help says what I can do."
 
 
 class PairingDesk:
@@ -87,7 +88,7 @@ class PairingDesk:
             raise BadInputError(outcome, code="wrong_code")
         logger.info("{}: user {} was let in", platform, outcome.user)
         name = f"pairing:approved:{platform}:{outcome.user}:{outcome.at:.0f}"
-        await self._say(name, outcome.place, "You may talk to me now. /help says what I can do.")
+        await self._say(name, outcome.place, _LET_IN)
         return after.approved[-1]
 
     async def revoke(self, platform: str, user: str) -> str:
@@ -130,7 +131,8 @@ def _obligation(request: Request) -> str:
 
 def _invitation(request: Request) -> str:
     return (
-        "I do not know you yet. Whoever runs this Hermes can let you in with this, within an hour:\n\n"
+        "You are not on the list of those who may talk to me. "
+        "Whoever runs this Hermes can let you in with this, within an hour:\n\n"
         f"hermes pairing approve {request.platform} {GAP}\n\n"
         f"Your code is {GAP}, and your id here is {request.user}."
     )

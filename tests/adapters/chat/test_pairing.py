@@ -100,6 +100,7 @@ def test_five_wrong_codes_lock_approving_for_an_hour() -> None:
         assert book.locked_until == 0
         book, problem = pairing.approve(book, "toy", "AAAAAAAA", NOW, quick)
     assert "locked for 60 minutes" in str(problem)
+    assert "toy.allowed_users" in str(problem)  # the way out
     assert "locked" in str(pairing.approve(book, "toy", GOOD, NOW + pairing.LOCKED_S - 1, quick)[1])
     book = issued(replace(book, pending=(request("a", at=NOW + pairing.LOCKED_S),)), "a")
     assert isinstance(pairing.approve(book, "toy", GOOD, NOW + pairing.LOCKED_S, quick)[1], Request)
@@ -107,8 +108,9 @@ def test_five_wrong_codes_lock_approving_for_an_hour() -> None:
 
 def test_a_right_code_clears_the_wrong_ones() -> None:
     book = issued(asked("a"), "a")
-    for _ in range(4):
-        book, _ = pairing.approve(book, "toy", "AAAAAAAA", NOW, quick)
+    for left in ("4 tries are left", "3 tries are left", "2 tries are left", "1 try is left"):
+        book, problem = pairing.approve(book, "toy", "AAAAAAAA", NOW, quick)
+        assert str(problem).endswith(left)
     assert pairing.approve(book, "toy", GOOD, NOW, quick)[0].wrong == 0
 
 
@@ -140,7 +142,7 @@ async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() ->
         assert code.encode() not in (await here.here.desk.fact(FACT) or b"")
         here.restart()
         await here.pairing.approve("toy", code)
-        assert here.told("eve")[-1].startswith("You may talk to me now")
+        assert here.told("eve")[-1].startswith("You may talk to me now. I have not read what you wrote before")
         first = await here.says("eve", "hello")
         assert await here.session(first) is not None
         here.restart()
