@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from loguru import logger
 
 from hermes.adapters.chat.home_desk import OURS, HomeDesk
+from hermes.adapters.chat.office import POST
 from hermes.errors import HermesError, UnknownSessionError
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
@@ -18,6 +19,7 @@ from hermes.types import DeadLetter, ProcessView
 
 EVERY_S = 10.0
 TROUBLE_AFTER_S = 300.0
+_TERMINAL_WAITS_S = 60.0  # `hermes send`, for the delivery
 _STALE_S = 86_400.0  # what is older is no news
 _WELL = ("running", "connecting")
 
@@ -57,7 +59,7 @@ class HomeWatch:
             return
         now = self._clock()
         for letter in await self._sessions.dead_letters():
-            if now - letter.at < _STALE_S and not letter.id.startswith(OURS):  # else one would make the next
+            if now - letter.at < _STALE_S and not _is_known(letter):
                 await self._tell(f"dead:{letter.id}", about_letter(letter), about=letter.source.platform)
         for view in self._processes.views():
             if view.notify and view.ended_at is not None and now - view.ended_at < _STALE_S:
@@ -91,6 +93,13 @@ class HomeWatch:
         if now - since >= self._trouble_after_s:
             text = f"{actor.name} has been {actor.state} for a while: {actor.last_error or 'it does not answer'}"
             await self._tell(f"trouble:{actor.name}:{since:.0f}", text, about=actor.name, elsewhere=True)
+
+
+def _is_known(letter: DeadLetter) -> bool:
+    """It was about a home itself, where one letter would make the next, or a terminal waited for it and was told."""
+    owed = letter.undelivered
+    waited_for = owed is not None and letter.id.startswith(POST) and letter.at - owed.at < _TERMINAL_WAITS_S
+    return waited_for or letter.id.startswith(OURS)
 
 
 def about_letter(letter: DeadLetter) -> str:

@@ -13,7 +13,7 @@ from hermes.ports.given import Clock
 from hermes.types import DeadLetter, Obligation, Owed, Place, Sent
 from hermes.values import dataclass
 
-_POST = "send:"
+POST = "send:"  # how the ids of these obligations begin
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +38,11 @@ class ChatOffice:
         """Where a post goes: the home channel unless a chat is named, on the only platform unless one is named."""
         if chat:
             return Place(platform=self._only(platform), chat=chat, thread=thread)
-        homes = await self.homes.places()
-        for place in homes:
-            if platform in ("", place.platform):
-                return place
+        homes = [place for place in await self.homes.places() if platform in ("", place.platform)]
+        if len(homes) > 1:
+            raise _which([place.platform for place in homes])
+        if homes:
+            return homes[0]
         on = f" on {self.check(platform)}" if platform else ""
         raise BadInputError(
             f"there is no home channel{on}: say /sethome in the chat that is to be it", code="no_home"
@@ -51,16 +52,16 @@ class ChatOffice:
         if not platform and len(self.platforms) == 1:
             return self.platforms[0]
         if not platform and self.platforms:
-            raise BadInputError(f"say on which platform: {_listed(self.platforms)}", code="unknown_platform")
+            raise _which(self.platforms)
         return self.check(platform)
 
     async def post(self, name: str, place: Place, text: str) -> None:
         """Have it said there; twice under the same name is once."""
-        owed = Obligation(id=f"{_POST}{name}", kind=Owed.NOTICE, place=place, text=text, at=self.clock())
+        owed = Obligation(id=f"{POST}{name}", kind=Owed.NOTICE, place=place, text=text, at=self.clock())
         await self.outgoing.oblige(owed)
 
     async def progress(self, name: str) -> dict[str, Any]:
-        found = await self.outgoing.progress(f"{_POST}{name}")
+        found = await self.outgoing.progress(f"{POST}{name}")
         match found:
             case Obligation():
                 return {"state": "waiting", "tries": found.tries, "problem": found.problem}
@@ -70,6 +71,10 @@ class ChatOffice:
             case DeadLetter():
                 return {"state": "failed", "problem": found.problem, "dead_letter": found.id}
         raise BadInputError(f"nothing was posted as {name}", code="unknown_post")
+
+
+def _which(platforms: Sequence[str]) -> BadInputError:
+    return BadInputError(f"say on which platform, with --platform: {' or '.join(platforms)}", code="unknown_platform")
 
 
 def _listed(platforms: Sequence[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.adapters.chat.home_desk import HomeDesk
@@ -104,6 +106,8 @@ async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() ->
     async with edge() as here:
         lost = Obligation(id="reply:1", kind=Owed.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0)
         letters = (letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401))
+        mistyped = replace(lost, id="send:1", at=START)  # a terminal waited for it
+        letters = (*letters, letter("send:1", undelivered=mistyped))
         here.here.journal.engine.commit([tuple(SetAside(letter=each) for each in letters)])
         looking = watch(here)
         await looking.look()
@@ -186,6 +190,11 @@ async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
         assert await office.address("", "c", "t") == Place(platform="toy", chat="c", thread="t")
         await here.says("ann", "/sethome")
         assert await office.address("toy", "", "") == await office.address("", "", "") == HOME
+        homes = HomeDesk(["toy", "other"], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
+        await here.here.desk.remember(fact_of("other"), encode(Place(platform="other", chat="x")))
+        with pytest.raises(BadInputError, match="with --platform: toy or other"):
+            await replace(office, homes=homes).address("", "", "")
+        assert await replace(office, homes=homes).address("toy", "", "") == HOME
 
 
 async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
