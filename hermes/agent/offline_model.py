@@ -2,7 +2,7 @@
 
 The last user message may be a directive:
 
-    !help               this list
+    !directives         this list; also !help, but on Slack that is Hermes's own list
     !echo TEXT          answers TEXT (alone: an empty answer)
     !slow [SECONDS]     streams its answer over that time (5 s)
     !long N             answers with N words
@@ -76,7 +76,7 @@ class OfflineModel:
         self, directive: str, argument: str, said: str, results: Sequence[str], messages: Sequence[EncodedMessage]
     ) -> str:
         match directive:
-            case "!help":
+            case "!help" | "!directives":
                 return f"I am the offline model, not an AI. Directives:\n\n{HELP}"
             case "!echo":
                 return argument
@@ -96,8 +96,8 @@ class OfflineModel:
             return "\n\n".join(["The tools returned:", *results])
         return (
             f"You said {_quoted(said)}. This conversation has {_count(messages)} and began with "
-            f"{_quoted(_first_said(messages))}. I am not an AI but the built-in offline model; try !help. "
-            "For a real one set `model.provider: openai` in config.yaml."
+            f"{_quoted(_first_said(messages))}. I am not an AI but the built-in offline model; "
+            "!directives lists what I know. For a real one set `model.provider: openai` in config.yaml."
         )
 
     async def _history(self, messages: Sequence[EncodedMessage]) -> str:
