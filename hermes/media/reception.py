@@ -16,7 +16,7 @@ from loguru import logger
 
 from hermes.errors import HermesError, PlatformError
 from hermes.media.reference import user_message
-from hermes.media.store import MediaStore, megabytes
+from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
 from hermes.types import EncodedMessage
 from hermes.values import dataclass
@@ -89,7 +89,7 @@ class Reception:
     async def _fetched(self, platform: str, attachment: Attachment) -> Path:
         most = self._store.limits.file_bytes
         if attachment.size_bytes > most:
-            raise PlatformError(f"files of more than {megabytes(most)} are not taken")
+            raise PlatformError(f"files of more than {amount(most)} are not taken")
         name = attachment.name if "." in attachment.name else _SUFFIXES.get(attachment.media_type, "")
         async with (
             self._turnstile,
@@ -127,7 +127,7 @@ def _is_picture(path: Path, media_type: str) -> bool:
 
 def _unheard(attachment: Attachment, what: str, path: Path) -> str:
     if attachment.kind == "audio":
-        return f"[{what}; it cannot be heard here, and is stored as {path}]"
+        return f"[{what}; it cannot be heard here. Tell the person so, kindly. It is stored as {path}]"
     return (
         f"[{what}: it cannot be heard, as no transcription is set up here. Tell the person so, kindly, and ask them "
         f"to write. The sound is stored as {path}]"
@@ -141,6 +141,6 @@ def _described(attachment: Attachment) -> str:
         f'"{name}"' if name else "",
         attachment.media_type,
         f"{attachment.seconds} s" if attachment.seconds else "",
-        megabytes(attachment.size_bytes) if attachment.size_bytes else "",
+        amount(attachment.size_bytes) if attachment.size_bytes else "",
     ]
     return f"{kind} ({', '.join(filter(None, about))})" if any(about) else kind

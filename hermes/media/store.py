@@ -71,7 +71,7 @@ class MediaStore:
             async for piece in pieces:
                 size += len(piece)
                 if size > self.limits.file_bytes:
-                    raise MediaError(f"it is larger than {megabytes(self.limits.file_bytes)}, the most that is taken")
+                    raise MediaError(f"it is larger than {amount(self.limits.file_bytes)}, the most that is taken")
                 await asyncio.to_thread(file.write, piece)
             await asyncio.to_thread(_sync, file)
         finally:
@@ -115,8 +115,11 @@ class MediaStore:
                         path.parent.rmdir()
 
 
-def megabytes(size: int) -> str:
-    return f"{size / _MB:.0f} MB" if size >= 10 * _MB else f"{max(size, 1) / _MB:.1f} MB"
+def amount(size: int) -> str:
+    """Of bytes, for a person."""
+    if size < _MB // 10:
+        return f"{max(size // 1024, 1)} KB"
+    return f"{size / _MB:.0f} MB" if size >= 10 * _MB else f"{size / _MB:.1f} MB"
 
 
 def _suffix(name: str) -> str:

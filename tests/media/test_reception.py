@@ -67,7 +67,7 @@ async def test_a_message_without_files_is_its_text(tmp_path: Path) -> None:
 async def test_a_picture_is_part_of_the_message_and_named_in_its_text(tmp_path: Path) -> None:
     text, [name] = await received(tmp_path, attachment("image", media_type="image/jpeg", size_bytes=7))
     stored = tmp_path / "media" / name
-    assert text == f"look\n[picture (image/jpeg, 0.0 MB); it is stored as {stored}]"
+    assert text == f"look\n[picture (image/jpeg, 1 KB); it is stored as {stored}]"
     assert await asyncio.to_thread(stored.read_bytes) == b"\xff\xd8\xff a cat"
     assert name.endswith(".jpg")
 

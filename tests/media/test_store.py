@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import PlatformError
-from hermes.media.store import MediaError, MediaLimits, MediaStore
+from hermes.media.store import MediaError, MediaLimits, MediaStore, amount
 
 
 async def pieces(*data: bytes, then: Exception | None = None) -> AsyncGenerator[bytes, None]:
@@ -96,3 +96,8 @@ async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) ->
     copy = await asyncio.to_thread(a_store(tmp_path).put_aside, source)
     assert copy.name.startswith("üü")
     assert await asyncio.to_thread(copy.read_bytes) == b"report"
+
+
+@pytest.mark.parametrize(("size", "told"), [(1, "1 KB"), (60_000, "58 KB"), (200_000, "0.2 MB"), (20 << 20, "20 MB")])
+def test_a_small_file_is_counted_in_kilobytes(size: int, told: str) -> None:
+    assert amount(size) == told
