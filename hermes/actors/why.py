@@ -25,10 +25,13 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
         lines.append(_failed_compression(session))
     if session.last_failure is not None:
         lines.append(_last_failure(session.last_failure))
-    lines.append(
-        f"{_count(session.turns, 'turn')} finished, {_count(session.messages, 'message')}; "
-        f"a person last wrote {_ago(session.active_at, now)}."
-    )
+    if session.messages or session.turns:
+        lines.append(
+            f"{_count(session.turns, 'turn')} finished, {_count(session.messages, 'message')}; "
+            f"a person last wrote {_ago(session.active_at, now)}."
+        )
+    else:
+        lines.append("Nothing was said in it yet.")
     return "\n".join(lines)
 
 

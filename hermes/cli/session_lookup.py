@@ -251,5 +251,7 @@ def meant_by(client: AdminClient, given: str) -> str:
 
 
 def _first_words(messages: list[dict[str, Any]]) -> str:
+    from hermes.commands.wording import own_words
+
     said = (each for each in messages if each["role"] == "user" and not each.get("note"))
-    return next((str(each["content"]) for each in said if each["content"]), "")
+    return next((own_words(str(each["content"])) for each in said if each["content"]), "")

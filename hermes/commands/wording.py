@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 
 from hermes.ports.storage import Tally
@@ -11,6 +12,7 @@ from hermes.values import dataclass
 
 UNTITLED = "(no title)"
 EXCERPT_CHARS = 120
+_BEFORE_OWN_WORDS = re.compile(r"\A(?:\[Earlier in this thread:\n.*?\]\n\n|\[in answer to: .*?\]\n)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,8 +202,13 @@ def span(seconds: float) -> str:
     return f"{whole} s"
 
 
+def own_words(text: str) -> str:
+    """What a person wrote, without what the model is shown before it: a thread so far, a quotation."""
+    return _BEFORE_OWN_WORDS.sub("", text, count=1) or text
+
+
 def excerpt(message: EncodedMessage) -> str:
     """The beginning of what a message says, on one line."""
     content = json.loads(message).get("content")
-    text = " ".join(content.split()) if isinstance(content, str) else ""
+    text = " ".join(own_words(content).split()) if isinstance(content, str) else ""
     return text if len(text) <= EXCERPT_CHARS else text[: EXCERPT_CHARS - 1].rstrip() + "…"
