@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from hermes.commands.errand import Errand, Handler, whole_number
-from hermes.commands.registry import help_text
+from hermes.commands.registry import GREETING, help_text
 from hermes.commands.reply import Reply
 from hermes.commands.wording import TALLY_HEADINGS, insights, status, tally_rows, usage
 
@@ -63,7 +63,10 @@ async def tell_caller(errand: Errand) -> Reply:
 
 
 async def tell_help(errand: Errand) -> Reply:
-    return Reply(text=help_text(errand.argument or None, narrow=errand.caller.source.place is not None))
+    if errand.parsed.word == "start":  # what Telegram's own first button says, perhaps with a link's payload
+        return Reply(text=GREETING)
+    narrow = errand.caller.source.place is not None
+    return Reply(text=help_text(errand.argument or None, narrow=narrow, standing=errand.caller.standing))
 
 
 HANDLERS: dict[str, Handler] = {

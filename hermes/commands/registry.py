@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from hermes.types import Busy
 from hermes.values import dataclass
@@ -28,6 +28,15 @@ class Group(StrEnum):
     KNOW = "What there is to know"
 
 
+class Standing(IntEnum):
+    """Who may use a command; each may use what those before may."""
+
+    ANYBODY = 0
+    TRUSTED = 1  # an admin, or anybody where there are none
+    ADMIN = 2
+    OWNER = 3  # whoever reaches the terminal or the API
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     name: str
@@ -38,6 +47,7 @@ class Command:
     details: str = ""  # what its own help says beyond the line
     choices: tuple[str, ...] = ()  # words that its argument can be, for completion
     needs_rest: bool = False  # not while a turn runs
+    needs: Standing = Standing.ANYBODY
     says: bool = False  # it is a message, which the inbound id makes the same one when it comes again
 
     @property
@@ -54,6 +64,7 @@ class Parsed:
     command: Command
     argument: str = ""
     bot: str = ""  # whom it is addressed to, where it says: /help@bot
+    word: str = ""  # as it was called, if not by its name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +153,7 @@ COMMANDS: tuple[Command, ...] = (
         name="restart",
         group=Group.TURN,
         help="Restart the daemon; what it was doing goes on afterwards",
+        needs=Standing.ADMIN,
         details="For the owner and for admins only.",
     ),
     Command(
@@ -178,6 +190,7 @@ COMMANDS: tuple[Command, ...] = (
         group=Group.TURN,
         usage="[withdraw KIND]",
         help="What you allowed for good, and to take it back",
+        needs=Standing.OWNER,
         details="Answering a question with always allows every command of its kind, in every conversation.",
     ),
     Command(
@@ -241,6 +254,7 @@ COMMANDS: tuple[Command, ...] = (
         name="sethome",
         group=Group.KNOW,
         help="Have notices that belong to no chat told here",
+        needs=Standing.TRUSTED,
         details="That Hermes restarts, say, or that a message could not be delivered. One chat on each platform.",
     ),
     Command(
@@ -264,7 +278,7 @@ def parse(text: str) -> Parsed | Unknown | None:
     command = _BY_WORD.get(word)
     if command is None:
         return Unknown(word=word, suggestion=_nearest(word), bot=bot)
-    return Parsed(command=command, argument=argument, bot=bot)
+    return Parsed(command=command, argument=argument, bot=bot, word="" if word == command.name else word)
 
 
 def _nearest(word: str) -> str:
@@ -318,12 +332,19 @@ def menu() -> list[dict[str, str | list[str]]]:
 # ---------------------------------------------------------------- help
 
 
-def help_text(name: str | None = None, *, narrow: bool = False) -> str:
-    """`narrow`: for a phone, where columns would break."""
-    if name is None and narrow:
-        return "\n\n".join(map(_narrow_help_of_group, Group)) + "\n\n/help and a command's name says more."
+GREETING = (
+    "Hello! I am Hermes. Just write to me: I remember our conversation, and go on with it after a restart, too.\n\n"
+    "/new begins afresh\n/stop stops what I am doing\n/status says how things stand\n/help lists all commands"
+)
+
+
+def help_text(name: str | None = None, *, narrow: bool = False, standing: Standing = Standing.OWNER) -> str:
+    """`narrow`: for a phone, where columns would break. The list has what somebody of that standing may use."""
     if name is None:
-        return "\n\n".join(_help_of_group(group) for group in Group)
+        shown = [command for command in COMMANDS if command.needs <= standing]
+        of_group = _narrow_help_of_group if narrow else _help_of_group
+        groups = (of_group(group, [each for each in shown if each.group is group]) for group in Group)
+        return "\n\n".join([*groups, *(["/help and a command's name says more."] if narrow else [])])
     command = find(name)
     if command is None:
         word = name.strip().removeprefix("/").lower()[:32]
@@ -338,14 +359,12 @@ def help_text(name: str | None = None, *, narrow: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _help_of_group(group: Group) -> str:
-    members = [command for command in COMMANDS if command.group is group]
+def _help_of_group(group: Group, members: Sequence[Command]) -> str:
     width = max(len(_short(command)) for command in COMMANDS)
     return "\n".join([group.value, *(f"  {_short(command):<{width}}  {command.help}" for command in members)])
 
 
-def _narrow_help_of_group(group: Group) -> str:
-    members = (command for command in COMMANDS if command.group is group)
+def _narrow_help_of_group(group: Group, members: Sequence[Command]) -> str:
     return "\n".join(
         [f"**{group.value}**", *(f"/{command.name}: {_uncapitalised(command.help)}" for command in members)]
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.commands.registry import Standing
 from hermes.ports.sessions import Receipt
 from hermes.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass
@@ -23,6 +24,12 @@ class Caller:
     @property
     def is_owner(self) -> bool:
         return self.source.platform in OWNER_SURFACES
+
+    @property
+    def standing(self) -> Standing:
+        if self.is_owner:
+            return Standing.OWNER
+        return Standing.ADMIN if self.admin else Standing.TRUSTED if self.trusted else Standing.ANYBODY
 
     def may_take(self, session: Session) -> bool:
         """Whether the session is the caller's to see and to take up."""

@@ -565,6 +565,29 @@ async def test_what_there_is_to_know_before_the_first_word() -> None:
         assert (await here.command("/sessions", key=ANNS, source=ANN)).text == "There are no earlier conversations."
 
 
+async def test_the_first_button_of_a_bot_greets_and_help_leaves_out_what_one_may_not_use() -> None:
+    async with world() as here:
+        greeting = (await here.command("/start from-a-link", key=ANNS, source=ANN)).text
+        assert greeting.startswith("Hello!")
+        assert "/help lists all" in greeting
+        assert len(greeting.splitlines()) < 10
+        told = (await here.command("/help", key=ANNS, source=ANN)).text
+        assert "/new" in told
+        assert not any(word in told for word in ("/restart", "/grants", "/sethome"))
+        told = (await here.command("/help", "s")).text
+        assert "/restart" in told
+        assert "/grants" in told
+
+
+async def test_a_conversation_in_which_nothing_was_said_says_so_and_is_named_by_a_persons_own_words() -> None:
+    async with world() as here:
+        await here.talk("[Earlier in this thread:\n@UANN: We should deploy]\n\nShall we?", key=ANNS, source=ANN)
+        assert "1. Shall we? (this one)" in (await here.command("/sessions", key=ANNS, source=ANN)).text
+        await here.command("/new", key=ANNS, source=ANN)
+        told = (await here.command("/why", key=ANNS, source=ANN)).text
+        assert told.endswith("Nothing was said in it yet.")
+
+
 async def test_why_whoami_processes_and_help_answer() -> None:
     async with world() as here:
         await here.talk("a", "s")

@@ -6,7 +6,6 @@ the first. The pictures of an album come as an update each and are one message.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
@@ -110,7 +109,7 @@ def _text(message: Mapping[str, Any]) -> str:
 def _with_quotation(text: str, message: Mapping[str, Any], me: Myself) -> str:
     """What it answers stands in front, unless that is the bot's own message, which is in the conversation anyway."""
     if text.startswith("/"):
-        return "/help" if re.match(r"/start\b", text) else text  # what Telegram's own first button says
+        return text
     answered = message.get("reply_to_message") or {}
     marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
     said = marked or answered.get("text") or answered.get("caption") or ""

@@ -105,9 +105,9 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
 async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
     async with edge() as here:
         lost = Obligation(id="reply:1", kind=Owed.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0)
-        letters = (letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401))
+        letters = [letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401)]
         mistyped = replace(lost, id="send:1", at=START)  # a terminal waited for it
-        letters = (*letters, letter("send:1", undelivered=mistyped))
+        letters.append(letter("send:1", undelivered=mistyped))
         here.here.journal.engine.commit([tuple(SetAside(letter=each) for each in letters)])
         looking = watch(here)
         await looking.look()

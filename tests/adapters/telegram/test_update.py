@@ -163,8 +163,3 @@ def test_what_a_message_answers_stands_before_it() -> None:
     assert text_of(update("yes", reply_to_message=mine)) == "yes"
     assert text_of(update("why?", reply_to_message=mine, quote={"text": "it"})) == "[in answer to: it]\nwhy?"
     assert text_of(update("/status", reply_to_message=earlier)) == "/status"
-
-
-def test_the_first_button_of_a_bot_asks_for_help() -> None:
-    assert text_of(update("/start")) == text_of(update("/start from-a-link")) == "/help"
-    assert text_of(update("/started")) == "/started"
