@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.errors import ConfigError
+from hermes.extra import install_line
 from hermes.log import redact
 from hermes.ports.chat import ChatAdapter
 from hermes.regular_file import read_regular_file
@@ -42,7 +43,8 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
         from hermes.adapters.slack.event import Manners  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"slack.enabled needs the package {error.name}; install hermes-sessions[slack], the extra for it"
+            f"slack.enabled needs the package {error.name}, which is not installed; this installs it:\n"
+            f"  {install_line('slack')}"
         ) from error
     return SlackAdapter(
         [_credentials(each) for each in found],

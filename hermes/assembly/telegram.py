@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hermes.errors import ConfigError
+from hermes.extra import install_line
 from hermes.home import Home
 from hermes.log import redact
 from hermes.ports.chat import ChatAdapter
@@ -27,7 +28,8 @@ def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | N
         from hermes.adapters.telegram.webhook import WebhookSettings  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ConfigError(
-            f"telegram.enabled needs the package {error.name}; install hermes-sessions[telegram], the extra for it"
+            f"telegram.enabled needs the package {error.name}, which is not installed; this installs it:\n"
+            f"  {install_line('telegram')}"
         ) from error
     manners = Manners(
         require_mention=settings.require_mention,

@@ -121,7 +121,9 @@ def _check_slack_bot(base_url: str, token: str) -> str:
 
 def _check_slack_app(base_url: str, token: str) -> str:
     if not token.startswith("xapp-"):
-        raise BadTokenError("this is not an app token: one begins with xapp-, under Basic Information")
+        raise BadTokenError(
+            "this is not an app token: one begins with xapp-, under Basic Information, App-Level Tokens"
+        )
     _slack(base_url, token, "apps.connections.open")
     return "Socket Mode works"
 
@@ -148,7 +150,9 @@ SETUPS: Mapping[str, PlatformSetup] = {
     "slack": PlatformSetup(
         name="slack",
         title="Slack",
-        advice="Make an app at api.slack.com/apps with Socket Mode on, and install it into your workspace.",
+        advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest` "
+        "prints; then install the app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions. "
+        "The app token (xapp-...) is made under Basic Information, App-Level Tokens, with the scope connections:write.",
         base_url="https://slack.com/api",
         package="slack_sdk",
         tokens=(

@@ -74,6 +74,8 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool) -> tuple[str, str]:
     """The token, and who it belongs to. At a terminal a bad one can be typed again."""
+    from hermes.cli.platform_check import BadTokenError
+
     for left in range(_TRIES - 1, -1, -1):
         value = _typed(f"{token.prompt} (not shown): ", secret=True) if asks else sys.stdin.readline().strip()
         try:
@@ -81,6 +83,8 @@ def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool) -> t
                 raise ConfigError(f"no {token.prompt.lower()} was given")
             who = token.check(base_url, value)
         except HermesError as error:
+            if isinstance(error, BadTokenError) and not asks:  # nobody saw which one was asked for
+                raise BadTokenError(f"{token.prompt}: {error}") from error
             if not asks or not left:
                 raise
             say(f"{error}. Try again.")
@@ -194,6 +198,7 @@ def _greet(walk: PlatformSetup, base_url: str, token: str, people: list[str]) ->
 def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, who: list[str], greeted: dict[str, str]) -> None:
     from importlib.util import find_spec
 
+    from hermes.extra import install_line
     from hermes.home import is_free
 
     missing = find_spec(walk.package) is None
@@ -206,7 +211,9 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, who: list[s
     for person, problem in greeted.items():
         say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
     if missing:
-        say(f"The package for {walk.title} is not installed: install hermes-sessions[{walk.name}], the extra for it.")
+        print(
+            f"The package for {walk.title} is not installed yet. First:\n  {install_line(walk.name)}"
+        )  # in one line
     if not greeted:
-        say("Whoever writes to it now is told a code; `hermes pairing approve` lets them in.")
+        say(f"Whoever writes to it now is told a code; `hermes pairing approve {walk.name} CODE` lets them in.")
     say(f"`{start}` makes it talk.")

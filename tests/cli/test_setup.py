@@ -223,8 +223,8 @@ def test_slack_is_set_up_with_good_tokens_and_a_hello(workspace: SlackServer, ho
 
 
 @pytest.mark.parametrize(("typed", "said"), [
-    ("xoxb-of-nobody\nxapp-x\n", "Slack does not know this token"),
-    (f"{BOT_TOKEN}\nxapp-of-nobody\n", "Slack does not know this token"),
+    ("xoxb-of-nobody\nxapp-x\n", "Bot token: Slack does not know this token"),
+    (f"{BOT_TOKEN}\nxapp-of-nobody\n", "App token: Slack does not know this token"),
     (f"{APP_TOKEN}\n{BOT_TOKEN}\n", "begins with xoxb-"),
     (f"{BOT_TOKEN}\n", "no app token was given"),
     (f"{BOT_TOKEN}\n{APP_TOKEN}\n", "it needs connections:write"),
@@ -238,6 +238,15 @@ def test_a_bad_token_of_slack_changes_nothing_and_is_not_shown(
     assert said in done.stderr
     assert not any(token in done.stderr for token in typed.split())
     assert list(home.data_dir.iterdir()) == []
+
+
+def test_the_advice_names_the_manifest_where_the_tokens_are_and_how_to_let_people_in(
+    workspace: SlackServer, home: Home, hermes: Hermes
+) -> None:
+    for word in ("`hermes slack manifest`", "OAuth & Permissions", "App-Level Tokens", "connections:write"):
+        assert word in SETUPS["slack"].advice
+    done = hermes("setup", "slack", "--base-url", workspace.base_url, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n")
+    assert "`hermes pairing approve slack CODE` lets them in" in done.stdout
 
 
 def test_a_hello_that_slack_does_not_take_is_told(workspace: SlackServer, home: Home, hermes: Hermes) -> None:
