@@ -152,7 +152,7 @@ SETUPS: Mapping[str, PlatformSetup] = {
         title="Slack",
         advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest` "
         "prints; then install the app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions. "
-        "The app token (xapp-...) is made under Basic Information, App-Level Tokens, with the scope connections:write.",
+        "The app token (xapp-...) is made under Basic Information, App-Level Tokens; it needs connections:write.",
         base_url="https://slack.com/api",
         package="slack_sdk",
         tokens=(
