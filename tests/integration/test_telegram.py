@@ -34,6 +34,7 @@ def daemon(server: TelegramServer) -> Iterator[DaemonProcess]:
 def test_a_message_is_answered(server: TelegramServer, daemon: DaemonProcess) -> None:
     server.say(ANN, ANN, "say **hello** `there`")
     server.until(lambda: server.replies(ANN) == ["hello there"])
+    assert "telegram: running\n" in daemon.hermes("status").stdout
     assert TOKEN not in daemon.stderr()
 
 
