@@ -187,10 +187,10 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="grants",
+        needs=Standing.ADMIN,
         group=Group.TURN,
         usage="[withdraw KIND]",
         help="What you allowed for good, and to take it back",
-        needs=Standing.OWNER,
         details="Answering a question with always allows every command of its kind, in every conversation.",
     ),
     Command(

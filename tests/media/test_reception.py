@@ -130,6 +130,11 @@ async def test_a_voice_is_written_down_and_said_to_be_one(tmp_path: Path) -> Non
     assert [path.suffix for path in heard] == [".ogg"]
 
 
+async def test_a_sound_file_that_cannot_be_heard_is_told_of_kindly(tmp_path: Path) -> None:
+    text, _ = await received(tmp_path, attachment("audio", media_type="audio/mpeg"))
+    assert "it cannot be heard here. Tell the person so, kindly." in text
+
+
 async def test_a_voice_that_comes_again_is_not_written_down_twice(tmp_path: Path) -> None:
     heard: list[Path] = []
 

@@ -200,9 +200,7 @@ class ChatDesk:
         elif inbound.answers == command_token(name, key, inbound.user):
             await self._command(inbound, key, command)
         else:
-            await self._note(
-                inbound, f"This is somebody else's choice: give the command “{name}” yourself to have one."
-            )
+            await self._note(inbound, f"This is somebody else's choice. /{name} lets you choose for yourself.")
 
     async def _answer(self, inbound: Inbound, key: SessionKey) -> None:
         """A button answers the question of this person's conversation, if that still waits for it."""
