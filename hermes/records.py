@@ -163,6 +163,7 @@ class TurnFailed:
     at: float
     turn: TurnId
     failure: Failure
+    told: bool = False  # whoever said it knows already, by what ended it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -244,11 +244,20 @@ class Owed(StrEnum):
     NOTICE = "notice"
 
 
+class TurnEnd(StrEnum):
+    """What a turn came to."""
+
+    ANSWERED = "answered"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obligation:
     """Something that is to be said on a chat platform, until the platform has confirmed it.
 
-    A reply that is shown while it grows and its final text are one obligation. The last fields are the delivery's.
+    A reply that is shown while it grows and its final text are one obligation. Without text and files there is
+    nothing to say, unless a part of it is shown already. The last fields are the delivery's.
     """
 
     id: str  # the same for the same thing, whoever makes it
@@ -269,6 +278,7 @@ class Obligation:
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
     files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
     superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
+    end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -216,7 +216,9 @@ class FakeSessions:
         first = ids.index(after) + 1 if after in ids else 0
         return sessions[first : first + limit]
 
-    async def stop_turn(self, session: SessionId, reason: str, turn: TurnId | None = None) -> Session:
+    async def stop_turn(
+        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+    ) -> Session:
         found = self._get(session)
         self.stopped.append((session, reason, turn))
         running = turn or (found.turn.id if found.turn else None)
@@ -225,7 +227,7 @@ class FakeSessions:
             self._finish(session, running, Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}"))
         return self.sessions[session]
 
-    async def end(self, session: SessionId, reason: str) -> Session:
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
         return self._change(session, Phase.ENDED, reason)
 
     async def suspend(self, session: SessionId, reason: str) -> Session:

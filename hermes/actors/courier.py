@@ -6,20 +6,22 @@ looked up where the platform can, and otherwise sent once more, marked as a poss
 one message each; in the place of one that cannot be sent stands a line that says so.
 
 An answer that was shown for long while it grew is said anew in the end, as nobody is notified of a change. The
-message that grew, whose last sign says that more is coming, is taken away when the new one's id is on disk.
+message that grew, whose last sign says that more is coming, is taken away when the new one's id is on disk. Of a turn
+that came to no answer stays what was shown; where nothing was, and nothing is to be said, nothing is sent.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from hermes.actors.owing import last_words
 from hermes.actors.storing import store
 from hermes.crash_point import reach
 from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.storage import Discharge, Journal, NoteDelivery, Oblige, Operation, SetAside, Waive
-from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnId
+from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnEnd, TurnId
 
 REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n"
 
@@ -39,6 +41,7 @@ class Courier:
         self._fresh_after_s = fresh_after_s
         self._growing_since: float | None = None
         self._anew = False  # to be said in new messages
+        self._written = ""  # as much of the answer as was shown last
 
     def settle(self, final: Obligation) -> None:
         """The answer is there: from now on this is what is to be said."""
@@ -55,12 +58,17 @@ class Courier:
         self._anew = (
             self._platform.abilities.delete
             and self._fresh_after_s > 0
+            and final.end is not TurnEnd.STOPPED  # who stopped it looks at it
             and since is not None
             and self._clock() - since >= self._fresh_after_s
         )
 
-    async def show(self, text: str) -> None:
-        """Show how far the answer has come: the first part of it, in the message that will hold its final form."""
+    async def show(self, text: str, written: str = "") -> None:
+        """Show how far the answer has come: the first part of it, in the message that will hold its final form.
+
+        `written`: what is to stay of that if nothing more comes.
+        """
+        self._written = written
         if self._growing_since is None:
             self._growing_since = self._clock()
         if self.owed.sending:
@@ -92,9 +100,11 @@ class Courier:
         await self._write(Waive(id=self.owed.id), Oblige(obligation=self.owed))
 
     async def _finish(self) -> None:
+        if self.owed.end is not TurnEnd.ANSWERED and (self.owed.sent or self.owed.sending):
+            await self._end_what_was_shown()
         if self._anew:
             self._begin_anew()
-        parts = self._platform.parts(self.owed.text) if self.owed.text or not self.owed.files else ()
+        parts = self._platform.parts(self.owed.text) if self.owed.text else ()
         if len(self.owed.sent) <= len(parts):  # a file goes out when all of the text is as it stays
             for number, text in enumerate(parts):
                 await self._say(number, text)
@@ -116,6 +126,13 @@ class Courier:
             repeated=bool(owed.repeated),
         )
         await self._write(Discharge(sent=sent))
+
+    async def _end_what_was_shown(self) -> None:
+        """On disk before it is said: whoever goes on with it after a kill says the same."""
+        ended = replace(self.owed, text=last_words(self.owed, self._written))
+        if ended.text != self.owed.text:
+            await self._write(Oblige(obligation=ended))
+        self.owed, self._written = ended, ""
 
     def _begin_anew(self) -> None:
         """Not where something may have been shown that nobody knows of: that is told apart by being changed."""

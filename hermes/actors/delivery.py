@@ -223,7 +223,7 @@ class DeliveryActor(LoopActor):
             live.announced = False
             live.shown_at = now
             courier = self._couriers[name]
-            self._start(chat, lane, courier, partial(courier.show, text), final=False)
+            self._start(chat, lane, courier, partial(courier.show, text, live.stream.written()), final=False)
             return
 
     def _start(self, chat: Chat, lane: Lane, courier: Courier, work: _Work, *, final: bool) -> None:

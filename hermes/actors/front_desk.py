@@ -240,11 +240,13 @@ class FrontDesk:
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))
 
-    async def stop_turn(self, session: SessionId, reason: str, turn: TurnId | None = None) -> Session:
-        return await self._command(session, StopTurn(reason=reason, turn=turn))
+    async def stop_turn(
+        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+    ) -> Session:
+        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by))
 
-    async def end(self, session: SessionId, reason: str) -> Session:
-        return await self._command(session, End(reason=reason))
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
+        return await self._command(session, End(reason=reason, by=by))
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return await self._command(session, Suspend(reason=reason))

@@ -7,6 +7,7 @@ ids follow from the records, so that none is made twice.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -24,9 +25,23 @@ from hermes.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.types import CallOutcome, EncodedMessage, Failure, FailureKind, Obligation, Owed, Place, Session, TurnId
+from hermes.types import (
+    CallOutcome,
+    EncodedMessage,
+    Failure,
+    FailureKind,
+    Obligation,
+    Owed,
+    Place,
+    Session,
+    TurnEnd,
+    TurnId,
+)
 
 NOTHING_SAID = "(The model had nothing to say.)"
+STOPPED = "(stopped)"
+_BY_WHOM = re.compile(r"(/\w+) by \S+$")  # as the journal has it
+_FENCE = "```"
 
 
 def reply_id(turn: TurnId) -> str:
@@ -58,7 +73,7 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
         case TurnFinished(turn=turn) if place := places.get(turn):
             return _reply(session, turn, place, _said(record.message), record.at)
         case TurnFailed(turn=turn) if place := places.get(turn):
-            return _reply(session, turn, place, failure_text(record.failure), record.at)
+            return _without_answer(record, _reply(session, turn, place, "", record.at))
         case Asked(turn=turn) if place := places.get(turn):
             return Obligation(
                 id=question_id(turn, record.call),
@@ -126,7 +141,26 @@ def _said(message: EncodedMessage) -> str:
     return content if isinstance(content, str) and content.strip() else NOTHING_SAID
 
 
-def failure_text(failure: Failure) -> str:
-    if failure.kind is FailureKind.CANCELLED:
-        return failure.message[:1].upper() + failure.message[1:] + "."
-    return f"That did not work: {failure.message}"
+def _without_answer(record: TurnFailed, reply: Obligation) -> Obligation:
+    if record.failure.kind is not FailureKind.CANCELLED:
+        return replace(reply, text=_failure_text(record.failure), end=TurnEnd.FAILED)
+    why = unnamed(record.failure.message)
+    return replace(reply, text="" if record.told else f"{why[:1].upper()}{why[1:]}.", end=TurnEnd.STOPPED)
+
+
+def _failure_text(failure: Failure) -> str:
+    return f"That did not work: {failure.message.rstrip('.')}. Your message is kept: /retry tries again."
+
+
+def unnamed(reason: str) -> str:
+    """A reason as people are told it: which command, and not by whom."""
+    return _BY_WHOM.sub(r"\1", reason)
+
+
+def last_words(owed: Obligation, shown: str) -> str:
+    """What the message of a turn that came to no answer says in the end: as much as it had shown, and why it ends."""
+    if not shown:
+        return owed.text or STOPPED
+    closed = f"{shown}\n{_FENCE}" if shown.count(_FENCE) % 2 else shown
+    why = STOPPED if owed.end is TurnEnd.STOPPED else f"(This is as far as it came.)\n{owed.text}"
+    return f"{closed}\n\n{why}"

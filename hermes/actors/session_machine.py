@@ -90,6 +90,7 @@ from hermes.types import (
     Failure,
     FailureKind,
     Phase,
+    Place,
     Preferences,
     Seen,
     Session,
@@ -196,7 +197,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
     if handling == "interrupting":
-        accepted = _stopped(accepted, "a new message came", now)
+        accepted = _stopped(accepted, "a new message came", now, event.source.place)
     return _start_or_hold(accepted, event, now)
 
 
@@ -358,22 +359,22 @@ def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
         called_off = CompressionFailed(at=now, reason=event.reason, counts=False)
         return start_next(then(Step(session=session), called_off), now)
     if session.turn is not None and event.turn in (None, session.turn.id):
-        stopped = _stopped(Step(session=session), event.reason, now)
+        stopped = _stopped(Step(session=session), event.reason, now, event.by)
         return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
     if any(turn.id == event.turn for turn in session.queue):
         assert event.turn is not None
-        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now)
+        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now, by=event.by)
     return Step(session=session)
 
 
-def _stopped(before: Step, reason: str, now: float) -> Step:
+def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
     """The turn in flight ends here, and so do its calls."""
     turn = before.session.turn
     assert turn is not None
     closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
     if closed.session.compressing:
         closed = then(closed, CompressionFailed(at=now, reason=reason, counts=False))
-    return give_up(closed, turn.id, _cancelled(reason), now)
+    return give_up(closed, turn.id, _cancelled(reason), now, by=by)
 
 
 def _cancelled(reason: str) -> Failure:
@@ -466,7 +467,7 @@ def _end(session: Session, event: End, now: float) -> Step:
     failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
     result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
     for turn in open_turns(session):
-        result = give_up(result, turn.id, failure, now)
+        result = give_up(result, turn.id, failure, now, by=event.by)
     ended = change_phase(result, Ended(at=now, reason=event.reason))
     if event.successor is None:
         return ended

@@ -122,6 +122,7 @@ class StopTurn:
 
     reason: str
     turn: TurnId | None = None
+    by: Place | None = None  # where it was wished: there people know of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +160,7 @@ class Resume:
 class End:
     reason: str
     successor: SessionId | None = None  # where the conversation goes on
+    by: Place | None = None  # where it was wished: there people know of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from hermes.errors import BadInputError
 from hermes.events import Event as LiveEvent
 from hermes.events import PhaseChanged, TurnBegan, TurnGaveUp
 from hermes.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
-from hermes.types import EncodedMessage, Failure, FailureKind, Session, Turn, TurnId
+from hermes.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
 
 
 def then(before: Step, *records: Record, effects: tuple[Effect, ...] = ()) -> Step:
@@ -56,11 +56,16 @@ def start_next(before: Step, now: float) -> Step:
     return start(before, session.queue[0], now)
 
 
-def give_up(before: Step, turn: TurnId, failure: Failure, now: float) -> Step:
-    """The turn ends without an answer; the senders of all that was said in it are told."""
+def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
+    """The turn ends without an answer; the senders of all that was said in it are told.
+
+    `by`: where that was wished. Who said it in that chat knows.
+    """
     waiting = told(before.session, turn)
+    places = (each.place for each in open_turns(before.session) if each.id == turn)
+    knows = any(by and place and (place.platform, place.chat) == (by.platform, by.chat) for place in places)
     return publishing(
-        then(before, TurnFailed(at=now, turn=turn, failure=failure)),
+        then(before, TurnFailed(at=now, turn=turn, failure=failure, told=knows)),
         *(TurnGaveUp(session=before.session.id, turn=each, failure=failure) for each in waiting),
     )
 

@@ -36,10 +36,14 @@ class Stream:
                 return replace(self, asking=False)
         return self
 
+    def written(self) -> str:
+        """As much of the answer as there is."""
+        return self.text.rstrip()
+
     def shown(self) -> str:
         """Empty: there is nothing to show yet."""
-        if self.text.strip():
-            return self.text.rstrip() + CURSOR
+        if written := self.written():
+            return written + CURSOR
         if self.doing:
             return "\n".join(f"⚙ {what}" for _, what in self.doing)
         return f"⚙ {self.done} done" if self.done else ""

@@ -49,7 +49,7 @@ def delivered(delivery: Delivery, now: float) -> tuple[TraceState, tuple[str, ..
             took_s = delivery.sent_at - delivery.at
             problem = f"it took {span(took_s)}" if took_s > LONG_S else ""
             problem = "a part of it may have arrived twice" if delivery.repeated else problem
-            where = f"{_where(delivery)}: {', '.join(delivery.messages)}"
+            where = f"{_where(delivery)}: {', '.join(delivery.messages) or 'there was nothing to say'}"
             step = TraceStep(at=delivery.at, what="sent", detail=where, took_s=took_s, problem=problem)
             return TraceState.SENT, delivery.messages, step
         case DeadLetter():

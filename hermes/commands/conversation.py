@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from hermes.commands.errand import Errand, Handler, whole_number
 from hermes.commands.reply import Reply, refused
-from hermes.commands.wording import UNTITLED, count, excerpt
+from hermes.commands.wording import UNTITLED, count, dropped, excerpt
 from hermes.errors import BadInputError
 from hermes.types import Session
 
@@ -21,7 +21,7 @@ _NOTHING_YET = "There is no conversation here yet: say something first."
 async def new(errand: Errand) -> Reply:
     earlier = errand.open
     if earlier is not None:
-        await errand.sessions.end(earlier.id, errand.reason)
+        await errand.sessions.end(earlier.id, errand.reason, by=errand.caller.source.place)
     before = errand.session.id if errand.session is not None else errand.caller.session
     fresh = await errand.sessions.begin(
         errand.caller.source, session=before, key=errand.caller.key, title=_title(errand.argument)
@@ -30,6 +30,8 @@ async def new(errand: Errand) -> Reply:
     lines = [f"A fresh conversation{named}, session {fresh.id}."]
     if earlier is not None and earlier.turn is not None:
         lines.append("The turn that ran was stopped.")
+    if earlier is not None and earlier.queue:
+        lines.append(dropped(earlier))
     if earlier is not None:
         lines.append(f"The earlier one is kept: /resume {earlier.id} brings it back.")
         listed = await errand.desk.processes.listed(earlier.id)

@@ -7,7 +7,7 @@ import json
 
 from hermes.commands.errand import Errand, Handler
 from hermes.commands.reply import Reply, refused
-from hermes.commands.wording import count, pending, question
+from hermes.commands.wording import count, dropped, pending, question
 from hermes.ports.sessions import Receipt, Submission
 from hermes.types import Busy, Call, EncodedMessage, Session
 
@@ -16,12 +16,10 @@ async def stop(errand: Errand) -> Reply:
     session = errand.open
     if session is None or (session.turn is None and not session.queue):
         return Reply(text="Nothing is running.")
-    for waiting in session.queue:  # first, so that none of them starts when the one before it ends
-        await errand.sessions.stop_turn(session.id, errand.reason, waiting.id)
-    if session.turn is not None:
-        await errand.sessions.stop_turn(session.id, errand.reason, session.turn.id)
-    dropped = f" {count(len(session.queue), 'message')} that waited: dropped too." if session.queue else ""
-    return Reply(text=f"Stopped.{dropped}")
+    running = () if session.turn is None else (session.turn,)
+    for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
+        await errand.sessions.stop_turn(session.id, errand.reason, turn.id, by=errand.caller.source.place)
+    return Reply(text=" ".join(filter(None, ("Stopped.", dropped(session)))))
 
 
 async def queue(errand: Errand) -> Reply:

@@ -107,6 +107,12 @@ def question(call: Call) -> str:
     return f"It asks for permission: {call.summary or call.name} ({call.gate.reason}). /approve or /deny"
 
 
+def dropped(session: Session) -> str:
+    """What becomes of the messages that wait when all of it is stopped; empty: none waits."""
+    many = len(session.queue)
+    return f"{count(many, 'message')} that waited {'was' if many == 1 else 'were'} dropped, too." if many else ""
+
+
 # ---------------------------------------------------------------- lists
 
 

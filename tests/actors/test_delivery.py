@@ -20,7 +20,7 @@ from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered
 from hermes.ports.chat import Abilities, Platform
 from hermes.ports.storage import Oblige, Waive
-from hermes.types import Obligation, Owed, Place, SessionId, TurnId, Usage
+from hermes.types import Obligation, Owed, Place, SessionId, TurnEnd, TurnId, Usage
 from tests.chat_platform import PLACE, ToyPlatform
 from tests.journals import LoopJournal
 
@@ -379,6 +379,38 @@ async def test_a_new_message_that_may_have_arrived_is_marked_and_the_old_goes(de
     await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
     await until(lambda: desk.journal.engine.sent("reply:t1") is not None)
     assert desk.platform.texts() == ["Hello you", REPEATED + "Hello you"]
+
+
+async def test_of_a_turn_that_was_stopped_stays_what_was_shown(desk: Desk) -> None:
+    await shown_for(desk, 61)
+    await desk.oblige(owed("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
+    await desk.settled()
+    assert list(desk.platform.shown.items()) == [("m1", ("c1", "Hel\n\n(stopped)"))]
+    assert desk.journal.engine.outbox() == []
+
+
+async def test_of_a_turn_that_failed_stays_what_was_shown_also_when_it_is_said_anew(desk: Desk) -> None:
+    await shown_for(desk, 61)
+    await desk.oblige(owed("reply:t1", "No.", turn=TURN, end=TurnEnd.FAILED))
+    await desk.settled()
+    assert list(desk.platform.shown.items()) == [("m2", ("c1", "Hel\n\n(This is as far as it came.)\nNo."))]
+
+
+async def test_a_stopped_turn_of_which_nothing_was_shown_is_not_mentioned(desk: Desk) -> None:
+    await desk.oblige(owed("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
+    await desk.settled()
+    assert (desk.platform.texts(), desk.journal.engine.outbox()) == ([], [])
+
+
+async def test_the_last_words_of_a_stopped_turn_are_the_same_after_a_kill(desk: Desk) -> None:
+    await shown_for(desk, 1)
+    desk.platform.problems = [DeliveryError("no route", retry_after_s=60)]
+    await desk.oblige(owed("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED))
+    await until(lambda: [each.problem for each in desk.journal.engine.outbox()] == ["no route"])
+    await desk.stop()
+    desk.start()
+    await desk.settled()
+    assert desk.platform.texts() == ["Hel\n\n(stopped)"]
 
 
 async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from hermes.actors.owing import NOTHING_SAID, owed_by
-from hermes.actors.session_protocol import AnnounceStop, Event, Recover, Reset, StopTurn
-from hermes.types import Call, FailureKind, Obligation, Owed, Place, Source
+from hermes.actors.owing import NOTHING_SAID, last_words, owed_by
+from hermes.actors.session_protocol import AnnounceStop, End, Event, Recover, Reset, StopTurn
+from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd
 from tests.actors.talk import Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
@@ -60,13 +61,48 @@ def test_the_next_message_is_shown_when_its_turn_begins() -> None:
 def test_a_failure_is_told_in_the_place_of_the_answer(kind: FailureKind) -> None:
     chat = Chat().begun()
     [reply] = chat.owes(chat.model_fails(kind))
-    assert (reply.id, reply.text) == ("reply:a", "That did not work: too slow")
+    assert (reply.id, reply.end) == ("reply:a", TurnEnd.FAILED)
+    assert reply.text == "That did not work: too slow. Your message is kept: /retry tries again."
 
 
 def test_a_stop_is_told_plainly() -> None:
     chat = Chat().begun()
-    [reply] = chat.owes(StopTurn(reason="/stop"))
-    assert reply.text == "Stopped: /stop."
+    [reply] = chat.owes(StopTurn(reason="/stop by toy:ann"))
+    assert (reply.text, reply.end) == ("Stopped: /stop.", TurnEnd.STOPPED)
+
+
+@pytest.mark.parametrize("wish", [StopTurn(reason="/stop", by=PLACE), End(reason="/new", by=PLACE)])
+def test_a_stop_that_was_wished_in_the_same_chat_has_nothing_to_say_there(wish: StopTurn | End) -> None:
+    chat = Chat().begun()
+    [reply] = chat.owes(wish)
+    assert (reply.text, reply.end) == ("", TurnEnd.STOPPED)
+    elsewhere = Chat().begun()
+    [reply] = elsewhere.owes(replace(wish, by=replace(PLACE, chat="c2")))
+    assert reply.text != ""
+
+
+def test_a_message_that_interrupts_the_one_before_says_so_by_itself() -> None:
+    chat = Chat().begun()
+    stopped, begun = chat.owes(said("b", source=ANN, busy=Busy.INTERRUPT))
+    assert (stopped.text, stopped.end, begun.final) == ("", TurnEnd.STOPPED, False)
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "shown", "words"),
+    [
+        ("", TurnEnd.STOPPED, "", "(stopped)"),
+        ("Stopped: maintenance.", TurnEnd.STOPPED, "", "Stopped: maintenance."),
+        ("", TurnEnd.STOPPED, "I begin", "I begin\n\n(stopped)"),
+        ("", TurnEnd.STOPPED, "```\ncode", "```\ncode\n```\n\n(stopped)"),
+        ("No.", TurnEnd.FAILED, "I begin", "I begin\n\n(This is as far as it came.)\nNo."),
+        ("No.", TurnEnd.FAILED, "", "No."),
+    ],
+)
+def test_the_last_words_of_a_turn_without_an_answer_keep_what_was_shown(
+    text: str, end: TurnEnd, shown: str, words: str
+) -> None:
+    owed = Obligation(id="reply:a", kind=Owed.REPLY, place=PLACE, text=text, at=0.0, end=end)
+    assert last_words(owed, shown) == words
 
 
 def test_a_question_and_an_approval_are_owed_with_their_choices() -> None:

@@ -93,7 +93,7 @@ async def test_stop_ends_what_runs_and_drops_what_waits() -> None:
         await here.say("b", "s")
         reply = await here.command("/stop", "s")
         assert work.cancelled
-        assert "1 message" in reply.text
+        assert reply.text == "Stopped. 1 message that waited was dropped, too."
         session = await here.session("s")
         assert (session.phase, session.turn, session.queue) == (Phase.IDLE, None, ())
         assert (await here.command("/stop", "s")).text == "Nothing is running."

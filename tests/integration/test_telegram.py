@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import pytest
 
 from tests.daemon_process import DaemonProcess
+from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel
 from tests.telegram_server import TOKEN, Fault, TelegramServer
 
@@ -22,9 +23,14 @@ def server() -> Iterator[TelegramServer]:
 
 
 @pytest.fixture
-def daemon(server: TelegramServer) -> Iterator[DaemonProcess]:
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+def daemon(server: TelegramServer, model: ScriptedModel) -> Iterator[DaemonProcess]:
     with ExitStack() as stack:
-        model = stack.enter_context(ScriptedModel())
         config = (
             f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
         )
@@ -96,6 +102,21 @@ def test_a_restart_by_command_happens_once_though_telegram_delivers_it_again(ser
             # Killed before it had stopped, or in the life after that: either way it came again, and once more.
             assert daemon.stderr().count("stopping for a restart") == 1
             assert len([text for text in server.replies(ANN) if "estart" in text]) == 1
+
+
+def test_a_stop_keeps_what_was_shown_and_answers_once(
+    server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    model.on_request = lambda body: stream(delta(content="I begin to answer"), STALL)
+    server.say(ANN, ANN, "a long story")
+    server.until(lambda: server.replies(ANN) == ["I begin to answer ▌"])
+    server.say(ANN, ANN, "and another")
+    server.say(ANN, ANN, "/stop")
+    server.until(lambda: len(server.replies(ANN)) == 2 and "▌" not in server.replies(ANN)[0])
+    server.say(ANN, ANN, "/status")
+    server.until(lambda: len(server.replies(ANN)) == 3)
+    stopped = "Stopped. 1 message that waited was dropped, too."
+    assert server.replies(ANN)[:2] == ["I begin to answer\n\n(stopped)", stopped]
 
 
 def test_a_group_that_becomes_a_supergroup_goes_on(server: TelegramServer, daemon: DaemonProcess) -> None:

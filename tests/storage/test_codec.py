@@ -60,7 +60,7 @@ ORDER = {
     "Asked": "at turn call question choices",
     "Answered": "at turn call answer by",
     "TurnFinished": "at turn message model finish_reason usage context_tokens",
-    "TurnFailed": "at turn failure",
+    "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason",
     "MarkedResumePending": "at reason",
     "Suspended": "at reason",
@@ -100,7 +100,7 @@ ORDER = {
     "Place": "platform chat thread message",
     "Obligation": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
-        " superseded"
+        " superseded end"
     ),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }

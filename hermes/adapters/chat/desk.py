@@ -155,7 +155,7 @@ class ChatDesk:
             return
         for waiting in (await self._sessions.view(session)).session.queue:
             if waiting.place == inbound.place:
-                await self._sessions.stop_turn(session, "the message was deleted", waiting.id)
+                await self._sessions.stop_turn(session, "the message was deleted", waiting.id, by=inbound.place)
 
     # ------------------------------------------------------------ commands
 
