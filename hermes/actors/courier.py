@@ -5,17 +5,20 @@ whatever dies in between, it is known afterwards which messages arrived, and of 
 looked up where the platform can, and otherwise sent once more, marked as a possible repeat. Files follow the text,
 one message each; in the place of one that cannot be sent stands a line that says so.
 
-An answer that was shown for long while it grew is said anew in the end, as nobody is notified of a change. The
-message that grew, whose last sign says that more is coming, is taken away when the new one's id is on disk. Of a turn
-that came to no answer stays what was shown; where nothing was, and nothing is to be said, nothing is sent.
+An answer that was shown for long while it grew, or since before a restart, is said anew in the end, as nobody is
+notified of a change. The message that grew, whose last sign says that more is coming, is taken away when the id of
+the new one is on disk. Of a turn that came to no answer stays what was shown; where nothing was, and nothing is to be
+said, nothing is sent.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 from hermes.actors.owing import last_words
 from hermes.actors.storing import store
+from hermes.actors.stream import CURSOR
 from hermes.crash_point import reach
 from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports.chat import Platform
@@ -39,9 +42,15 @@ class Courier:
         self._clock = clock
         self._shown: dict[int, str] = {}  # what each message says, as far as this process has said it
         self._fresh_after_s = fresh_after_s
-        self._growing_since: float | None = None
+        # Where an earlier life has shown it, it stands above whatever was said of the restart.
+        self._growing_since = -math.inf if owed.sent and not owed.final else None
         self._anew = False  # to be said in new messages
         self._written = ""  # as much of the answer as was shown last
+
+    @property
+    def promises_more(self) -> bool:
+        """Whether what is shown ends with the sign that more is coming."""
+        return self._shown.get(0, "").endswith(CURSOR)
 
     def settle(self, final: Obligation) -> None:
         """The answer is there: from now on this is what is to be said."""

@@ -117,6 +117,8 @@ class DeliveryActor(LoopActor):
                 self._forget_session(message.session)
             case Settle():
                 self._settling.append(self.defer_reply())
+                for chat, lane in tuple(self._lanes.items()):
+                    self._go_on(chat, lane)
             case _:
                 super().on_receive(message)
         self._answer_settled()
@@ -202,7 +204,9 @@ class DeliveryActor(LoopActor):
             self._start(chat, lane, courier, courier.finish, final=True)
         elif not lane.streams:
             del self._lanes[chat]
-        elif not self._settling:
+        elif self._settling:
+            self._leave(chat, lane)
+        else:
             self._show(chat, lane)
 
     def _show(self, chat: Chat, lane: Lane) -> None:
@@ -225,6 +229,14 @@ class DeliveryActor(LoopActor):
             courier = self._couriers[name]
             self._start(chat, lane, courier, partial(courier.show, text, live.stream.written()), final=False)
             return
+
+    def _leave(self, chat: Chat, lane: Lane) -> None:
+        """What is shown of a turn that does not end in this life does not say that more is just coming."""
+        for name, live in lane.streams.items():
+            courier = self._couriers[name]
+            if courier.promises_more and (text := live.stream.written()):
+                self._start(chat, lane, courier, partial(courier.show, text, text), final=False)
+                return
 
     def _start(self, chat: Chat, lane: Lane, courier: Courier, work: _Work, *, final: bool) -> None:
         lane.busy = True

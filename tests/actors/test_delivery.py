@@ -450,7 +450,7 @@ async def test_an_answer_that_is_there_before_its_turn_to_be_shown_is_said_once(
     assert desk.journal.engine.outbox() == []
 
 
-async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_message(desk: Desk) -> None:
+async def test_a_growing_answer_that_a_kill_cut_off_is_finished_below_what_was_said_since(desk: Desk) -> None:
     desk.ref.tell(Say(owed=(begun(),)))
     await until(lambda: desk.hub.watchers == 1)
     desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="Hel"))
@@ -459,10 +459,30 @@ async def test_a_growing_answer_that_a_kill_cut_off_is_finished_in_the_same_mess
     desk.start()
     await desk.settled()
     assert desk.platform.texts() == ["Hel ▌"]  # not final: it is not counted as delivered
+    await desk.oblige(owed("back", "Hermes is back."))
     desk.ref.tell(Say(owed=(begun(),)))
     await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
     await desk.settled()
+    assert desk.platform.texts() == ["Hermes is back.", "Hello"]
+
+
+async def test_where_nothing_can_be_taken_away_it_is_finished_in_the_same_message() -> None:
+    desk = Desk(ToyPlatform(FINDS))
+    desk.platform.shown["m1"] = ("c1", "Hel ▌")
+    await desk.oblige(replace(begun(), text="Hel ▌", sent=("m1",)))
+    await desk.oblige(owed("reply:t1", "Hello", turn=TURN))
+    await desk.settled()
     assert desk.platform.texts() == ["Hello"]
+    await desk.stop()
+
+
+async def test_a_growing_answer_that_a_stop_leaves_unfinished_promises_nothing(desk: Desk) -> None:
+    await shown_for(desk, 1)
+    assert desk.platform.texts() == ["Hel ▌"]
+    await desk.settled()
+    assert desk.platform.texts() == ["Hel"]
+    [left] = desk.journal.engine.outbox()
+    assert not left.final
 
 
 async def test_an_answer_that_comes_before_the_outbox_was_read_knows_what_was_shown_of_it(desk: Desk) -> None:
