@@ -133,7 +133,7 @@ def _notice(session: Session, name: str, place: Place, text: str, at: float) -> 
 
 
 def _banner(record: MarkedResumePending) -> str:
-    return f"Hermes is stopping ({record.reason}). It will try to go on with this when it is back."
+    return f"Hermes is stopping ({unnamed(record.reason)}). It will try to go on with this when it is back."
 
 
 def _said(message: EncodedMessage) -> str:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from loguru import logger
 from pykka import ActorDeadError
 
-from hermes.actors.delivery_protocol import Settle
+from hermes.actors.delivery_protocol import Chat, Settle
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.actors.front_desk import FrontDesk
+from hermes.actors.owing import unnamed
 from hermes.actors.process_front import ProcessFront
 from hermes.actors.process_wording import STOPPED
 from hermes.actors.reset_clock import PolicyChanged
@@ -68,20 +69,21 @@ class Daemon:
         if request.exit_code == EXIT_STORAGE:
             return
         reach("stop: intake closed")
+        told: set[Chat] = set()
         deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
         with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
-                await self._mark(request)
+                told |= await self._mark(request)
                 while self.desk.waiting:  # noqa: ASYNC110 - for the few that were on their way to disk
                     await asyncio.sleep(_TICK_S)
-                await self._mark(request)  # the turns that these began
+                told |= await self._mark(request)  # the turns that these began
         reach("stop: marked")
         if self.homes is not None and self.config.chat.restart_banner:
             with suppress(HermesError, TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     how = "restarting" if request.restart else "stopping"
-                    text = f"Hermes is {how} ({request.reason})."
-                    await self.homes.tell_all(f"stop:{self.facts['epoch']}", text)
+                    text = f"Hermes is {how} ({unnamed(request.reason)})."
+                    await self.homes.tell_all(f"stop:{self.facts['epoch']}", text, except_in=told)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline):
                 await self._until_idle()
@@ -98,10 +100,12 @@ class Daemon:
             what = "1 session" if len(busy) == 1 else f"{len(busy)} sessions"
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
-    async def _mark(self, request: StopRequest) -> None:
+    async def _mark(self, request: StopRequest) -> set[Chat]:
+        """Returns the chats that are told of it, as a turn runs there."""
         announced = AnnounceStopToAll(reason=request.announced)
-        for mark in await self.children["directory"].ask(announced, block=False):
-            await mark
+        sessions = [await mark for mark in await self.children["directory"].ask(announced, block=False)]
+        places = [each.turn.place for each in sessions if each.turn is not None and each.resume_reason]
+        return {(place.platform, place.chat) for place in places if place is not None}
 
     async def _until_idle(self) -> None:
         """A service manager that counts is asked for more time as often as work has come to its end meanwhile."""

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon_process import DaemonProcess, eventually
+from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel
 from tests.telegram_server import TOKEN, TelegramServer
 
@@ -26,12 +27,17 @@ def server() -> Iterator[TelegramServer]:
 
 
 @pytest.fixture
-def daemon(server: TelegramServer, tmp_path: Path) -> Iterator[DaemonProcess]:
+def model() -> Iterator[ScriptedModel]:
+    with ScriptedModel() as model:
+        yield model
+
+
+@pytest.fixture
+def daemon(server: TelegramServer, model: ScriptedModel, tmp_path: Path) -> Iterator[DaemonProcess]:
     with ExitStack() as stack:
-        model = stack.enter_context(ScriptedModel())
         config = (
             f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{ANN}"], '
-            "require_mention: false}\n"
+            "require_mention: false}\nshutdown: {drain_s: 1}\n"
         )
         # A clock that a test could set has it look around for news more often, too.
         environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CLOCK": str(tmp_path / "clock")}
@@ -95,6 +101,21 @@ def test_the_home_channel_hears_of_a_restart_and_of_what_cannot_be_delivered(
     assert (failed.returncode, failed.stdout) == (75, "")
     assert "cannot be delivered" in failed.stderr
     server.until(lambda: "cannot be delivered" in server.replies(ANN)[-1])
+
+
+def test_a_home_channel_where_a_turn_runs_hears_of_a_restart_once(
+    server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    model.on_request = lambda body: stream(delta(content="I begin to answer"), STALL)
+    server.say(ANN, ANN, "/sethome")
+    server.say(ANN, ANN, "a long story")
+    server.until(lambda: "I begin to answer ▌" in server.replies(ANN))
+    model.on_request = lambda body: None
+    assert daemon.hermes("restart", "--reason", "new version").returncode == 0
+    told = "Hermes is stopping (restart: new version). It will try to go on with this when it is back."
+    afterwards = ["Hermes is back.", "heard: a long story"]  # in any order
+    server.until(lambda: sorted(server.replies(ANN)[2:]) == afterwards)
+    assert server.replies(ANN)[1] == told
 
 
 def test_a_post_needs_no_agent_and_says_when_it_has_arrived(server: TelegramServer, daemon: DaemonProcess) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from hermes import home_channel
 from hermes.ports.chat import Outgoing
@@ -45,9 +45,11 @@ class HomeDesk:
             await self._say(name, place, text)
         return bool(places)
 
-    async def tell_all(self, name: str, text: str) -> None:
+    async def tell_all(self, name: str, text: str, *, except_in: Collection[tuple[str, str]] = ()) -> None:
+        """`except_in`: chats, with their platforms, that are told in other words."""
         for place in await self.places():
-            await self._say(f"{name}:{place.platform}", place, text)
+            if (place.platform, place.chat) not in except_in:
+                await self._say(f"{name}:{place.platform}", place, text)
 
     async def _say(self, name: str, place: Place, text: str) -> None:
         owed = Obligation(id=f"{OURS}{name}", kind=Owed.NOTICE, place=place, text=text, at=self._clock())

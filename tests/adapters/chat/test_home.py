@@ -98,6 +98,7 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
         assert await homes.tell("n", "said twice", about="other")
         assert await homes.tell("m", "not on other", about="other", elsewhere=True)
         await homes.tell_all("b", "banner")
+        await homes.tell_all("c", "told otherwise", except_in={("toy", "home of toy"), ("other", "home of other")})
         assert here.told("home of other") == ["about other", "banner"]
         assert here.told("home of toy") == ["not on other", "banner"]
 
