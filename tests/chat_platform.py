@@ -31,6 +31,7 @@ class ToyPlatform:
         self.stuck: asyncio.Event | None = None  # not None: deletions wait for it
         self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
         self.waiting = 0
+        self.waits: set[str] = set()  # messages of people that carry the sign
 
     def parts(self, text: str) -> Sequence[str]:
         return [text[at : at + self.longest] for at in range(0, len(text), self.longest)] or [""]
@@ -81,6 +82,9 @@ class ToyPlatform:
 
     async def show_typing(self, place: Place) -> None:
         self.typed += 1
+
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        (self.waits.discard if over else self.waits.add)(place.message)
 
     def texts(self, chat: str = "c1") -> list[str]:
         return [text for where, text in self.shown.values() if where == chat]

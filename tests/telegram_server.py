@@ -158,6 +158,11 @@ class TelegramServer(ThreadedServer):
         with self._lock:
             return [chat for chat, _ in self._world.typing]
 
+    def reactions(self, chat: int, message: int) -> list[str]:
+        """Those of the bot."""
+        with self._lock:
+            return self._world.reactions.get((chat, message), [])
+
     @property
     def menu(self) -> list[str]:
         """The commands that a person is offered."""
@@ -276,6 +281,8 @@ class TelegramServer(ThreadedServer):
                     return {"url": self._webhook.url, "has_custom_certificate": False, "pending_update_count": 0}
                 case "sendChatAction":
                     return self._world.show_typing(about)
+                case "setMessageReaction":
+                    return self._world.react(about)
                 case "setMyCommands":
                     self._world.menu = [each["command"] for each in about["commands"]]
                     return True
@@ -352,7 +359,8 @@ class TelegramServer(ThreadedServer):
 
 def _decoded(name: str, value: str) -> Any:
     """Structured parameters come as JSON."""
-    return json.loads(value) if name in {"allowed_updates", "commands", "reply_markup", "reply_parameters"} else value
+    structured = {"allowed_updates", "commands", "reply_markup", "reply_parameters", "reaction"}
+    return json.loads(value) if name in structured else value
 
 
 def _refuse(fault: Fault, token: str) -> None:

@@ -58,6 +58,7 @@ class World:
         self.messages: list[Shown] = []
         self.violations: list[str] = []
         self.typing: list[tuple[int, float]] = []
+        self.reactions: dict[tuple[int, int], list[str]] = {}  # by chat and message
         self.answered_queries: list[str] = []
         self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
@@ -195,6 +196,11 @@ class World:
         if shown is None or shown.deleted:
             raise Refusal(400, "Bad Request: message to delete not found")
         shown.deleted = True
+        return True
+
+    def react(self, about: dict[str, Any]) -> bool:
+        message = self.message(self._chat_of(about), int(about["message_id"]))
+        self.reactions[message.chat, message.id] = [each["emoji"] for each in about.get("reaction", [])]
         return True
 
     def show_typing(self, about: dict[str, Any]) -> bool:

@@ -14,6 +14,7 @@ said, nothing is sent.
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import replace
 
 from hermes.actors.owing import last_words
@@ -121,6 +122,9 @@ class Courier:
             if number >= len(self.owed.sent):
                 await self._send(number, "", path)
         await self._take_away_superseded()
+        if not self.owed.sent:
+            with suppress(DeliveryError):  # nobody misses it
+                await self._platform.show_waiting(self.owed.place, over=True)
         reach("reply: shown, not noted")
         owed = self.owed
         sent = Sent(

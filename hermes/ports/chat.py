@@ -54,6 +54,8 @@ class Platform(Protocol):
         """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""
 
     async def show_typing(self, place: Place) -> None: ...
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        """A sign at a person's message that it was heard and waits; `over`: it is taken away. Where that is cheap."""
 
 
 class ChatAdapter(Protocol):

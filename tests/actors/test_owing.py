@@ -9,7 +9,7 @@ import pytest
 
 from hermes.actors.owing import NOTHING_SAID, last_words, owed_by
 from hermes.actors.session_protocol import AnnounceStop, End, Event, Recover, Reset, StopTurn
-from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd
+from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd, TurnId
 from tests.actors.talk import Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
@@ -79,6 +79,13 @@ def test_a_stop_that_was_wished_in_the_same_chat_has_nothing_to_say_there(wish: 
     elsewhere = Chat().begun()
     [reply] = elsewhere.owes(replace(wish, by=replace(PLACE, chat="c2")))
     assert reply.text != ""
+
+
+def test_a_message_that_its_sender_takes_back_while_it_waits_is_dropped_without_a_word() -> None:
+    chat = Chat().begun("a")
+    chat.do(said("b", source=ANN))
+    [dropped] = chat.owes(StopTurn(reason="the message was deleted", turn=TurnId("b"), by=PLACE))
+    assert (dropped.id, dropped.text, dropped.end) == ("reply:b", "", TurnEnd.STOPPED)
 
 
 def test_a_message_that_interrupts_the_one_before_says_so_by_itself() -> None:

@@ -87,6 +87,9 @@ class SimulatedPlatform:
     async def show_typing(self, place: Place) -> None:
         await self._reach()
 
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        await self._reach()
+
     async def _reach(self) -> None:
         outside = self._outside
         await asyncio.sleep(outside.chance.uniform(0.001, 0.1))

@@ -48,3 +48,6 @@ class DiscreetPlatform:
 
     async def show_typing(self, place: Place) -> None:
         await self._platform.show_typing(place)
+
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        await self._platform.show_waiting(place, over=over)

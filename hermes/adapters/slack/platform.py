@@ -27,7 +27,7 @@ from hermes.adapters.slack.upload import bring, read_file, share
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.ports.chat import Abilities
-from hermes.types import Obligation, Owed, Place
+from hermes.types import Obligation, Owed, Place, TurnEnd
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
@@ -131,6 +131,13 @@ class SlackPlatform:
         workspace, _ = await self._where(place)
         self._progress.working(workspace, place)
 
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        workspace, _ = await self._where(place)
+        if over:
+            self._progress.done(workspace, place, TurnEnd.STOPPED)
+        else:
+            self._progress.working(workspace, place)
+
     def _leave_room(self, workspace: Workspace, *, growing: bool) -> None:
         """A reply that still grows is shown only where its final words, and those of others, can follow soon."""
         now = time.monotonic()
@@ -146,7 +153,7 @@ class SlackPlatform:
 
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
         if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
-            self._progress.done(workspace, obligation.place)
+            self._progress.done(workspace, obligation.place, obligation.end)
 
     async def _where(self, place: Place) -> tuple[Workspace, str]:
         """Whose token opens the channel, and its id."""

@@ -1,5 +1,5 @@
-"""Signs that somebody is at work: eyes on a message that is being answered, a check mark when it was, and the status
-line of an assistant's thread.
+"""Signs that somebody is at work: eyes on a message that waits or is being answered, a check mark when it was, a
+cross when that failed, and the status line of an assistant's thread.
 
 Decoration: nothing waits for it, and what fails is left out. Slack lets a workspace take back some twenty reactions a
 minute: with more messages than that, some go without. Eyes that were put on are always taken off.
@@ -20,10 +20,10 @@ from hermes.adapters.slack.pace import Allowance
 from hermes.adapters.slack.place import is_direct, team_and_channel
 from hermes.adapters.slack.trouble import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Workspace
-from hermes.types import Place
+from hermes.types import Place, TurnEnd
 
 _WORKING = "eyes"
-_DONE = "white_check_mark"
+_ENDED = {TurnEnd.ANSWERED: "white_check_mark", TurnEnd.FAILED: "x"}  # of one that was stopped nothing is left
 _STATUS = "is thinking…"
 _HARMLESS = {"already_reacted", "no_reaction", "message_not_found"}
 _MOST_REMEMBERED = 4096
@@ -56,7 +56,7 @@ class Progress:
             _remember(self._status_at, thread, now + _STATUS_EVERY_S)
             self._spawn(workspace, partial(self._status, workspace, channel, place))
 
-    def done(self, workspace: Workspace, place: Place) -> None:
+    def done(self, workspace: Workspace, place: Place, end: TurnEnd) -> None:
         now = time.monotonic()
         began = self._working.pop((place.chat, place.message), None) is not None
         # Where we did not put the eyes on, the daemon before us may have.
@@ -64,7 +64,7 @@ class Progress:
             if not began:
                 self._room.take(workspace.me.team, now)
             _, channel = team_and_channel(place.chat)
-            self._spawn(workspace, partial(self._finish, workspace, channel, place.message))
+            self._spawn(workspace, partial(self._finish, workspace, channel, place.message, end))
 
     def _may_react(self, workspace: Workspace, now: float) -> bool:
         return self._reactions and self._room.has_room(workspace.me.team, now)
@@ -77,8 +77,9 @@ class Progress:
     async def _begin(self, workspace: Workspace, channel: str, message: str) -> None:
         await workspace.client.reactions_add(channel=channel, timestamp=message, name=_WORKING)
 
-    async def _finish(self, workspace: Workspace, channel: str, message: str) -> None:
-        await self._try(workspace, workspace.client.reactions_add(channel=channel, timestamp=message, name=_DONE))
+    async def _finish(self, workspace: Workspace, channel: str, message: str, end: TurnEnd) -> None:
+        if sign := _ENDED.get(end):
+            await self._try(workspace, workspace.client.reactions_add(channel=channel, timestamp=message, name=sign))
         await workspace.client.reactions_remove(channel=channel, timestamp=message, name=_WORKING)
 
     async def _status(self, workspace: Workspace, channel: str, place: Place) -> None:

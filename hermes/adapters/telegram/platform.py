@@ -42,6 +42,7 @@ _ABILITIES = Abilities(
     files=True,
 )
 _QUICK = 200  # characters whose markup holds up nobody
+_HEARD = "👀"
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with each edit
 
 
@@ -128,15 +129,27 @@ class TelegramPlatform:
         raise DeliveryError("Telegram does not tell a bot what it has said")
 
     async def show_typing(self, place: Place) -> None:
-        """Only where it keeps nobody waiting: the next one comes soon."""
+        """The next one comes soon."""
+        if self._may_decorate(place.chat):
+            chat, thread = _ids(place)
+            bot = (await self._wire()).bot
+            async with self._translated(place.chat):
+                await bot.send_chat_action(chat, "typing", message_thread_id=thread)
+
+    async def show_waiting(self, place: Place, *, over: bool = False) -> None:
+        if place.message and self._may_decorate(place.chat):
+            chat, _ = _ids(place)
+            bot = (await self._wire()).bot
+            async with self._translated(place.chat):
+                await bot.set_message_reaction(chat, _number(place.message), None if over else _HEARD)
+
+    def _may_decorate(self, chat: str) -> bool:
+        """Only where it keeps nobody waiting; then the turn is taken."""
         now = time.monotonic()
-        if self._turnstile.locked() or self._pace.turn_s(now) or self._pace.held_s(place.chat, now):
-            return
+        if self._turnstile.locked() or self._pace.turn_s(now) or self._pace.held_s(chat, now):
+            return False
         self._pace.take_turn(now)
-        chat, thread = _ids(place)
-        bot = (await self._wire()).bot
-        async with self._translated(place.chat):
-            await bot.send_chat_action(chat, "typing", message_thread_id=thread)
+        return True
 
     async def _in_turn(self, chat: str, say: Callable[[], Awaitable[T]]) -> T:
         """Says it when it is this chat's turn."""

@@ -13,7 +13,7 @@ from hermes.adapters.slack.workspace import Credentials
 from hermes.asking import button_token
 from hermes.errors import DeliveryError
 from hermes.secret import Secret
-from hermes.types import Owed, Place, TurnId
+from hermes.types import Owed, Place, TurnEnd, TurnId
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.adapters.slack.edge import FakeEdge, listening, owed, until
 from tests.slack_server import APP_TOKEN, Fault, SlackServer
@@ -127,6 +127,26 @@ async def test_a_message_has_eyes_on_it_until_it_was_answered(server: SlackServe
     await adapter.platform.edit(owed("one", message=asked, sent=(message,)), message, "one")
     await until(lambda: server.reactions("D1", asked) == {"white_check_mark"})
     assert server.count("reactions.add") == 2
+
+
+@pytest.mark.parametrize(("end", "signs"), [(TurnEnd.STOPPED, set()), (TurnEnd.FAILED, {"x"})])
+async def test_a_message_that_got_no_answer_is_not_marked_as_answered(
+    end: TurnEnd, signs: set[str], server: SlackServer, adapter: SlackAdapter
+) -> None:
+    asked = server.say("D1", "UANN", "hello")
+    await adapter.platform.show_waiting(Place(platform="slack", chat=f"{TEAM}.D1", message=asked))
+    await until(lambda: server.reactions("D1", asked) == {"eyes"})
+    await adapter.platform.send(replace(owed("no", message=asked), end=end), "no")
+    await until(lambda: server.reactions("D1", asked) == signs)
+
+
+async def test_the_eyes_go_when_a_message_that_waited_was_dropped(server: SlackServer, adapter: SlackAdapter) -> None:
+    asked = server.say("D1", "UANN", "hello")
+    place = Place(platform="slack", chat=f"{TEAM}.D1", message=asked)
+    await adapter.platform.show_waiting(place)
+    await until(lambda: server.reactions("D1", asked) == {"eyes"})
+    await adapter.platform.show_waiting(place, over=True)
+    await until(lambda: server.reactions("D1", asked) == set())
 
 
 async def test_reactions_can_be_switched_off(server: SlackServer) -> None:

@@ -111,6 +111,17 @@ async def test_typing_is_shown(server: TelegramServer, adapter: TelegramAdapter)
     assert server.typing == [7]
 
 
+async def test_a_message_that_waits_has_eyes_on_it(server: TelegramServer, adapter: TelegramAdapter) -> None:
+    message = server.say(7, 7, "hello")
+    place = Place(platform="telegram", chat="7", message=str(message))
+    await adapter.platform.show_waiting(place)
+    assert server.reactions(7, message) == ["👀"]
+    async with asyncio.timeout(10):
+        while server.reactions(7, message):  # it is left out where others would have to wait for it
+            await adapter.platform.show_waiting(place, over=True)
+            await asyncio.sleep(0.005)
+
+
 async def test_a_person_who_blocked_the_bot_is_gone(server: TelegramServer, adapter: TelegramAdapter) -> None:
     server.say(7, 7, "hello")
     server.block(7)
