@@ -242,6 +242,7 @@ class Owed(StrEnum):
     REPLY = "reply"
     QUESTION = "question"
     NOTICE = "notice"
+    SIGN = "sign"  # that a message was heard and waits: shown once, if at all, and never stored
 
 
 class TurnEnd(StrEnum):

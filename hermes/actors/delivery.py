@@ -39,7 +39,7 @@ from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Journal
-from hermes.types import Obligation, SessionId, TurnId
+from hermes.types import Obligation, Owed, SessionId, TurnId
 
 TYPING_EVERY_S = 4.0
 LOAD_AGAIN_S = 1.0
@@ -152,8 +152,11 @@ class DeliveryActor(LoopActor):
 
     def _take(self, owed: Iterable[Obligation]) -> None:
         for each in owed:
-            if self._platforms.get(each.place.platform) is None:
+            platform = self._platforms.get(each.place.platform)
+            if platform is None:
                 self._complain(each.place.platform)
+            elif each.kind is Owed.SIGN:
+                self._spawn_quietly(partial(platform.show_waiting, each.place))
             else:
                 self._add(each)
 
@@ -350,7 +353,7 @@ class DeliveryActor(LoopActor):
             with suppress(DeliveryError):  # nobody misses it
                 await work()
 
-        task = asyncio.create_task(run(), name="typing")
+        task = asyncio.create_task(run(), name="sign")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -1,7 +1,8 @@
 """What a session's records oblige Hermes to say on a chat platform: answers, questions, notices. Pure.
 
 Obligations are stored in the transaction of the records they follow from, so that none can be forgotten, and their
-ids follow from the records, so that none is made twice.
+ids follow from the records, so that none is made twice. A message that has to wait gets a sign that it was heard:
+that is nothing that anybody is owed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hermes.records import (
     Asked,
     Ended,
     MarkedResumePending,
+    Merged,
     MessageReceived,
     Record,
     Suspended,
@@ -40,6 +42,7 @@ from hermes.types import (
 
 NOTHING_SAID = "(The model had nothing to say.)"
 STOPPED = "(stopped)"
+BURST_S = 5.0  # messages that come closer together are one burst
 _BY_WHOM = re.compile(r"(/\w+) by \S+$")  # as the journal has it
 _FENCE = "```"
 
@@ -53,7 +56,7 @@ def question_id(turn: TurnId, call: str) -> str:
 
 
 def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
-    """`session` is the one before these records. One that is not final only says where a turn is to be shown."""
+    """`session` is the one before these records. One that is not final only says where something is to be shown."""
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     owed: list[Obligation] = []
     records = tuple(records)
@@ -61,6 +64,8 @@ def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
     for record in records:
         if isinstance(record, MessageReceived):
             places[record.turn] = session.place if record.source.automatic else record.source.place
+            if (place := record.source.place) and _waits(session, record, records):
+                owed.append(_sign(session, record, place))
         elif (obligation := _owed(session, record, places, held=held)) is not None:
             owed.append(obligation)
     return owed
@@ -105,6 +110,24 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
         case Ended(notice=str(notice)) if notice and (place := session.place):
             return _notice(session, f"reset:{session.id}:{session.next_seq}", place, notice, record.at)
     return None
+
+
+def _waits(session: Session, received: MessageReceived, records: tuple[Record, ...]) -> bool:
+    """Behind something that takes its time. Of several that come at once the first one stands for all."""
+    if received.steer or not (session.turn or session.compressing):
+        return False
+    if any(isinstance(each, TurnStarted | Merged) for each in records):
+        return False
+    return not session.queue or received.at - session.queue[-1].accepted_at >= BURST_S
+
+
+def _sign(session: Session, received: MessageReceived, place: Place) -> Obligation:
+    return replace(
+        _reply(session, received.turn, place, "", received.at),
+        id=f"sign:{received.turn}",
+        kind=Owed.SIGN,
+        final=False,
+    )
 
 
 def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:

@@ -413,6 +413,16 @@ async def test_the_last_words_of_a_stopped_turn_are_the_same_after_a_kill(desk: 
     assert desk.platform.texts() == ["Hel\n\n(stopped)"]
 
 
+async def test_a_message_that_waits_has_a_sign_until_it_is_dropped(desk: Desk) -> None:
+    place = replace(PLACE, message="7")
+    sign = Obligation(id="sign:t1", kind=Owed.SIGN, place=place, text="", at=1.0, final=False)
+    desk.ref.tell(Say(owed=(sign,)))
+    await until(lambda: desk.platform.waits == {"7"})
+    assert desk.journal.engine.outbox() == []
+    await desk.oblige(replace(owed("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED), place=place))
+    await until(lambda: not desk.platform.waits)
+
+
 async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
     about: dict[str, Any] = {"session": SessionId("s"), "turn": TURN, "call": "c"}
     desk.ref.tell(Say(owed=(begun(),)))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.actors.owing import NOTHING_SAID, last_words, owed_by
+from hermes.actors.owing import BURST_S, NOTHING_SAID, last_words, owed_by
 from hermes.actors.session_protocol import AnnounceStop, End, Event, Recover, Reset, StopTurn
 from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd, TurnId
 from tests.actors.talk import Talk, asks, does, needs_leave, said
@@ -52,7 +52,7 @@ def test_an_empty_answer_is_said_to_be_empty() -> None:
 
 def test_the_next_message_is_shown_when_its_turn_begins() -> None:
     chat = Chat().begun("a")
-    assert chat.owes(said("b", source=ANN)) == []
+    chat.do(said("b", source=ANN))
     owed = chat.owes(chat.model_says("first", ()))
     assert [(each.id, each.final) for each in owed] == [("reply:a", True), ("reply:b", False)]
 
@@ -86,6 +86,17 @@ def test_a_message_that_its_sender_takes_back_while_it_waits_is_dropped_without_
     chat.do(said("b", source=ANN))
     [dropped] = chat.owes(StopTurn(reason="the message was deleted", turn=TurnId("b"), by=PLACE))
     assert (dropped.id, dropped.text, dropped.end) == ("reply:b", "", TurnEnd.STOPPED)
+
+
+def test_the_first_of_the_messages_that_wait_gets_a_sign_and_nothing_is_owed_by_it() -> None:
+    chat = Chat().begun("a")
+    [sign] = chat.owes(said("b", source=ANN))
+    assert (sign.kind, sign.place, sign.final) == (Owed.SIGN, PLACE, False)
+    assert chat.owes(said("c", source=ANN)) == []  # in one breath with it
+    assert chat.owes(said("d", source=ANN, busy=Busy.STEER)) == []
+    chat.now += BURST_S
+    [sign] = chat.owes(said("e", source=ANN))
+    assert sign.turn == "e"
 
 
 def test_a_message_that_interrupts_the_one_before_says_so_by_itself() -> None:
