@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon_process import DaemonProcess
+from tests.model_server import STALL, stream
 from tests.scripted_model import ScriptedModel
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER
@@ -58,6 +59,20 @@ def test_a_conversation_in_private_and_one_in_a_thread(
     server.until(lambda: server.unacknowledged == 0)
     assert server.violations == []
     assert not any(secret in daemon.stderr() for secret in SECRETS.values())
+
+
+def test_a_stop_is_answered_once_and_leaves_no_sign_of_an_answer(
+    server: SlackServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    model.on_request = lambda body: stream(STALL)
+    asked = server.say("D1", ANN, "a long story")
+    server.until(lambda: server.reactions("D1", asked) == {"eyes"})
+    waiting = server.say("D1", ANN, "and another")
+    server.until(lambda: server.reactions("D1", waiting) == {"eyes"})
+    server.slash("D1", ANN, "stop")
+    server.until(lambda: server.replies("D1") == ["Stopped. 1 message that waited was dropped, too."])
+    server.until(lambda: server.reactions("D1", asked) == server.reactions("D1", waiting) == set())
+    assert server.violations == []
 
 
 def test_an_approval_is_given_by_its_button_also_after_a_restart(
