@@ -7,7 +7,8 @@ from hashlib import blake2b
 from hermes.types import Call, CallState, Obligation, Phase, Session, SessionKey, TurnId
 from hermes.values import dataclass
 
-FOR_THE_SESSION = ("session", "always")  # answers that grant for longer than once
+ALWAYS = "always"  # in every conversation, whoever began it
+FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
 APPROVALS = ("once", *FOR_THE_SESSION, "deny")
 ONLY_ONCE = ("once", "deny")
 
@@ -22,22 +23,33 @@ class Question:
     approval: bool  # for leave to run; else it is the model that asks
 
 
-def asked_by(call: Call, turn: TurnId) -> Question:
+def asked_by(call: Call, turn: TurnId, *, for_good: bool = True) -> Question:
+    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always."""
+    choices = call.choices if call.choices or call.question else _ways(call, for_good=for_good)
     return Question(
         turn=turn,
         call=call.id,
         name=call.name,
-        text=call.question or "\n".join(filter(None, (call.summary or call.name, call.gate.reason, _scope(call)))),
-        choices=call.choices if call.question else ONLY_ONCE if call.gate.once else APPROVALS,
+        text=call.question
+        or "\n".join(filter(None, (call.summary or call.name, call.gate.reason, _scope(call, choices)))),
+        choices=choices,
         approval=not call.question,
     )
 
 
-def _scope(call: Call) -> str:
+def _ways(call: Call, *, for_good: bool) -> tuple[str, ...]:
+    if call.gate.once:
+        return ONLY_ONCE
+    return APPROVALS if for_good else tuple(each for each in APPROVALS if each != ALWAYS)
+
+
+def _scope(call: Call, choices: tuple[str, ...]) -> str:
     """What an answer for longer than once would allow."""
-    if call.gate.once or not call.gate.rules:
+    longer = [f"`{each}`" for each in choices if each in FOR_THE_SESSION]
+    if not longer or not call.gate.rules:
         return ""
-    return f"(`session` and `always` allow everything of the kind {', '.join(call.gate.rules)})"
+    allow = "allow" if len(longer) > 1 else "allows"
+    return f"({' and '.join(longer)} {allow} everything of the kind {', '.join(call.gate.rules)})"
 
 
 def waiting_call(session: Session) -> Call | None:

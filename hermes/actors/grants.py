@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hermes.asking import ALWAYS
 from hermes.ports.storage import PutFact
 from hermes.records import Answered, Record
 from hermes.types import Session
 
 PREFIX = "grant:"
-ALWAYS = "always"
 
 
 def granted_by(session: Session, records: Iterable[Record]) -> tuple[str, ...]:

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
 from hermes.actors.session_steps import encode, publishing, refuse, then
-from hermes.asking import APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
+from hermes.asking import ALWAYS, APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
+NOT_FOR_GOOD = (
+    "always would count in everybody's conversations: only admins, and whoever runs this daemon, may say it. "
+    "once, session and deny are yours to say"
+)
 _TRUSTED = ("admin", "api", "cli", "terminal")  # surfaces that only the owner of this daemon reaches
 
 
@@ -30,7 +34,7 @@ def advance(before: Step, now: float, limits: Limits) -> Step:
         if refusal := _refusal(call):
             before = close(before, call, *refusal, now)
         elif _must_ask(call, before.session, limits):
-            return before if started else _ask(before, call, now)
+            return before if started else _ask(before, call, now, limits)
         elif started and not _fits_beside(call, started, limits):
             return before
         else:
@@ -67,10 +71,11 @@ def _run(before: Step, call: Call, now: float) -> Step:
     return publishing(after, began)
 
 
-def _ask(before: Step, call: Call, now: float) -> Step:
+def _ask(before: Step, call: Call, now: float, limits: Limits) -> Step:
     turn = before.session.turn
     assert turn is not None
-    question = asked_by(call, turn.id)
+    owner = Source(platform=before.session.platform, user=before.session.owner)
+    question = asked_by(call, turn.id, for_good=may_grant(owner, limits))
     asked = Asked(at=now, turn=turn.id, call=call.id, question=question.text, choices=question.choices)
     event = CallAsked(
         session=before.session.id,
@@ -177,11 +182,23 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
     if not said:
         expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
         return refuse(session, expected)
+    if is_beyond(call, said, event.source, limits):
+        return refuse(session, NOT_FOR_GOOD)
     return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
 
 
 def may_answer(session: Session, source: Source) -> bool:
     return source.platform in _TRUSTED or not session.owner or source.user == session.owner
+
+
+def may_grant(source: Source, limits: Limits) -> bool:
+    """Whether they may allow something for good, which counts in everybody's conversations."""
+    return source.platform in _TRUSTED or (source.platform, source.user) in limits.admins
+
+
+def is_beyond(call: Call, said: str, source: Source, limits: Limits) -> bool:
+    """Whether that answer allows more than its giver may."""
+    return not call.question and said == ALWAYS and not may_grant(source, limits)
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:

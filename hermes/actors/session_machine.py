@@ -190,6 +190,8 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     if held is not None and not event.source.automatic:  # the end of a process is no person's word: it waits, too
         return _deliver_held(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
+        if calls.is_beyond(asking, said, event.source, limits):
+            return refuse(session, calls.NOT_FOR_GOOD)
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
     if len(session.queue) >= limits.max_queue:

@@ -34,6 +34,7 @@ class Limits:
     max_parallel: int = 8  # tool calls at a time
     busy: Busy = Busy.QUEUE
     granted: frozenset[str] = frozenset()  # rules that are allowed in every session
+    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user: who may allow something for good there
 
 
 # ---------------------------------------------------------------- what can happen to a session

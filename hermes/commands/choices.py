@@ -107,8 +107,8 @@ async def yolo(errand: Errand) -> Reply:
 
 
 async def grants(errand: Errand) -> Reply:
-    if not errand.caller.is_owner:
-        return refused("That is for whoever runs this daemon.")
+    if not (errand.caller.is_owner or errand.caller.admin):
+        return refused("That is for admins, and whoever runs this daemon: it counts in everybody's conversations.")
     verb, _, kind = errand.argument.partition(" ")
     if verb == "withdraw" and kind.strip():
         await errand.sessions.withdraw(kind.strip())

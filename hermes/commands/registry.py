@@ -177,7 +177,7 @@ COMMANDS: tuple[Command, ...] = (
         group=Group.TURN,
         usage="[session|always]",
         help="Let a tool call run that waits for permission",
-        details="Once; for the rest of this conversation; or always, in every conversation.",
+        details="Once; for the rest of this conversation; or always, in every conversation, which takes an admin.",
         choices=("session", "always"),
     ),
     Command(
@@ -190,8 +190,8 @@ COMMANDS: tuple[Command, ...] = (
         needs=Standing.ADMIN,
         group=Group.TURN,
         usage="[withdraw KIND]",
-        help="What you allowed for good, and to take it back",
-        details="Answering a question with always allows every command of its kind, in every conversation.",
+        help="What was allowed for good, and to take it back; for admins",
+        details="Answering with always allows all commands of a kind in every conversation. It takes an admin.",
     ),
     Command(
         name="busy",

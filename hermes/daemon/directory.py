@@ -51,6 +51,11 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
             max_replies=config.agent.max_turns,
             max_parallel=config.agent.max_parallel_tools,
             busy=Busy(config.agent.busy_input_mode),
+            admins=frozenset(
+                (name, user)
+                for name, chat in (("telegram", config.telegram), ("slack", config.slack))
+                for user in chat.admins
+            ),
         ),
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,

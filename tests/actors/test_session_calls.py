@@ -11,7 +11,7 @@ from hermes.actors.session_machine import step
 from hermes.actors.session_protocol import Accept, AnnounceStop, Limits, Prefer, Resume, StopTurn
 from hermes.actors.session_state import is_pending
 from hermes.actors.why import explain
-from hermes.asking import asked_by
+from hermes.asking import asked_by, open_question
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.ports.storage import PutFact
 from hermes.records import Answered, ToolFinished, TurnInterrupted, TurnStarted
@@ -300,8 +300,8 @@ def test_an_answer_is_heard_once_for_the_call_it_names_and_only_if_it_is_one() -
     assert talk.work() == ["c1"]
 
 
-def owned(*calls: Call) -> Talk:
-    talk = Talk(session=replace(FRESH, owner="7", platform="telegram"))
+def owned(*calls: Call, limits: Limits = DEFAULTS) -> Talk:
+    talk = Talk(session=replace(FRESH, owner="7", platform="telegram"), limits=limits)
     talk.say("a")
     talk.reply(*calls)
     return talk
@@ -314,6 +314,25 @@ def test_only_whoever_began_the_session_or_the_daemons_owner_may_answer() -> Non
     assert step(talk.session, said("yes", source=TELEGRAM), 1.0).session.phase == Phase.RUNNING
     talk.tell("once", source=API)
     assert talk.work() == ["c1"]
+
+
+def test_in_a_chat_only_admins_may_allow_something_for_good() -> None:
+    talk = owned(needs_leave("c1"))
+    [asked] = told(CallAsked, talk.last)
+    assert isinstance(asked, CallAsked)
+    assert (asked.choices, "always" in asked.question) == (("once", "session", "deny"), False)
+    assert open_question(talk.session) == asked_by(talk.turn.calls[0], talk.turn.id, for_good=False)
+    assert "only admins" in refusal(talk.tell("always", source=TELEGRAM))
+    assert "only admins" in refusal(talk.do(said("Always!", source=TELEGRAM)))
+    assert granted_by(talk.session, talk.tell("always", source=API).records) == ("rm",)
+
+
+def test_an_admin_of_a_chat_platform_may_allow_something_for_good() -> None:
+    talk = owned(needs_leave("c1"), limits=Limits(admins=frozenset({("telegram", "7")})))
+    question = open_question(talk.session)
+    assert question is not None
+    assert question.choices == ("once", "session", "always", "deny")
+    assert granted_by(talk.session, talk.tell("always", source=TELEGRAM).records) == ("rm",)
 
 
 # ---------------------------------------------------------------- questions

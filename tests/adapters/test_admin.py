@@ -264,6 +264,13 @@ async def test_a_background_process_is_read_and_ended_over_the_api(
             assert response.status == 404
 
 
+async def test_grants_are_listed_and_withdrawn(world: World, admin: aiohttp.ClientSession) -> None:
+    world.desk.facts["grant:recursive-delete"] = b"1"
+    assert await get(admin, "/grants") == {"grants": ["recursive-delete"]}
+    assert await post(admin, "/grants/recursive-delete/withdraw") == (200, {"withdrawn": "recursive-delete"})
+    assert await get(admin, "/grants") == {"grants": []}
+
+
 async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp.ClientSession) -> None:
     world.desk.letters["d1"] = a_dead_letter("d1", "s")
     (letter,) = (await get(admin, "/dead-letters"))["dead_letters"]

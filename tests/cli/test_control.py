@@ -1,4 +1,4 @@
-"""`hermes stop`, `end`, `suspend`, `resume`, `compress`, `delete` and `dead-letters`."""
+"""`hermes stop`, `end`, `suspend`, `resume`, `compress`, `delete`, `dead-letters` and `grants`."""
 
 from __future__ import annotations
 
@@ -189,6 +189,19 @@ def test_dead_letters_are_listed_and_replayed(admin: FakeAdmin, capsys: pytest.C
     for argv in (["dead-letters", "--json", "replay", "d1"], ["dead-letters", "replay", "d1", "--json"]):
         assert main(argv) == 0
         assert json.loads(capsys.readouterr().out) == {"session": "s1", "turn": "t1"}
+
+
+def test_what_was_allowed_for_good_is_listed_and_taken_back(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin.routes["GET /grants"] = Answer(body={"grants": ["recursive-delete"]})
+    admin.routes["POST /grants/recursive-delete/withdraw"] = Answer(body={"withdrawn": "recursive-delete"})
+    assert main(["grants"]) == 0
+    assert capsys.readouterr().out == "recursive-delete\n"
+    assert main(["grants", "withdraw", "recursive-delete"]) == 0
+    assert capsys.readouterr().out == "Commands of the kind recursive-delete are asked about again.\n"
+    assert main(["grants", "withdraw", "recursive-delete", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"withdrawn": "recursive-delete"}
 
 
 def test_what_could_not_be_said_is_listed_and_said_again(

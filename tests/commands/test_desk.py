@@ -650,6 +650,15 @@ async def test_a_caller_with_an_earlier_id_is_told_where_the_conversation_is() -
         assert (await here.command("/status", "s")).session == fresh
 
 
+async def test_what_was_allowed_for_good_is_for_those_who_may_allow_it() -> None:
+    async with world() as here:
+        assert "for admins" in (await here.command("/grants", key=ANNS, source=ANN)).text
+        asked = parse("/grants")
+        assert isinstance(asked, Parsed)
+        admin = Caller(source=ANN, key=SessionKey(ANNS), admin=True)
+        assert (await here.commands.run(asked, admin)).text == "Nothing is allowed for good."
+
+
 async def test_what_was_allowed_for_good_is_listed_and_can_be_withdrawn() -> None:
     async with world() as here:
         await here.talk("a", "s")

@@ -74,6 +74,8 @@ class OperatorApi:
             (web.post("/processes/{id}/kill", self.kill), "End one, with all that it started"),
             (web.get("/dead-letters", self.dead_letters), "What crashed its session twice, or cannot be delivered"),
             (web.post("/dead-letters/{id}/replay", self.replay), "Send one of them once more"),
+            (web.get("/grants", self.grants), "Kinds of commands that were allowed for good"),
+            (web.post("/grants/{kind}/withdraw", self.withdraw), "Have one of them asked about again"),
             (web.get("/store", self.store), "The store's figures"),
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
             (web.post("/store/import", self.take_in), 'Take in an export of sessions; {"path": "/absolute"}'),
@@ -172,6 +174,14 @@ class OperatorApi:
 
     async def replay(self, request: web.Request) -> web.Response:
         return json_response(presentation.plain(await self._service.sessions.replay(request.match_info["id"])))
+
+    async def grants(self, _request: web.Request) -> web.Response:
+        return json_response({"grants": await self._service.sessions.granted()})
+
+    async def withdraw(self, request: web.Request) -> web.Response:
+        kind = request.match_info["kind"]
+        await self._service.sessions.withdraw(kind)
+        return json_response({"withdrawn": kind})
 
     # ------------------------------------------------------------ the store
 

@@ -18,7 +18,7 @@ _SHOWS_INSIDE = {"config": words("path"), "storage": words("stats verify"), "dea
 _CHANGES = words(
     "answer approve always backup chat compress compact config daemon dead-letters delete deny drain end export grant"
     " import kill purge reject reset restart restore resume send service shutdown start steer stop storage suspend"
-    " uninstall yes yolo"
+    " uninstall yes yolo grants"
 )
 _PYTHON = re.compile(r"(?:python|pypy)[\d.]*|coverage|ipython\d?")
 _RUNS_MODULE = re.compile(r"-[A-Za-z]*?m(.*)", re.DOTALL)
