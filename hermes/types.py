@@ -280,6 +280,7 @@ class Obligation:
     files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
     superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
     end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
+    amends: str = ""  # not empty: it is no message of its own, but what those of that obligation say from now on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,8 @@ An answer that was shown for long while it grew, or since before a restart, is s
 notified of a change. The message that grew, whose last sign says that more is coming, is taken away when the id of
 the new one is on disk. Of a turn that came to no answer stays what was shown; where nothing was, and nothing is to be
 said, nothing is sent.
+
+What amends another obligation changes the messages of that one, and is never a message itself.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from hermes.actors.owing import last_words
-from hermes.actors.storing import store
+from hermes.actors.storing import look_up, store
 from hermes.actors.stream import CURSOR
 from hermes.crash_point import reach
 from hermes.errors import DeliveryError, UnsendableFileError
@@ -94,6 +96,9 @@ class Courier:
         await self._write(self._progress())
 
     async def finish(self) -> None:
+        if self.owed.amends:
+            await self._amend()
+            return
         try:
             await self._finish()
         except DeliveryError as error:
@@ -101,6 +106,20 @@ class Courier:
                 raise
             await self._move(error.moved_to)
             await self._finish()
+
+    async def _amend(self) -> None:
+        """What it is about went before it in its chat. Where that cannot be changed (any more), it stays as it is."""
+        shown = await look_up(self._journal, lambda reader: reader.sent(self.owed.amends))
+        if shown is not None and self._platform.abilities.edit:
+            self.owed = replace(self.owed, place=shown.place, sent=shown.messages)
+            # Never more messages than there are.
+            for text, message in zip(self._platform.parts(self.owed.text), shown.messages, strict=False):
+                try:
+                    await self._platform.edit(self.owed, message, text)
+                except DeliveryError as error:
+                    if not (error.gone or error.refused or error.moved_to):
+                        raise
+        await self._write(Waive(id=self.owed.id))
 
     async def _move(self, chat: str) -> None:
         """All of it is said in the chat that this one has become: the ids of its messages mean nothing there."""

@@ -11,9 +11,12 @@ import json
 import re
 from collections.abc import Iterable
 from dataclasses import replace
+from textwrap import shorten
 
+from hermes.asking import asked_by
 from hermes.media.reference import COPY, SEND_FILE
 from hermes.records import (
+    Answered,
     Asked,
     Ended,
     MarkedResumePending,
@@ -29,6 +32,7 @@ from hermes.records import (
 )
 from hermes.types import (
     CallOutcome,
+    CallState,
     EncodedMessage,
     Failure,
     FailureKind,
@@ -40,6 +44,7 @@ from hermes.types import (
     TurnId,
 )
 
+_MOST_REPEATED = 200  # characters of an answer that its question shows
 NOTHING_SAID = "(The model had nothing to say.)"
 STOPPED = "(stopped)"
 BURST_S = 5.0  # messages that come closer together are one burst
@@ -58,8 +63,8 @@ def question_id(turn: TurnId, call: str) -> str:
 def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
     """`session` is the one before these records. One that is not final only says where something is to be shown."""
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
-    owed: list[Obligation] = []
     records = tuple(records)
+    owed = _settled(session, records)
     held = not any(isinstance(record, TurnStarted | Suspended) for record in records)
     for record in records:
         if isinstance(record, MessageReceived):
@@ -128,6 +133,32 @@ def _sign(session: Session, received: MessageReceived, place: Place) -> Obligati
         kind=Owed.SIGN,
         final=False,
     )
+
+
+def _settled(session: Session, records: tuple[Record, ...]) -> list[Obligation]:
+    """What was asked with buttons has its answer, or nobody waits for one any more: it says so, and they go."""
+    turn = session.turn
+    call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
+    if turn is None or turn.place is None or call is None:
+        return []
+    question = asked_by(call, turn.id)
+    ends = (each for each in records if isinstance(each, Answered | ToolFinished) and each.call == call.id)
+    end = next(ends, None)
+    if end is None or not question.choices:
+        return []
+    answer = shorten(end.answer, _MOST_REPEATED, placeholder=" …") if isinstance(end, Answered) else "not answered"
+    return [
+        Obligation(
+            id=f"answered:{turn.id}:{call.id}",
+            kind=Owed.NOTICE,
+            place=turn.place,
+            text=f"{question.text}\n\n→ {answer}",
+            at=end.at,
+            session=session.id,
+            turn=turn.id,
+            amends=question_id(turn.id, call.id),
+        )
+    ]
 
 
 def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:

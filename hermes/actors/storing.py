@@ -1,9 +1,15 @@
-"""A write to wait for, on top of a journal that never waits."""
+"""A write and a read to wait for, on top of a journal that never waits."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from hermes.actors.future import LoopFuture
-from hermes.ports.storage import Journal, Transaction
+from hermes.errors import HermesError
+from hermes.ports.storage import Journal, Reader, Transaction
+
+T = TypeVar("T")
 
 
 async def store(journal: Journal, transaction: Transaction) -> None:
@@ -13,3 +19,15 @@ async def store(journal: Journal, transaction: Transaction) -> None:
     error = await done
     if error is not None:
         raise error
+
+
+async def look_up(journal: Journal, query: Callable[[Reader], T]) -> T | None:
+    """Raises what kept it from being read."""
+    done = LoopFuture()
+
+    def settle(found: T | None, error: HermesError | None) -> None:
+        done.settle(found, error)
+
+    journal.read(query, settle)
+    found: T | None = await done
+    return found

@@ -527,6 +527,52 @@ async def test_without_edits_nothing_is_shown_before_its_final_form() -> None:
     await desk.stop()
 
 
+def answered(text: str = "which? → red", **more: Any) -> Obligation:
+    return owed("answered", text, amends="question", **more)
+
+
+async def test_an_amendment_changes_what_was_said_and_is_no_message(desk: Desk) -> None:
+    await desk.oblige(owed("question", "which?"), answered())
+    await desk.settled()
+    assert desk.platform.texts() == ["which? → red"]
+    assert desk.journal.engine.outbox() == []
+    await desk.oblige(answered("which? → red", chat="elsewhere"))  # as after a kill before it was noted
+    await desk.settled()
+    assert desk.platform.texts() == ["which? → red"]
+    assert desk.platform.texts("elsewhere") == []
+
+
+async def test_an_amendment_that_waited_for_a_restart_is_made(desk: Desk) -> None:
+    await desk.oblige(owed("question", "which?"))
+    await desk.settled()
+    await desk.stop()
+    desk.journal.engine.commit([(Oblige(obligation=answered()),)])
+    desk.start()
+    await until(lambda: desk.platform.texts() == ["which? → red"])
+    await desk.settled()
+    assert desk.platform.said == 1
+
+
+@pytest.mark.parametrize("problem", [DeliveryError("gone", gone=True), DeliveryError("too old", refused=True)])
+async def test_an_amendment_that_cannot_be_made_is_let_go(desk: Desk, problem: DeliveryError) -> None:
+    await desk.oblige(owed("question", "which?"))
+    await desk.settled()
+    desk.platform.problems.append(problem)
+    await desk.oblige(answered(), owed("other", "of nothing that was said", amends="nothing"))
+    await desk.settled()
+    assert desk.platform.texts() == ["which?"]
+    assert desk.journal.engine.outbox() == []
+    assert desk.journal.engine.dead_letters() == []
+
+
+async def test_an_amendment_makes_no_more_messages_than_there_are(desk: Desk) -> None:
+    desk.platform.longest = 6
+    await desk.oblige(owed("question", "which?"), answered())
+    await desk.settled()
+    assert desk.platform.texts() == ["which?"]
+    assert desk.platform.edits == [("m1", "which?")]  # and with it the buttons went
+
+
 async def test_messages_for_a_platform_that_is_not_configured_wait(desk: Desk) -> None:
     await desk.oblige(replace(owed("a", "hello"), place=replace(PLACE, platform="other")))
     await desk.settled()

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from hermes.actors.owing import BURST_S, NOTHING_SAID, last_words, owed_by
-from hermes.actors.session_protocol import AnnounceStop, End, Event, Recover, Reset, StopTurn
+from hermes.actors.session_protocol import AnnounceStop, Answer, End, Event, Recover, Reset, StopTurn
 from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd, TurnId
-from tests.actors.talk import Talk, asks, does, needs_leave, said
+from tests.actors.talk import API, Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
 ANN = Source(platform="toy", user="ann", place=PLACE)
@@ -131,6 +131,30 @@ def test_a_question_and_an_approval_are_owed_with_their_choices() -> None:
     other = Chat().begun()
     [approval] = other.owes(other.model_says("", (needs_leave("c1"),)))
     assert approval.choices == ("once", "session", "always", "deny")
+
+
+@pytest.mark.parametrize(
+    ("event", "settled"),
+    [
+        (Answer(answer="once", source=ANN), "once"),
+        (Answer(answer="deny", source=API), "deny"),
+        (said("yes", source=ANN), "once"),
+        (StopTurn(reason="/stop"), "not answered"),
+        (End(reason="/new"), "not answered"),
+    ],
+)
+def test_however_a_question_is_settled_it_says_so_in_its_own_message(event: Event, settled: str) -> None:
+    chat = Chat().begun()
+    [question] = chat.owes(chat.model_says("", (needs_leave("c1"), does("c2"))))
+    [told, *_] = chat.owes(event)
+    assert (told.amends, told.choices) == (question.id, ())
+    assert told.text == f"{question.text}\n\n→ {settled}"
+
+
+def test_a_question_without_choices_stays_as_it_was_said() -> None:
+    chat = Chat().begun()
+    chat.owes(chat.model_says("", (asks("q1"),)))
+    assert chat.owes(said("the red one", source=ANN)) == []
 
 
 def test_an_announced_stop_is_told_where_a_turn_runs_and_promises_no_more_than_to_try() -> None:

@@ -88,6 +88,12 @@ def test_an_approval_is_given_by_its_button_also_after_a_restart(
     server.until(lambda: any("results:" in text for text in server.replies("C1")))
     assert not (tmp_path / "folder").exists()
     server.until(lambda: server.unacknowledged == 0)
+    server.until(lambda: not any(each.buttons for each in server.history("C1")))
+    server.say("C1", ANN, f"{ME} run rm -rf {tmp_path}/other")
+    server.until(lambda: any(each.buttons for each in server.history("C1")))
+    daemon.hermes("deny", "-")
+    server.until(lambda: not any(each.buttons for each in server.history("C1")))
+    assert [each.text[-6:] for each in server.history("C1") if "→" in each.text] == ["→ once", "→ deny"]
 
 
 @pytest.mark.parametrize("point", ["reply: about to be sent", "reply: sent"])

@@ -66,6 +66,19 @@ def test_a_question_is_answered_by_its_button_also_after_a_restart(
     assert query in server.answered_queries
 
 
+def test_the_buttons_of_a_question_go_however_it_ends(server: TelegramServer, daemon: DaemonProcess) -> None:
+    for end, ended in (
+        (lambda: server.say(ANN, ANN, "blue"), "→ blue"),
+        (lambda: daemon.hermes("answer", "-", "red"), "→ red"),
+        (lambda: server.say(ANN, ANN, "/stop"), "→ not answered"),
+    ):
+        server.say(ANN, ANN, "ask which colour?")
+        server.until(lambda: any(each.keyboard for each in server.history(ANN)))
+        end()
+        server.until(lambda: not any(each.keyboard for each in server.history(ANN)))
+        assert [text for text in server.replies(ANN) if "→" in text][-1].endswith(ended)
+
+
 def test_what_was_sent_while_the_daemon_was_down_is_answered_once_and_in_order(
     server: TelegramServer, daemon: DaemonProcess
 ) -> None:

@@ -100,7 +100,7 @@ ORDER = {
     "Place": "platform chat thread message",
     "Obligation": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
-        " superseded end"
+        " superseded end amends"
     ),
     "Sent": "id kind place at sent_at messages session turn repeated",
 }

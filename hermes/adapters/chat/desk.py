@@ -32,7 +32,6 @@ _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
 _FULL_SAID_S = 30.0
 _FULL_KNOWN = 1000
-_MOST_REPEATED = 1000  # characters of a question that is said again with its answer, in the place of its buttons
 
 
 class ChatDesk:
@@ -214,11 +213,8 @@ class ChatDesk:
             if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
                 await self._note(inbound, "This question is not waiting for you (any more).")
                 return
-            question = asked_by(call, turn.id)
-            chosen = _chosen(inbound, question)
+            chosen = _chosen(inbound, asked_by(call, turn.id))
             await self._sessions.answer(waiting.id, chosen, _source(inbound), call.id)
-            asked = f"{question.text}\n\n" if len(question.text) <= _MOST_REPEATED else ""
-            await self._say(inbound, f"pressed:{inbound.id}", f"{asked}→ {chosen}")
         except StoppingError:
             raise
         except HermesError as error:

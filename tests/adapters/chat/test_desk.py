@@ -98,11 +98,10 @@ async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() 
         assert here.here.agent.acts == []
         assert "not taken as an answer" in here.told("g")[-1]
         assert here.owed[-1].sent == ()  # the buttons stay, for her
-        pressed = await here.says("ann", "once", "g", thread="t", answers=token)
+        told = len(here.owed)
+        await here.says("ann", "once", "g", thread="t", answers=token)
         await here.here.finish_tool()
-        told = here.owed[-1]
-        assert told.text.endswith("→ once")
-        assert (list(told.sent), list(told.choices)) == ([pressed.place.message], [])  # in their place
+        assert len(here.owed) == told  # the session's own record has the question say it
 
 
 async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
