@@ -11,6 +11,9 @@ ALWAYS = "always"  # in every conversation, whoever began it
 FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
 APPROVALS = ("once", *FOR_THE_SESSION, "deny")
 ONLY_ONCE = ("once", "deny")
+MAY_I_RUN = "May I run this?"
+MAY_I_DO = "May I do this?"
+_RUNS = "terminal"  # the tool whose summary is a command
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +33,7 @@ def asked_by(call: Call, turn: TurnId, *, for_good: bool = True) -> Question:
         turn=turn,
         call=call.id,
         name=call.name,
-        text=call.question
-        or "\n".join(filter(None, (call.summary or call.name, call.gate.reason, _scope(call, choices)))),
+        text=call.question or _request(call, choices),
         choices=choices,
         approval=not call.question,
     )
@@ -43,13 +45,35 @@ def _ways(call: Call, *, for_good: bool) -> tuple[str, ...]:
     return APPROVALS if for_good else tuple(each for each in APPROVALS if each != ALWAYS)
 
 
+def _request(call: Call, choices: tuple[str, ...]) -> str:
+    """For leave, as Markdown: what is to be run, why somebody is asked, and what each longer answer allows."""
+    command = call.summary.removeprefix(f"{_RUNS}: ") if call.name == _RUNS else ""
+    reason = call.gate.reason.replace(f"`{command}` ", "it ") if command else call.gate.reason
+    lines = (
+        MAY_I_RUN if command else MAY_I_DO,
+        _as_code(command or call.summary or call.name),
+        _sentence(reason),
+        _scope(call, choices),
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _as_code(text: str) -> str:
+    """To the letter: nothing in it is markup."""
+    return f"`{text}`" if "`" not in text else f"```\n{text}\n```"
+
+
+def _sentence(reason: str) -> str:
+    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+
+
 def _scope(call: Call, choices: tuple[str, ...]) -> str:
     """What an answer for longer than once would allow."""
-    longer = [f"`{each}`" for each in choices if each in FOR_THE_SESSION]
-    if not longer or not call.gate.rules:
+    if "session" not in choices or not call.gate.rules:
         return ""
-    allow = "allow" if len(longer) > 1 else "allows"
-    return f"({' and '.join(longer)} {allow} everything of the kind {', '.join(call.gate.rules)})"
+    kinds = ", ".join(call.gate.rules)
+    more = "; always: for good, in every conversation" if ALWAYS in choices else ""
+    return f"(session: everything of the kind {kinds}, until this conversation ends{more})"
 
 
 def waiting_call(session: Session) -> Call | None:

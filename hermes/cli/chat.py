@@ -206,7 +206,7 @@ def _only_answer(
 ) -> str:
     """What was said after the last tool call: everything before it was on the way to the answer."""
     from hermes.cli.conversation import Asked, CallBegan, Notice, Reset, Text
-    from hermes.cli.waiting import WaitingError
+    from hermes.cli.waiting import WaitingError, details
 
     texts: list[str] = []
     deadline = None if args.timeout is None else time.monotonic() + args.timeout
@@ -221,7 +221,7 @@ def _only_answer(
                     _aside(text)
                 case Asked(approval=True) if args.yolo:
                     conversation.answer(fact, "once")
-                    _aside(f"allowed by --yolo: {fact.question}")
+                    _aside(f"allowed by --yolo: {' '.join(details(fact))}")
                 case Asked():
                     raise WaitingError(conversation.session, fact, inside=inside)
                 case _:

@@ -257,7 +257,7 @@ class Dialogue:
         view.pause()
         if asked.approval and self._yolo:
             self._conversation.answer(asked, "once")
-            view.show(Notice(text=f"allowed by --yolo: {asked.question}"))
+            view.show(Notice(text=f"allowed by --yolo: {' '.join(details(asked))}"))
             return
         self._listen(view)  # what was typed before anything was asked is no answer
         if not self._interactive or self._leaving:

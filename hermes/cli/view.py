@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.cli.conversation import Asked, CallBegan, CallEnded, CallProgress, Notice, Reset, Text
 from hermes.cli.output import duration, one_line, printable, shortened
+from hermes.cli.waiting import details
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -78,7 +79,7 @@ class Calls:
 
     def asked(self, fact: Asked) -> None:
         if fact.approval:
-            self._asked[fact.call] = next(iter(fact.question.splitlines()), "")
+            self._asked[fact.call] = next(iter(details(fact)), "").strip("`")
 
     def progressed(self, fact: CallProgress) -> None:
         lines = [line for line in printable(fact.text).splitlines() if line.strip()]

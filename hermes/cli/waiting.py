@@ -31,7 +31,9 @@ def headline(asked: Asked) -> str:
 def details(asked: Asked) -> list[str]:
     lines = [line for line in printable(asked.question).splitlines() if line.strip()]
     if asked.approval:
-        return lines
+        from hermes.asking import MAY_I_DO, MAY_I_RUN
+
+        return lines[1:] if lines[:1] in ([MAY_I_RUN], [MAY_I_DO]) else lines  # the headline has said it
     return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
 
 

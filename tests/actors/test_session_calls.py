@@ -179,10 +179,8 @@ def test_a_call_that_needs_leave_makes_the_turn_wait_durably_and_says_for_what()
     assert is_pending(talk.session)
     [asked] = told(CallAsked, taken)
     assert isinstance(asked, CallAsked)
-    assert (asked.question, asked.approval) == (
-        "write c1\nit deletes\n(`session` and `always` allow everything of the kind rm)",
-        True,
-    )
+    assert asked.question.startswith("May I do this?\n`write c1`\nIt deletes.\n(session: ")
+    assert asked.approval
     assert asked.choices == ("once", "session", "always", "deny")
     assert "write needs permission: it deletes" in explain(talk.session, 2.0)
 

@@ -111,7 +111,7 @@ async def test_a_session_shows_what_it_waits_for_and_what_waits_in_it(
     world.desk.sessions[SessionId("s")] = waiting(session, "t1")
     async with client.get("/api/sessions/s") as response:
         view = await response.json()
-    assert view["pending"]["question"] == "terminal: rm -rf x\nit deletes a directory tree"
+    assert view["pending"]["question"] == "May I run this?\n`rm -rf x`\nIt deletes a directory tree."
     assert view["pending"]["choices"] == ["once", "session", "always", "deny"]
     assert view["queue"] == [{"turn_id": "t2", "accepted_at": NOW, "steer": True}]
     assert view["preferences"]["title"] == "My chat"

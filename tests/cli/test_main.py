@@ -16,9 +16,10 @@ from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
-    "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer", "log",
-    "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "dead-letters", "send", "pairing",
-    "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config", "completion",
+    "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer",
+    "grants", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "dead-letters",
+    "send", "pairing", "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config",
+    "completion",
 ]  # fmt: skip
 
 

@@ -79,7 +79,7 @@ def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str
     if not writing:
         if Kind.CREDENTIAL in kinds:
             return Gate(
-                verdict=Verdict.ASK, reason=f"reads {path}, where credentials are", rules=("credential-read",)
+                verdict=Verdict.ASK, reason=f"it reads {path}, where credentials are", rules=("credential-read",)
             )
         return Gate()
     if Kind.HERMES_HOME in kinds:
@@ -90,7 +90,7 @@ def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str
         (Kind.SYSTEM, "system-write", "a part of the system"),
     ):
         if kind in kinds:
-            return Gate(verdict=Verdict.ASK, reason=f"changes {path}, {why}", rules=(rule,))
+            return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
     return Gate()
 
 
