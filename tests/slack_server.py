@@ -185,6 +185,12 @@ class SlackServer(ThreadedServer):
         with self._lock:
             return [self._shelf.kept[each] for each in shown]
 
+    @property
+    def asides(self) -> list[tuple[str, str, str]]:
+        """What one person alone was shown: where, who, what."""
+        with self._lock:
+            return list(self._world.asides)
+
     def reactions(self, channel: str, ts: str) -> set[str]:
         with self._lock:
             return set(self._world.message(channel, ts).reactions)
@@ -305,6 +311,9 @@ class SlackServer(ThreadedServer):
     def _look_up(self, method: str, team: str, about: dict[str, Any]) -> dict[str, Any]:
         """What needs a scope of its own."""
         match method:
+            case "chat.postEphemeral":
+                self._need("chat:write")
+                return self._world.tell_alone(team, about)
             case "files.info":
                 self._need("files:read")
                 return self._shelf.info(team, about, self._files_url)

@@ -87,6 +87,7 @@ class World:
         self.acknowledged: list[Envelope] = []
         self.violations: list[str] = []
         self.statuses: list[tuple[str, str, str]] = []
+        self.asides: list[tuple[str, str, str]] = []  # channel, who alone sees it, text
         self.channels: dict[str, str] = {}  # and their teams
         self.names: dict[str, str] = {}  # of people, by their ids
         self.archived: set[str] = set()
@@ -185,6 +186,11 @@ class World:
         shown.blocks = about.get("blocks") or []
         shown.metadata = about.get("metadata") or {}
         return {"channel": channel, "ts": shown.ts, "message": shown.as_json()}
+
+    def tell_alone(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        channel = self._channel(team, about)
+        self.asides.append((channel, str(about["user"]), self._checked(about, most=40_000)))
+        return {"message_ts": self._ts()}
 
     def show_files(self, team: str, channel: str, thread: str, text: str) -> Shown:
         self._channel(team, {"channel": channel})

@@ -170,6 +170,11 @@ class TelegramServer(ThreadedServer):
             return list(self._world.menu)
 
     @property
+    def toasts(self) -> list[str]:
+        with self._lock:
+            return list(self._world.toasts)
+
+    @property
     def answered_queries(self) -> list[str]:
         with self._lock:
             return list(self._world.answered_queries)

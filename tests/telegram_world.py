@@ -60,6 +60,7 @@ class World:
         self.typing: list[tuple[int, float]] = []
         self.reactions: dict[tuple[int, int], list[str]] = {}  # by chat and message
         self.answered_queries: list[str] = []
+        self.toasts: list[str] = []  # shown to whoever pressed, and to nobody else
         self.menu: list[str] = []
         self.blocked: set[int] = set()  # chats whose person has blocked the bot
         self.moved: dict[int, int] = {}  # groups that have become supergroups
@@ -208,6 +209,9 @@ class World:
         return True
 
     def answer_query(self, about: dict[str, Any]) -> bool:
+        if len(toast := str(about.get("text") or "")) > 200:
+            raise Refusal(400, "Bad Request: MESSAGE_TOO_LONG")
+        self.toasts += [toast] if toast else []
         self.answered_queries.append(str(about["callback_query_id"]))
         return True
 

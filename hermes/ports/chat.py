@@ -75,8 +75,11 @@ class ChatEdge(Protocol):
     def alive(self) -> None:
         """The platform has answered: that is the proof of health."""
 
-    async def take(self, inbound: Inbound) -> None:
-        """A person wrote. Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again."""
+    async def take(self, inbound: Inbound) -> str:
+        """A person wrote. Returns what they alone are to see, now or never: why a button did nothing; mostly empty.
+
+        Raises StoppingError, BusyError and StorageErrors: then it was not taken, try again.
+        """
 
     async def chat_moved(self, old: str, new: str) -> None:
         """The platform calls a chat by another id from now on; its conversations go on. Raises as `take` does."""

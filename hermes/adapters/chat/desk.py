@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from loguru import logger
 
@@ -21,7 +20,7 @@ from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.commands.reply import Caller
 from hermes.crash_point import reach
-from hermes.errors import BusyError, HermesError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
+from hermes.errors import BusyError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
 from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
@@ -32,6 +31,10 @@ _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
 _FULL_SAID_S = 30.0
 _FULL_KNOWN = 1000
+
+_NOT_YOURS = "This question is for whoever began the conversation."
+_OVER = "This question is not open any more."
+_NOT_YOURS_OR_OVER = "This question is for whoever began the conversation, or is not open any more."
 
 
 class ChatDesk:
@@ -64,12 +67,14 @@ class ChatDesk:
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self.alive = alive
 
-    async def take(self, inbound: Inbound) -> None:
+    async def take(self, inbound: Inbound) -> str:
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
+        aside = ""
         if not await self._door.admits(inbound):
             await self._door.turn_away(inbound)
+            aside = _NOT_YOURS if inbound.answers else ""
         elif inbound.answers:
-            await self._pressed(inbound, key)
+            aside = await self._pressed(inbound, key)
         elif inbound.edited:
             await self._rewrite(inbound, key)
         elif inbound.deleted:
@@ -79,6 +84,7 @@ class ChatDesk:
         else:
             await self._message(inbound, key)
         reach("chat: taken, not confirmed")
+        return aside
 
     async def chat_moved(self, old: str, new: str) -> None:
         await self._moved.note(old, new)
@@ -190,39 +196,36 @@ class ChatDesk:
 
     # ------------------------------------------------------------ buttons
 
-    async def _pressed(self, inbound: Inbound, key: SessionKey) -> None:
-        """A button gives a command to whoever was offered it, or it answers a question."""
+    async def _pressed(self, inbound: Inbound, key: SessionKey) -> str:
+        """A button gives a command to whoever was offered it, or it answers a question. Says why it did neither."""
         name, gives_command, _ = inbound.answers.partition("-")
         command = parse(f"/{name} {inbound.text}") if gives_command else None
         if command is None:
-            await self._answer(inbound, key)
-        elif inbound.answers == command_token(name, key, inbound.user):
-            await self._command(inbound, key, command)
-        else:
-            await self._note(inbound, f"This is somebody else's choice. /{name} lets you choose for yourself.")
+            return await self._answer(inbound, key)
+        if inbound.answers != command_token(name, key, inbound.user):
+            return f"This is somebody else's choice. /{name} lets you choose for yourself."
+        await self._command(inbound, key, command)
+        return ""
 
-    async def _answer(self, inbound: Inbound, key: SessionKey) -> None:
+    async def _answer(self, inbound: Inbound, key: SessionKey) -> str:
         """A button answers the question of this person's conversation, if that still waits for it."""
         session = await self._sessions.bound(key)
+        if session is None:
+            return _NOT_YOURS
         try:
-            if session is None:
-                raise UnknownSessionError("there is no conversation of yours here")
             waiting = (await self._sessions.view(session)).session
-            call = waiting_call(waiting)
-            turn = waiting.turn
+            call, turn = waiting_call(waiting), waiting.turn
             if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
-                await self._note(inbound, "This question is not waiting for you (any more).")
-                return
+                return _OVER if inbound.chat_type == "dm" else _NOT_YOURS_OR_OVER
+            if waiting.owner not in ("", inbound.user):
+                return _NOT_YOURS
             chosen = _chosen(inbound, asked_by(call, turn.id))
             await self._sessions.answer(waiting.id, chosen, _source(inbound), call.id)
-        except StoppingError:
+        except (StoppingError, BusyError):
             raise
-        except HermesError as error:
-            await self._note(inbound, f"That was not taken as an answer: {error}")
-
-    async def _note(self, inbound: Inbound, text: str) -> None:
-        """About a button that did nothing: it stays where it is, for whom it is meant."""
-        await self._say(replace(inbound, answers=""), f"pressed:{inbound.id}", text)
+        except (RefusedError, UnknownSessionError) as error:
+            return f"That was not taken as an answer: {error}"
+        return ""
 
     async def _say(
         self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""

@@ -21,13 +21,16 @@ from hermes.adapters.slack.attachment import is_bare
 from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
 from hermes.adapters.slack.names import Names, with_names
+from hermes.adapters.slack.place import team_and_channel
 from hermes.adapters.slack.thread import Threads
+from hermes.adapters.slack.trouble import FAILURES
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import AlreadySeenError, BusyError, OutcomeUnknownError, RefusedError, StoppingError, StorageError
 from hermes.ports.chat import ChatEdge, Inbound
 
 NOT_NOW = (StoppingError, BusyError, StorageError, OutcomeUnknownError)  # it was not taken: Slack is to keep it
 _MOST_REMEMBERED = 4096
+_ASIDE_S = 2.0  # Slack wants to hear within three that the press has come
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 
@@ -70,7 +73,9 @@ class Intake:
             if found.people:
                 text = with_names(text, await self._names.of(workspace, found.people))
             inbound = replace(found.inbound, text=look.before + text)
-            await _stored(await _with_files(inbound, workspace), edge, patience_s)
+            aside = await _stored(await _with_files(inbound, workspace), edge, patience_s)
+            if aside:
+                await _tell_alone(inbound, aside, workspace)
             self._threads.joined(found)
         if len(self._taken) >= _MOST_REMEMBERED:
             del self._taken[next(iter(self._taken))]
@@ -83,21 +88,33 @@ async def _with_files(inbound: Inbound, workspace: Workspace) -> Inbound:
     return replace(inbound, attachments=tuple(files))
 
 
-async def _stored(inbound: Inbound, edge: ChatEdge, patience_s: float) -> None:
+async def _tell_alone(inbound: Inbound, text: str, workspace: Workspace) -> None:
+    """Nobody else sees it, and nobody misses it when it fails."""
+    _, channel = team_and_channel(inbound.place.chat)
+    try:
+        async with asyncio.timeout(_ASIDE_S):
+            await workspace.client.chat_postEphemeral(
+                channel=channel, user=inbound.user, text=text, thread_ts=inbound.place.thread or None
+            )
+    except FAILURES as error:
+        logger.debug("{} could not be told why it did nothing: {!r}", inbound.user, error)
+
+
+async def _stored(inbound: Inbound, edge: ChatEdge, patience_s: float) -> str:
     deadline = time.monotonic() + patience_s
     wait_s = _FIRST_WAIT_S
     while True:
         try:
             return await edge.take(inbound)
         except AlreadySeenError:
-            return None
+            return ""
         except NOT_NOW as error:
             if time.monotonic() + wait_s > deadline:
                 raise
             logger.info("{} is not taken yet, and is offered again: {}", inbound.id, error)
         except RefusedError as error:
             logger.error("{} is given up, it can never be taken: {}", inbound.id, error)
-            return None
+            return ""
         await asyncio.sleep(wait_s)
         wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
 

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 from loguru import logger
 from telegram.error import TelegramError
 
+from hermes.adapters.chat.utf16 import prefix
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.album import Album, album_name
 from hermes.adapters.telegram.trouble import explain
@@ -37,6 +38,7 @@ T = TypeVar("T")
 
 ALBUM_S = 0.8  # from the first of its pictures until the last has come
 _ALBUMS_MOST = 100  # that are remembered
+_MOST_ASIDE = 200  # characters that Telegram shows
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 _SUPERGROUP = "-100"  # how their ids begin; only what is one can have been something else
@@ -103,9 +105,9 @@ class Intake:
         if read is None:
             logger.debug("{} is skipped: {}", name, sorted(update))
             return
-        await self._offer(read.id, lambda: self._edge.take(read))
+        aside = await self._offer(read.id, lambda: self._edge.take(read))
         if query := update.get("callback_query"):
-            await _stop_the_spinner(self._wire, str(query["id"]))
+            await _stop_the_spinner(self._wire, str(query["id"]), aside or "")
 
     async def _read(self, update: Mapping[str, Any], album: Album | None) -> Inbound | None:
         chat = _chat_of(update)
@@ -148,9 +150,12 @@ def _chat_of(update: Mapping[str, Any]) -> str:
     return str(chat.get("id")) if isinstance(chat, dict) else ""
 
 
-async def _stop_the_spinner(wire: Wire, query: str) -> None:
-    """A pressed button shows that it is busy until this. The press counts all the same when it fails."""
+async def _stop_the_spinner(wire: Wire, query: str, aside: str) -> None:
+    """A pressed button shows that it is busy until this. The press counts all the same when it fails.
+
+    `aside` is shown to whoever pressed it, and to nobody else.
+    """
     try:
-        await wire.bot.answer_callback_query(query)
+        await wire.bot.answer_callback_query(query, prefix(aside, _MOST_ASIDE) or None, show_alert=bool(aside))
     except TelegramError as error:
         logger.debug("a button's press could not be answered: {}", explain(error))

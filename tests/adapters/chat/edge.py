@@ -28,6 +28,7 @@ class Edge:
     ) -> None:
         self.here = here
         self.owed: list[Obligation] = []
+        self.aside = ""  # what whoever did the last thing was shown alone
         self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
         self._updates = itertools.count(1)
         self._settings: dict[str, Any] = {"allowed": allowed, "admins": admins, "pair": pair}
@@ -67,7 +68,7 @@ class Edge:
     async def says(self, user: str, text: str, chat: str = "", **more: Any) -> Inbound:
         """In a private chat, unless one is named."""
         inbound = did(user, text, chat, number=next(self._updates), **more)
-        await self.desk.take(inbound)
+        self.aside = await self.desk.take(inbound)
         return inbound
 
     async def session(self, inbound: Inbound, **more: Any) -> SessionId | None:

@@ -96,12 +96,14 @@ async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() 
         token = await asked_in_a_thread(here)
         await here.says("bob", "once", "g", thread="t", answers=token)
         assert here.here.agent.acts == []
-        assert "not taken as an answer" in here.told("g")[-1]
-        assert here.owed[-1].sent == ()  # the buttons stay, for her
-        told = len(here.owed)
-        await here.says("ann", "once", "g", thread="t", answers=token)
+        assert here.aside == "This question is for whoever began the conversation."
+        await here.says("eve", "once", "g", thread="t", answers=token)  # who may not talk here
+        assert here.aside == "This question is for whoever began the conversation."
+        pressed = await here.says("ann", "once", "g", thread="t", answers=token)
+        assert here.aside == ""
         await here.here.finish_tool()
-        assert len(here.owed) == told  # the session's own record has the question say it
+        assert "not open any more" in await here.desk.take(pressed)  # comes again
+        assert here.owed == []  # nothing was said to all; the session's own record has the question say its answer
 
 
 async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
@@ -114,6 +116,8 @@ async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> N
         assert turn is not None
         await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
         assert here.here.agent.acts == []
+        assert here.aside == "This question is for whoever began the conversation."
+        assert here.owed == []
 
 
 @pytest.mark.parametrize("command", ["/approve", "/yolo on", "/processes kill 1"])
@@ -182,8 +186,8 @@ async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
     async with edge() as here:
         first = await here.says("ann", "/reasoning", "g", thread="t")
         await here.says("bob", "high", "g", thread="t", answers=token_of(here.owed[-1]), choice=4)
-        assert "somebody else's choice" in here.told("g")[-1]
-        assert here.owed[-1].sent == ()
+        assert "somebody else's choice" in here.aside
+        assert len(here.owed) == 1
         assert await here.session(first) is None  # it would have begun one
 
 

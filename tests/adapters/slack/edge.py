@@ -21,6 +21,7 @@ class FakeEdge:
         self.offered: list[Inbound] = []
         self.moved: dict[str, str] = {}  # what chats were called before, by what they are called now
         self.proofs = 0
+        self.aside = ""  # for whoever did it alone
         self.refusals: list[HermesError] = []  # raised first, one an offer
         self.before_take: Callable[[Inbound], None] = lambda inbound: None
 
@@ -33,13 +34,14 @@ class FakeEdge:
     async def former_id(self, chat: str) -> str:
         return self.moved.get(chat, "")
 
-    async def take(self, inbound: Inbound) -> None:
+    async def take(self, inbound: Inbound) -> str:
         self.offered.append(inbound)
         self.before_take(inbound)
         await asyncio.sleep(0)
         if self.refusals:
             raise self.refusals.pop(0)
         self.taken.append(inbound)
+        return self.aside
 
     @property
     def texts(self) -> list[str]:

@@ -92,6 +92,22 @@ async def test_a_question_has_buttons_below_its_last_part_and_a_press_leads_back
     assert question.place.thread == asked
 
 
+@pytest.mark.parametrize("fault", [(), (Fault(error="user_not_in_channel"),)])
+async def test_why_a_button_did_nothing_is_shown_to_whoever_pressed_it_alone(
+    server: SlackServer, adapter: SlackAdapter, fault: tuple[Fault, ...]
+) -> None:
+    asked = server.say("C1", "UANN", "hello")
+    message = await adapter.platform.send(owed("q", chat=f"{TEAM}.C1", thread=asked, choices=("yes", "no")), "q")
+    server.fail("chat.postEphemeral", *fault)
+    edge = FakeEdge()
+    edge.aside = "not yours"
+    async with listening(adapter, edge):
+        server.press("C1", message, "yes", "UBOB")
+        await until(lambda: any(each.answers for each in edge.taken) and server.unacknowledged == 0)
+    assert server.asides == ([] if fault else [("C1", "UBOB", "not yours")])
+    assert server.replies("C1") == ["q"]
+
+
 async def test_buttons_stay_with_an_edited_question_and_go_with_its_choices(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:

@@ -67,10 +67,10 @@ class SlowEdge(FakeEdge):
         self.chat = chat
         self.may = asyncio.Event()
 
-    async def take(self, inbound: Inbound) -> None:
+    async def take(self, inbound: Inbound) -> str:
         if inbound.place.chat == self.chat:
             await self.may.wait()
-        await super().take(inbound)
+        return await super().take(inbound)
 
 
 async def test_a_slow_chat_holds_up_no_other_and_its_redeliveries_are_one(

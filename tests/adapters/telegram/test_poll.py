@@ -123,6 +123,20 @@ async def test_updates_that_we_do_not_understand_are_skipped(
     assert edge.texts == ["hello"]
 
 
+async def test_why_a_press_did_nothing_is_shown_to_whoever_pressed_alone(
+    server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FakeEdge()
+    edge.aside = "not yours " * 30
+    message = {"message_id": 1, "chat": {"id": -7, "type": "group"}}
+    person = {"id": 8, "is_bot": False, "first_name": "Bob"}
+    server.post("callback_query", {"id": "q1", "from": person, "message": message, "data": "a:token:1"})
+    async with listening(adapter, edge):
+        await until(lambda: server.answered_queries == ["q1"])
+    assert server.toasts == [edge.aside[:200]]
+    assert server.replies(-7) == []
+
+
 async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, adapter: TelegramAdapter) -> None:
     edge = FakeEdge()
     edge.before_take = lambda inbound: answered_before.extend(server.answered_queries)
