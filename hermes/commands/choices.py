@@ -30,7 +30,7 @@ async def model(errand: Errand) -> Reply:
         others = f" Known: {', '.join(known)}." if known else ""
         return Reply(
             text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.",
-            choices=_for_buttons(*known, DEFAULT),
+            choices=_for_buttons(DEFAULT, *known),
         )
     if wanted.lower() == DEFAULT:
         return await _prefer(errand, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
@@ -54,7 +54,7 @@ async def personality(errand: Errand) -> Reply:
         now = _chosen(errand).personality or "as configured"
         return Reply(
             text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.",
-            choices=_for_buttons(*known, "none", DEFAULT),
+            choices=_for_buttons(DEFAULT, "none", *known),
         )
     if wanted == DEFAULT:
         return await _prefer(errand, "personality", "", "The personality is the configured one.")

@@ -439,6 +439,12 @@ async def test_no_more_than_asked_are_listed() -> None:
 # ---------------------------------------------------------------- choices
 
 
+async def test_the_way_back_is_on_a_button_however_many_models_there_are() -> None:
+    async with world() as here:
+        here.models = [f"toy-{number}" for number in range(99)]
+        assert list((await here.command("/model", "s")).choices)[:2] == ["default", "toy-0"]
+
+
 @pytest.mark.parametrize(
     ("text", "field", "value"),
     [

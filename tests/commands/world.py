@@ -74,6 +74,7 @@ def _keep(works: list[Work], work: Work) -> Work:
 class World:
     def __init__(self) -> None:
         self.now = START
+        self.models = ["toy-1", "toy-2"]
         self.journal = LoopJournal()
         self.agent = ScriptedAgent()
         self.hub = EventHub()
@@ -106,7 +107,7 @@ class World:
             self.desk,
             new_turn_id=self.new_turn_id,
             clock=lambda: self.now,
-            models=lambda: ("toy-1", "toy-2"),
+            models=lambda: self.models,
             personalities=lambda: ("concise", "teacher"),
             processes=self.processes,
             context_window=lambda: 1000,

@@ -170,7 +170,7 @@ async def test_a_command_that_offers_choices_has_buttons_that_outlive_a_restart(
     async with edge() as here:
         first = await here.says("ann", "/model", "g")
         offered = here.owed[-1]
-        assert offered.choices == ("toy-1", "toy-2", "default")
+        assert offered.choices == ("default", "toy-1", "toy-2")
         here.restart()
         pressed = await here.says("ann", "toy-2", "g", answers=token_of(offered), choice=1)
         assert (here.owed[-1].text, here.owed[-1].sent) == ("The model is now toy-2.", (pressed.place.message,))
