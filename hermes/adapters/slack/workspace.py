@@ -25,6 +25,7 @@ BASE_URL = "https://slack.com/api/"
 _CONNECT_S = 10.0
 _CONNECTIONS = 64
 _KNOCK_AGAIN_S = 30.0  # at a workspace that did not let us in, while there are others
+_ALL_WITHIN_S = 1.0  # in which all of them should have let us in; then those that have are enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,37 +64,48 @@ class Wire:
         self.base_url = base_url
         # For files, which may take their time as long as something comes.
         self.patience = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=answer_within_s)
-        self._credentials = credentials
-        self._known: dict[str, Workspace] = {}  # by the bot's token
+        self._bots = {each.bot.reveal(): each.bot for each in credentials}
+        self._known: dict[str, Workspace] = {}  # by the bot's token, as all here
         self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
-        self._asking = asyncio.Lock()
+        self._knocks: dict[str, asyncio.Task[None]] = {}  # that are not answered yet
 
     async def workspaces(self) -> Mapping[str, Workspace]:
-        """By team, as many as let us in. Raises PlatformError when none does."""
-        if len(self._known) < len(self._credentials):
-            async with self._asking:
-                for each in self._credentials:
-                    await self._knock(each.bot)
-        if not self._known:
-            raise next(iter(self._shut.values()))[1]
-        return {each.me.team: each for each in self._known.values()}
+        """By team, as many as let us in. Raises PlatformError when none does. One that does not answer holds up
+        nobody in the others."""
+        if len(self._known) < len(self._bots):
+            await self._knock()
+        if not self._known and self.missing is not None:
+            raise self.missing
+        known = [self._known[name] for name in self._bots if name in self._known]
+        return {each.me.team: each for each in known}
 
     @property
     def missing(self) -> PlatformError | None:
         """Why there may be workspaces that are not known yet."""
-        return next(iter(self._shut.values()))[1] if self._shut else None
+        if self._shut:
+            return next(iter(self._shut.values()))[1]
+        return PlatformError("Slack has not answered yet") if len(self._known) < len(self._bots) else None
 
-    async def _knock(self, token: Secret) -> None:
-        name = token.reveal()
+    async def _knock(self) -> None:
         now = time.monotonic()
-        if name in self._known or (self._known and name in self._shut and self._shut[name][0] > now):
-            return
+        for name, token in self._bots.items():
+            waits = bool(self._known) and name in self._shut and self._shut[name][0] > now
+            if name not in self._known and name not in self._knocks and not waits:
+                self._knocks[name] = asyncio.create_task(self._enter(name, token), name="slack auth.test")
+        if not self._known:
+            await asyncio.wait(self._knocks.values(), timeout=_ALL_WITHIN_S)
+        while not self._known and self._knocks:
+            await asyncio.wait(self._knocks.values(), return_when=asyncio.FIRST_COMPLETED)
+
+    async def _enter(self, name: str, token: Secret) -> None:
         try:
             self._known[name] = await self._introduced(self.client(token))
             self._shut.pop(name, None)
         except PlatformError as error:
             logger.warning("slack: a workspace does not let us in: {}", error)
             self._shut[name] = (time.monotonic() + _KNOCK_AGAIN_S, error)
+        finally:
+            del self._knocks[name]
 
     def client(self, token: Secret) -> AsyncWebClient:
         return AsyncWebClient(
@@ -105,6 +117,10 @@ class Wire:
         )
 
     async def close(self) -> None:
+        knocks = list(self._knocks.values())
+        for each in knocks:
+            each.cancel()
+        await asyncio.gather(*knocks, return_exceptions=True)
         await self.session.close()
 
     async def _introduced(self, client: AsyncWebClient) -> Workspace:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.adapters.slack.workspace import Credentials
+from hermes.adapters.slack.workspace import Credentials, Wire
 from hermes.errors import (
     AlreadySeenError,
     BadInputError,
@@ -331,3 +331,19 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
         await adapter.platform.send(owed(chat="T0002.D2"), "hello")
     assert not caught.value.gone
     await adapter.close()
+
+
+async def test_a_workspace_that_does_not_answer_holds_up_no_other(server: SlackServer) -> None:
+    server.tokens["xoxb-other"] = "T0002"
+    credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
+    wire = Wire(credentials, server.base_url + "/", answer_within_s=10)
+    server.fail("auth.test", Fault(delay_s=3))
+    assert len(await wire.workspaces()) == 1
+    assert wire.missing is not None
+    assert len(await wire.workspaces()) == 1  # at once: nobody knocks twice
+    assert server.count("auth.test") == 2
+    async with asyncio.timeout(10):
+        while len(await wire.workspaces()) == 1:  # noqa: ASYNC110 - of another thread's doing
+            await asyncio.sleep(0.02)
+    assert (wire.missing, server.count("auth.test")) == (None, 2)
+    await wire.close()
