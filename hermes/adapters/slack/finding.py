@@ -1,6 +1,7 @@
 """Whether a message arrived whose answer was lost. Each of ours says in its metadata what it is.
 
-A message that shows a file cannot: it is known by the file's name, among those since the message that is answered.
+A message that shows a file cannot: it is known by the file's id, as long as we remember that, and else by its name
+and size, among those since the message that is answered.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from typing import Any
 
 from hermes.adapters.slack.workspace import Workspace
 from hermes.types import Obligation
+from hermes.values import dataclass
 
 _EVENT = "hermes_reply"
 _PAGE = 200
@@ -17,12 +19,26 @@ _MOST_PAGES = 25
 _SKEW_S = 3600.0  # between Slack's clock and ours, where only ours can tell how far to look back
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """What is known of one that may have been shown."""
+
+    name: str
+    size_bytes: int | None  # None: ours is not there any more
+    id: str  # empty: it was another daemon that sent it
+
+    def is_shown_as(self, file: Mapping[str, Any]) -> bool:
+        if self.id:
+            return bool(file.get("id") == self.id)
+        return file.get("name") == self.name and self.size_bytes in (None, file.get("size"))
+
+
 def label(obligation: Obligation, part: int) -> dict[str, Any]:
     return {"event_type": _EVENT, "event_payload": {"obligation": obligation.id, "part": part}}
 
 
 async def find(
-    workspace: Workspace, channel: str, obligation: Obligation, part: int, *, file: str = ""
+    workspace: Workspace, channel: str, obligation: Obligation, part: int, file: File | None
 ) -> str | None:
     """The message's timestamp, or the id of the file it shows. Looks no further back than to what it answers."""
     client = workspace.client
@@ -43,17 +59,14 @@ async def find(
         for message in answer.get("messages") or ():
             if _is(message, obligation, part):
                 return str(message["ts"])
-            if file and message.get("user") == workspace.me.user and (found := _shown(message, file)):
-                return found
+            if file is not None and message.get("user") == workspace.me.user:
+                shown = (str(each["id"]) for each in message.get("files") or () if file.is_shown_as(each))
+                if found := next((each for each in shown if each not in obligation.sent), ""):
+                    return found
         about["cursor"] = (answer.get("response_metadata") or {}).get("next_cursor")
         if not about["cursor"]:
             return None
     return None
-
-
-def _shown(message: Mapping[str, Any], file: str) -> str:
-    """The id of a file of that name."""
-    return next((str(each["id"]) for each in message.get("files") or () if each.get("name") == file), "")
 
 
 def _is(message: Mapping[str, Any], obligation: Obligation, part: int) -> bool:

@@ -31,7 +31,7 @@ from hermes.types import Obligation, Owed, Place, TurnEnd
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
-_MOST_RESERVED = 1024
+_MOST_REMEMBERED = 1024
 _QUICK = 200  # characters whose markup holds up nobody
 
 
@@ -46,7 +46,8 @@ class SlackPlatform:
         self._wire = wire
         self._pace = Pace(limits, time.monotonic())
         self._progress = progress
-        self._reserved: dict[str, None] = {}  # replies that grow, and the change for whose final words was taken
+        self._reserved: dict[str, str] = {}  # replies that grow, and the change for whose final words was taken
+        self._brought: dict[str, str] = {}  # the file that an obligation was about to show when its answer was lost
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
 
@@ -83,7 +84,7 @@ class SlackPlatform:
             )
         if _grows(obligation, part, text):  # its final words will be a change
             self._pace.changes.take(workspace.me.team, time.monotonic())
-            self._reserve(obligation.id)
+            _remember(self._reserved, obligation.id, "")
         self._note_end(workspace, obligation, part)
         return str(answer["ts"])
 
@@ -97,6 +98,8 @@ class SlackPlatform:
             async with self._in_turn(workspace, place.chat):
                 await share(workspace, name, file.name, channel=channel, thread=place.thread, text=text)
         except DeliveryError as error:
+            if error.arrived_perhaps:
+                _remember(self._brought, obligation.id, name)
             if error.refused:  # words it may take there all the same
                 raise UnsendableFileError(str(error)) from error
             raise
@@ -124,8 +127,10 @@ class SlackPlatform:
     async def find(self, obligation: Obligation, part: int) -> str | None:
         workspace, channel = await self._where(obligation.place)
         async with self._translated(f"{workspace.me.team} looks"):
-            file = _file_of(obligation, part)
-            return await finding.find(workspace, channel, obligation, part, file=file)
+            path = _file_of(obligation, part)
+            brought = self._brought.get(obligation.id, "")
+            file = await asyncio.to_thread(_sought, path, brought) if path else None
+            return await finding.find(workspace, channel, obligation, part, file)
 
     async def show_typing(self, place: Place) -> None:
         workspace, _ = await self._where(place)
@@ -145,11 +150,6 @@ class SlackPlatform:
             return
         if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
-
-    def _reserve(self, name: str) -> None:
-        if len(self._reserved) >= _MOST_RESERVED:
-            del self._reserved[next(iter(self._reserved))]
-        self._reserved[name] = None
 
     def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
         if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
@@ -210,6 +210,12 @@ class SlackPlatform:
             raise problem from error
 
 
+def _remember(known: dict[str, str], name: str, value: str) -> None:
+    if name not in known and len(known) >= _MOST_REMEMBERED:
+        del known[next(iter(known))]
+    known[name] = value
+
+
 async def _content(obligation: Obligation, part: int, text: str) -> dict[str, Any]:
     text = with_mark(obligation, text)
     marked_up = shown(text) if len(text) < _QUICK else await asyncio.to_thread(shown, text)
@@ -232,9 +238,18 @@ def _is_last(obligation: Obligation, part: int) -> bool:
 
 
 def _file_of(obligation: Obligation, part: int) -> str:
-    """The name of the file that this part shows; empty: it is text."""
+    """The path of the file that this part shows; empty: it is text."""
     number = part - (len(parts(obligation.text)) if obligation.text else 0)
-    return Path(obligation.files[number]).name if obligation.files and number >= 0 else ""
+    return obligation.files[number] if obligation.files and number >= 0 else ""
+
+
+def _sought(path: str, brought: str) -> finding.File:
+    """In a thread."""
+    try:
+        size_bytes = Path(path).stat().st_size
+    except OSError:
+        size_bytes = None
+    return finding.File(name=Path(path).name, size_bytes=size_bytes, id=brought)
 
 
 def _changes(workspace: Workspace) -> str:

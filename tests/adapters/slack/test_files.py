@@ -175,6 +175,27 @@ async def test_a_file_whose_answer_was_lost_is_found(
     assert await adapter.platform.find(one, 0) == server.files("C1")[-1].id
 
 
+async def test_another_file_of_the_same_name_is_not_taken_for_it(
+    server: SlackServer, adapter: SlackAdapter, tmp_path: Path
+) -> None:
+    asked = server.say("C1", "UANN", "twice")
+    one, two = tmp_path / "1" / "r.txt", tmp_path / "2" / "r.txt"
+    for path in (one, two):
+        await asyncio.to_thread(path.parent.mkdir)
+        await asyncio.to_thread(path.write_text, path.parent.name)
+    await adapter.platform.send_file(replace(owing(str(one), message=asked), id="file:1"), str(one), "")
+    second = replace(owing(str(two), message=asked), id="file:2")
+    server.fail("files.completeUploadExternal", Fault.bad_gateway())
+    with pytest.raises(DeliveryError) as caught:
+        await adapter.platform.send_file(second, str(two), "")
+    assert caught.value.arrived_perhaps
+    assert await adapter.platform.find(second, 0) is None
+    longer = tmp_path / "r.txt"
+    await asyncio.to_thread(longer.write_text, "of another length")
+    third = replace(owing(str(longer), message=asked), id="file:3")  # before a restart, that is
+    assert await adapter.platform.find(third, 0) is None
+
+
 @pytest.mark.parametrize(
     ("method", "fault"),
     [
