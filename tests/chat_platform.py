@@ -29,6 +29,7 @@ class ToyPlatform:
         self.said = 0
         self.deletions = 0
         self.stuck: asyncio.Event | None = None  # not None: deletions wait for it
+        self.keeps = False  # what was said cannot be taken away
         self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
         self.waiting = 0
         self.waits: set[str] = set()  # messages of people that carry the sign
@@ -74,6 +75,8 @@ class ToyPlatform:
         self.deletions += 1
         if self.stuck is not None:
             await self.stuck.wait()
+        if self.keeps:
+            raise DeliveryError("it may not be deleted", refused=True)
         if self.shown.pop(message, None) is None:
             raise DeliveryError("there is no such message", refused=True)
 

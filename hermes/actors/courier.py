@@ -7,8 +7,8 @@ one message each; in the place of one that cannot be sent stands a line that say
 
 An answer that was shown for long while it grew, or since before a restart, is said anew in the end, as nobody is
 notified of a change. The message that grew, whose last sign says that more is coming, is taken away when the id of
-the new one is on disk. Of a turn that came to no answer stays what was shown; where nothing was, and nothing is to be
-said, nothing is sent.
+the new one is on disk; where that is not allowed, it points to the new one. Of a turn that came to no answer stays
+what was shown; where nothing was, and nothing is to be said, nothing is sent.
 
 What amends another obligation changes the messages of that one, and is never a message itself.
 """
@@ -29,6 +29,7 @@ from hermes.ports.given import Clock
 from hermes.ports.storage import Discharge, Journal, NoteDelivery, Oblige, Operation, SetAside, Waive
 from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnEnd, TurnId
 
+BELOW = "(The answer is below.)"
 REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n"
 
 
@@ -182,8 +183,17 @@ class Courier:
                 await self._platform.delete(self.owed, message)
             except DeliveryError as error:
                 if not (error.gone or error.refused):
-                    raise  # else it is gone already, or stays: the answer is there
+                    raise
+                await self._point_down(message)
         self.owed = replace(self.owed, superseded=())
+
+    async def _point_down(self, message: str) -> None:
+        """It may not be taken away, and must not look as if it grew for ever."""
+        try:
+            await self._platform.edit(self.owed, message, BELOW)
+        except DeliveryError as error:
+            if not (error.gone or error.refused):
+                raise  # else it is gone already, or stays: the answer is there
 
     async def note(self, tries: int, problem: str) -> None:
         self.owed = replace(self.owed, tries=tries, problem=problem)

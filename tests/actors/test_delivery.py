@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from pykka import ActorRef
 
-from hermes.actors.courier import REPEATED
+from hermes.actors.courier import BELOW, REPEATED
 from hermes.actors.delivery import DeliveryActor
 from hermes.actors.delivery_protocol import ForgetSession, Say, Settle
 from hermes.actors.hub import EventHub
@@ -353,6 +353,15 @@ async def test_an_answer_that_was_shown_for_long_ends_as_a_new_message(desk: Des
     sent = desk.journal.engine.sent("reply:t1")
     assert sent is not None
     assert (sent.messages, sent.repeated) == (("m2", "m3"), False)
+
+
+async def test_an_old_message_that_may_not_be_taken_away_points_to_the_new_one(desk: Desk) -> None:
+    await shown_for(desk, 61)
+    desk.platform.keeps = True
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await desk.settled()
+    assert desk.platform.texts() == [BELOW, "Hello you"]
+    assert desk.journal.engine.outbox() == []
 
 
 async def test_a_kill_before_the_old_message_is_taken_away_leaves_the_answer_once(desk: Desk) -> None:
