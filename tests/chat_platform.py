@@ -29,6 +29,7 @@ class ToyPlatform:
         self.said = 0
         self.deletions = 0
         self.stuck: asyncio.Event | None = None  # not None: deletions wait for it
+        self.moved: dict[str, str] = {}  # chats that are called by another id now
         self.keeps = False  # what was said cannot be taken away
         self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
         self.waiting = 0
@@ -45,6 +46,7 @@ class ToyPlatform:
 
     async def send(self, obligation: Obligation, text: str) -> str:
         self.sending += 1
+        self._find_chat(obligation.place)
         if self.gate is not None:
             await self.gate.wait()
         problem = self.problems.pop(0) if self.problems else None
@@ -64,6 +66,7 @@ class ToyPlatform:
         return await self.send(obligation, f"{text}<{path}>")
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        self._find_chat(obligation.place)
         if self.problems:
             raise self.problems.pop(0)
         if message not in self.shown:
@@ -88,6 +91,10 @@ class ToyPlatform:
 
     async def show_waiting(self, place: Place, *, over: bool = False) -> None:
         (self.waits.discard if over else self.waits.add)(place.message)
+
+    def _find_chat(self, place: Place) -> None:
+        if new := self.moved.get(place.chat):
+            raise DeliveryError("it is a supergroup now", moved_to=new)
 
     def texts(self, chat: str = "c1") -> list[str]:
         return [text for where, text in self.shown.values() if where == chat]

@@ -50,6 +50,7 @@ class Courier:
         self._growing_since = -math.inf if owed.sent and not owed.final else None
         self._anew = False  # to be said in new messages
         self._written = ""  # as much of the answer as was shown last
+        self.moves = 0  # of the chat while this was to be said there
 
     @property
     def promises_more(self) -> bool:
@@ -61,6 +62,7 @@ class Courier:
         was = self.owed
         self.owed = replace(
             final,
+            place=was.place if self.moves else final.place,
             sent=was.sent,
             sending=was.sending,
             tries=was.tries,
@@ -82,6 +84,13 @@ class Courier:
         `written`: what is to stay of that if nothing more comes.
         """
         self._written = written
+        try:
+            await self._show(text)
+        except DeliveryError as error:
+            await self._move(error.moved_to)
+            raise
+
+    async def _show(self, text: str) -> None:
         if self._growing_since is None:
             self._growing_since = self._clock()
         if self.owed.sending:
@@ -101,12 +110,12 @@ class Courier:
             await self._amend()
             return
         try:
+            if self.moves:  # it was owed to the chat as it was called before
+                await self._write(Oblige(obligation=self.owed))
             await self._finish()
         except DeliveryError as error:
-            if not error.moved_to:
-                raise
             await self._move(error.moved_to)
-            await self._finish()
+            raise
 
     async def _amend(self) -> None:
         """What it is about went before it in its chat. Where that cannot be changed (any more), it stays as it is."""
@@ -124,9 +133,12 @@ class Courier:
 
     async def _move(self, chat: str) -> None:
         """All of it is said in the chat that this one has become: the ids of its messages mean nothing there."""
+        if not chat:
+            return
         place = replace(self.owed.place, chat=chat, message="")
         self.owed = replace(self.owed, place=place, sent=(), superseded=())
         self._shown.clear()
+        self.moves += 1
         await self._write(Waive(id=self.owed.id), Oblige(obligation=self.owed))
 
     async def _finish(self) -> None:

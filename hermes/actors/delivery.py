@@ -1,7 +1,8 @@
 """The delivery actor: has said what is owed to chat platforms, in order in each chat, until it is confirmed.
 
 It holds what the outbox holds. A chat that cannot be reached waits with growing pauses and keeps no other one from
-its messages; a chat that is gone for good makes dead letters. While a turn runs, its answer is shown as it grows.
+its messages; a chat that is gone for good makes dead letters; one that is called by another id goes on under that,
+in the same order. While a turn runs, its answer is shown as it grows.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from hermes.actors.delivery_protocol import (
     Tried,
 )
 from hermes.actors.future import LoopFuture
-from hermes.actors.lane import Lane, Live, is_hopeless, pause_s
+from hermes.actors.lane import MOST_MOVES, Lane, Live, is_hopeless, pause_s
 from hermes.actors.loop import LoopActor
 from hermes.errors import DeliveryError, HermesError
 from hermes.events import TurnAnswered, TurnGaveUp
@@ -69,6 +70,7 @@ class DeliveryActor(LoopActor):
         self._fresh_after_s = fresh_after_s  # see Courier
         self._couriers: dict[str, Courier] = {}
         self._lanes: dict[Chat, Lane] = {}
+        self._moved: dict[Chat, Chat] = {}  # by what they were called before
         self._tasks: set[asyncio.Task[None]] = set()
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
         self._called_off: set[str] = set()  # of an erased session, and under way when it was erased
@@ -167,7 +169,7 @@ class DeliveryActor(LoopActor):
 
     def _add(self, owed: Obligation) -> None:
         courier = self._couriers.get(owed.id)
-        chat = (owed.place.platform, owed.place.chat)
+        chat = self._now((owed.place.platform, owed.place.chat))
         lane = self._lanes.setdefault(chat, Lane())
         if courier is None:
             courier = self._couriers[owed.id] = self._courier(owed)
@@ -186,7 +188,7 @@ class DeliveryActor(LoopActor):
         for lane in self._lanes.values():
             erased = [name for name in lane.queue if self._couriers[name].owed.session == session]
             for name in erased:
-                if lane.busy and name == lane.queue[0]:
+                if name == lane.busy:
                     self._called_off.add(name)
                 else:
                     self._forget(lane, name)
@@ -242,8 +244,7 @@ class DeliveryActor(LoopActor):
                 return
 
     def _start(self, chat: Chat, lane: Lane, courier: Courier, work: _Work, *, final: bool) -> None:
-        lane.busy = True
-        name = courier.owed.id
+        name = lane.busy = courier.owed.id
         self._spawn(work, lambda error: Tried(chat=chat, name=name, final=final, error=error))
 
     def _spawn(self, work: _Work, report: Callable[[HermesError | None], object]) -> None:
@@ -270,6 +271,8 @@ class DeliveryActor(LoopActor):
             if tried.final:
                 self._forget(lane, tried.name)
             self._free(tried.chat, lane)
+        elif isinstance(tried.error, DeliveryError) and tried.error.moved_to and courier.moves <= MOST_MOVES:
+            self._move(tried.chat, lane, tried.error.moved_to)
         elif tried.final and is_hopeless(tried.error, courier.owed):
             logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
             self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
@@ -300,29 +303,46 @@ class DeliveryActor(LoopActor):
         self._called_off.discard(name)
 
     def _free(self, chat: Chat, lane: Lane) -> None:
-        lane.busy = False
+        lane.busy = ""
         self._go_on(chat, lane)
+
+    def _move(self, chat: Chat, lane: Lane, name: str) -> None:
+        """The chat is called that now, and what was said to it under that id may be waiting already."""
+        lane.busy = ""
+        new = self._now((chat[0], name))
+        if new != chat:
+            del self._lanes[chat]
+            self._moved = {was: new if now == chat else now for was, now in self._moved.items()} | {chat: new}
+            there = self._lanes.setdefault(new, lane)
+            if there is not lane:
+                there.take_over(lane)
+                lane = there
+        self._go_on(new, lane)
+
+    def _now(self, chat: Chat) -> Chat:
+        return self._moved.get(chat, chat)
 
     def _pause(self, chat: Chat, lane: Lane, wait_s: float) -> None:
         lane.paused = True
         self.tell_later(wait_s, GoOn(chat=chat, rested=True))
 
     def _resume(self, go_on: GoOn) -> None:
-        lane = self._lanes.get(go_on.chat)
+        chat = self._now(go_on.chat)
+        lane = self._lanes.get(chat)
         if lane is not None:
             lane.paused = lane.paused and not go_on.rested
-            self._go_on(go_on.chat, lane)
+            self._go_on(chat, lane)
 
     # ------------------------------------------------------------ turns that are shown while they run
 
     def _open_stream(self, chat: Chat, lane: Lane, name: str, turn: TurnId) -> None:
         live = lane.streams[name] = Live(self._hub.subscribe(turn=turn), self._clock())
-        live.task = asyncio.create_task(self._follow(chat, lane, name, live), name=f"stream {turn}")
+        live.task = asyncio.create_task(self._follow(chat, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)
         self._tell_self(ShowTyping(chat=chat, name=name))
 
-    async def _follow(self, chat: Chat, lane: Lane, name: str, live: Live) -> None:
+    async def _follow(self, chat: Chat, name: str, live: Live) -> None:
         async for event in live.feed:
             if isinstance(event, TurnAnswered | TurnGaveUp):
                 break
@@ -331,7 +351,9 @@ class DeliveryActor(LoopActor):
                 live.announced = True
                 self._tell_self(GoOn(chat=chat))
         live.feed.close()
-        lane.streams.pop(name, None)
+        lane = self._lanes.get(self._now(chat))
+        if lane is not None and lane.streams.get(name) is live:
+            del lane.streams[name]
 
     def _close_stream(self, lane: Lane, name: str) -> None:
         live = lane.streams.pop(name, None)
@@ -340,7 +362,7 @@ class DeliveryActor(LoopActor):
 
     def _type(self, shown: ShowTyping) -> None:
         """Show that somebody is at it, for as long as somebody is."""
-        lane, platform = self._lanes.get(shown.chat), self._platforms[shown.chat[0]]
+        lane, platform = self._lanes.get(self._now(shown.chat)), self._platforms[shown.chat[0]]
         live = lane.streams.get(shown.name) if lane is not None else None
         if live is None or not platform.abilities.typing:
             return

@@ -13,6 +13,7 @@ from hermes.types import Obligation
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 300.0
+MOST_MOVES = 3  # of a chat that are followed at once
 MOST_TRIES_IF_REFUSED = 8  # a few minutes' worth: then it makes way for those behind it
 
 
@@ -24,9 +25,16 @@ class Lane:
     def __init__(self) -> None:
         self.queue: deque[str] = deque()
         self.streams: dict[str, Live] = {}  # by obligation
-        self.busy = False
+        self.busy = ""  # with this one
         self.paused = False
         self.tries = 0
+
+    def take_over(self, former: Lane) -> None:
+        """What waited in the chat as it was called before comes first, but for what is just being said."""
+        under_way = 1 if self.queue and self.queue[0] == self.busy else 0
+        for name in reversed(former.queue):
+            self.queue.insert(under_way, name)
+        self.streams = former.streams | self.streams
 
 
 class Live:

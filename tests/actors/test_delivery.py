@@ -14,7 +14,7 @@ from hermes.actors.courier import BELOW, REPEATED
 from hermes.actors.delivery import DeliveryActor
 from hermes.actors.delivery_protocol import ForgetSession, Say, Settle
 from hermes.actors.hub import EventHub
-from hermes.actors.lane import MOST_TRIES_IF_REFUSED
+from hermes.actors.lane import MOST_MOVES, MOST_TRIES_IF_REFUSED
 from hermes.actors.loop import live_actors
 from hermes.errors import DeliveryError, StorageError, StorageFullError
 from hermes.events import CallAsked, CallBegan, TextDelta, TurnAnswered
@@ -430,6 +430,46 @@ async def test_a_message_that_waits_has_a_sign_until_it_is_dropped(desk: Desk) -
     assert desk.journal.engine.outbox() == []
     await desk.oblige(replace(owed("reply:t1", "", turn=TURN, end=TurnEnd.STOPPED), place=place))
     await until(lambda: not desk.platform.waits)
+
+
+async def test_a_chat_that_moves_while_an_answer_grows_keeps_its_order(desk: Desk) -> None:
+    await shown_for(desk, 5)
+    desk.platform.moved = {"c1": "c9"}
+    desk.platform.gate = asyncio.Event()  # under the new id something is being said
+    await desk.oblige(owed("x", "there", chat="c9"))
+    await until(lambda: desk.platform.sending == 2)
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="lo"))
+    await until(lambda: desk.journal.engine.outbox()[0].place.chat == "c9")
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN), owed("b", "second"), owed("y", "third", chat="c9"))
+    desk.platform.gate.set()
+    await desk.settled()
+    assert desk.platform.texts("c9") == ["there", "Hello you", "second", "third"]
+    assert desk.journal.engine.outbox() == []
+    assert desk.hub.watchers == 0
+
+
+async def test_what_waits_in_a_chat_that_moves_comes_before_what_waits_under_its_new_id(desk: Desk) -> None:
+    desk.platform.moved = {"c1": "c9"}
+    await desk.stop()
+    late = [owed("a", "first"), owed("b", "second"), owed("x", "third", chat="c9"), owed("y", "fourth", chat="c9")]
+    desk.journal.engine.commit([tuple(Oblige(obligation=each) for each in late)])
+    desk.platform.gate = asyncio.Event()
+    desk.start()
+    await until(lambda: desk.platform.sending == 2)
+    desk.platform.gate.set()
+    await desk.settled()
+    # One was on its way before it was known.
+    assert desk.platform.texts("c9") == ["third", "first", "second", "fourth"]
+
+
+async def test_a_chat_that_moves_to_and_fro_is_not_followed_without_pause(desk: Desk) -> None:
+    desk.platform.moved = {"c1": "c9", "c9": "c1"}
+    await desk.oblige(owed("a", "first"))
+    await desk.settled()
+    assert desk.platform.sending == MOST_MOVES + 1
+    desk.platform.moved = {}
+    await until(lambda: desk.journal.engine.outbox() == [])
+    assert len(desk.platform.shown) == 1
 
 
 async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
