@@ -29,6 +29,8 @@ class ToyPlatform:
         self.said = 0
         self.deletions = 0
         self.stuck: asyncio.Event | None = None  # not None: deletions wait for it
+        self.editing: asyncio.Event | None = None  # not None: edits wait for it
+        self.edited = 0
         self.moved: dict[str, str] = {}  # chats that are called by another id now
         self.keeps = False  # what was said cannot be taken away
         self.busy: asyncio.Event | None = None  # not None: nobody's turn comes before it
@@ -66,6 +68,9 @@ class ToyPlatform:
         return await self.send(obligation, f"{text}<{path}>")
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+        self.edited += 1
+        if self.editing is not None:
+            await self.editing.wait()
         self._find_chat(obligation.place)
         if self.problems:
             raise self.problems.pop(0)

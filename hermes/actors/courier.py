@@ -27,9 +27,10 @@ from hermes.errors import DeliveryError, UnsendableFileError
 from hermes.ports.chat import Platform
 from hermes.ports.given import Clock
 from hermes.ports.storage import Discharge, Journal, NoteDelivery, Oblige, Operation, SetAside, Waive
-from hermes.types import DeadLetter, Obligation, Sent, SessionId, Source, TurnEnd, TurnId
+from hermes.types import DeadLetter, Obligation, Owed, Sent, SessionId, Source, TurnEnd, TurnId
 
 BELOW = "(The answer is below.)"
+ERASED = "(This conversation was deleted.)"
 REPEATED = "(This may be a repeat: Hermes was interrupted while it sent it.)\n\n"
 
 
@@ -77,6 +78,25 @@ class Courier:
             and since is not None
             and self._clock() - since >= self._fresh_after_s
         )
+
+    def withdraw(self) -> bool:
+        """Its conversation was erased: nothing more of it is said. True: a message looks as if it still grew, and is
+        to say that instead."""
+        was = self.owed
+        self._anew = False
+        self.owed = Obligation(
+            id=was.id,
+            kind=was.kind,
+            place=was.place,
+            text=ERASED,
+            at=was.at,
+            sent=was.sent or was.superseded[:1],
+            superseded=was.superseded if was.sent else was.superseded[1:],
+        )
+        return was.kind is Owed.REPLY and (len(was.sent) == 1 or bool(was.superseded))
+
+    async def keep(self) -> None:
+        await self._write(Oblige(obligation=self.owed))
 
     async def show(self, text: str, written: str = "") -> None:
         """Show how far the answer has come: the first part of it, in the message that will hold its final form.

@@ -185,13 +185,22 @@ class DeliveryActor(LoopActor):
 
     def _forget_session(self, session: SessionId) -> None:
         self._early = [each for each in self._early if each.session != session]
-        for lane in self._lanes.values():
+        for chat, lane in self._lanes.items():
             erased = [name for name in lane.queue if self._couriers[name].owed.session == session]
             for name in erased:
                 if name == lane.busy:
                     self._called_off.add(name)
                 else:
-                    self._forget(lane, name)
+                    self._call_off(chat, lane, name)
+
+    def _call_off(self, chat: Chat, lane: Lane, name: str) -> None:
+        """Of a session that was erased. What is shown half does not stay so."""
+        courier = self._couriers[name]
+        self._called_off.discard(name)
+        if courier.withdraw():
+            self._spawn(courier.keep, lambda _: GoOn(chat=chat))
+        else:
+            self._forget(lane, name)
 
     def _courier(self, owed: Obligation) -> Courier:
         platform = self._platforms[owed.place.platform]
@@ -268,8 +277,10 @@ class DeliveryActor(LoopActor):
         courier = self._couriers[tried.name]
         if tried.error is None or tried.name in self._called_off:
             lane.tries = 0
-            if tried.final:
+            if tried.final and tried.error is None:
                 self._forget(lane, tried.name)
+            elif tried.name in self._called_off:
+                self._call_off(tried.chat, lane, tried.name)
             self._free(tried.chat, lane)
         elif isinstance(tried.error, DeliveryError) and tried.error.moved_to and courier.moves <= MOST_MOVES:
             self._move(tried.chat, lane, tried.error.moved_to)
@@ -293,8 +304,10 @@ class DeliveryActor(LoopActor):
         if noted.dropped and noted.error is not None:  # it is tried again, but not at once: the disk may be full
             lane.tries += 1
             self._pause(noted.chat, lane, pause_s(lane.tries, noted.error, self._jitter()))
-        elif noted.dropped or noted.name in self._called_off:
+        elif noted.dropped:
             self._forget(lane, noted.name)
+        elif noted.name in self._called_off:
+            self._call_off(noted.chat, lane, noted.name)
         self._free(noted.chat, lane)
 
     def _forget(self, lane: Lane, name: str) -> None:

@@ -26,7 +26,8 @@ class Settle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetSession:
-    """Told: it was erased, and with it what it still had to say. What is being said right now is not tried again."""
+    """Told: it was erased, and with it what it still had to say. What is being said right now is not tried again;
+    an answer that is shown half gives way to a word about that."""
 
     session: SessionId
 

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from pykka import ActorRef
 
-from hermes.actors.courier import BELOW, REPEATED
+from hermes.actors.courier import BELOW, ERASED, REPEATED
 from hermes.actors.delivery import DeliveryActor
 from hermes.actors.delivery_protocol import ForgetSession, Say, Settle
 from hermes.actors.hub import EventHub
@@ -470,6 +470,37 @@ async def test_a_chat_that_moves_to_and_fro_is_not_followed_without_pause(desk: 
     desk.platform.moved = {}
     await until(lambda: desk.journal.engine.outbox() == [])
     assert len(desk.platform.shown) == 1
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_what_was_shown_half_of_an_erased_session_does_not_stay_so(desk: Desk, *, killed: bool) -> None:
+    await shown_for(desk, 5)
+    desk.platform.problems = [DeliveryError("too fast", retry_after_s=0.3)]
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await until(lambda: [each.problem for each in desk.journal.engine.outbox()] == ["too fast"])
+    await desk.settled()
+    desk.journal.engine.commit([(Waive(id="reply:t1"),)])  # as erasing does
+    desk.ref.tell(ForgetSession(session=SessionId("s")))
+    await until(lambda: [each.text for each in desk.journal.engine.outbox()] == [ERASED])
+    if killed:
+        await desk.stop()
+        desk.start()
+    await until(lambda: desk.journal.engine.outbox() == [])
+    assert desk.platform.texts() == [ERASED]
+
+
+async def test_an_erased_session_whose_answer_is_just_shown_half_says_no_more_of_it(desk: Desk) -> None:
+    await shown_for(desk, 5)
+    desk.platform.editing = asyncio.Event()
+    desk.hub.publish(TextDelta(session=SessionId("s"), turn=TURN, text="lo"))
+    await until(lambda: desk.platform.edited == 1)
+    await desk.oblige(owed("reply:t1", "Hello you", turn=TURN))
+    await until(lambda: desk.hub.watchers == 0)
+    desk.journal.engine.commit([(Waive(id="reply:t1"),)])
+    desk.ref.tell(ForgetSession(session=SessionId("s")))
+    desk.platform.editing.set()
+    await desk.settled()
+    assert (desk.platform.texts(), desk.journal.engine.outbox()) == ([ERASED], [])
 
 
 async def test_a_tool_that_runs_after_its_question_was_answered_is_shown(desk: Desk) -> None:
