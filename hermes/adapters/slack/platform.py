@@ -2,7 +2,8 @@
 
 Messages to one channel go one after the other, in the order of the calls. What Slack wants left alone is answered
 with DeliveryError at once: whoever delivers decides what to do until then. Each message says in its metadata which
-part of which obligation it is, so that one whose answer was lost is found, and never sent twice.
+part of which obligation it is, so that one whose answer was lost is found, and never sent twice; one that was not
+confirmed in time is looked for when it has had time to take effect.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from hermes.types import Obligation, Owed, Place, TurnEnd
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
 _MOST_REMEMBERED = 1024
+_LOOK_AFTER_S = 30.0  # for a message that Slack did not confirm in time: it may take effect later still
 _QUICK = 200  # characters whose markup holds up nobody
 
 
@@ -185,6 +187,10 @@ class SlackPlatform:
             try:
                 async with self._translated(chat):
                     yield
+            except DeliveryError as error:
+                if error.arrived_perhaps and isinstance(error.__cause__, TimeoutError):
+                    error.retry_after_s = _LOOK_AFTER_S
+                raise
             finally:
                 self._pace.answered(chat, time.monotonic())
 

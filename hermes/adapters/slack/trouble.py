@@ -46,6 +46,7 @@ _IN_WORDS = {
     "msg_too_long": "Slack takes no message of that length (msg_too_long)",
     "not_in_channel": "the bot is not in that channel (not_in_channel); /invite it there",
 }
+_NEVER_SENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 _DEFAULT_WAIT_S = 30.0  # where Slack does not say how long
 
 
@@ -79,7 +80,7 @@ def delivery_error(error: Trouble) -> DeliveryError:
     if isinstance(error, SlackApiError) and code and code not in _PERHAPS:
         # With a bad token it is not the message that is at fault: it waits until somebody gives us a good one.
         return DeliveryError(explain(error), gone=code in _GONE, refused=code not in _BAD_TOKEN)
-    return DeliveryError(explain(error), arrived_perhaps=not isinstance(error, aiohttp.ClientConnectorError))
+    return DeliveryError(explain(error), arrived_perhaps=not isinstance(error, _NEVER_SENT))
 
 
 def platform_error(error: Trouble) -> PlatformError:

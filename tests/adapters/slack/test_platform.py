@@ -227,6 +227,8 @@ async def test_whether_a_failed_message_may_have_arrived_is_told(
         await adapter.platform.send(owed(), "one")
     assert (caught.value.gone, caught.value.arrived_perhaps) == (False, perhaps)
     assert (server.replies("D1") == ["one"]) == bool(fault.lost or fault.delay_s)
+    # What was not confirmed in time may take effect later: it is looked for when it had that time.
+    assert ((caught.value.retry_after_s or 0) >= 30) == bool(fault.delay_s)
 
 
 @pytest.mark.parametrize(
