@@ -430,6 +430,7 @@ def _post_of(submission: Submission) -> Post:
         source=submission.source,
         options=submission.options,
         inbound=submission.inbound,
+        also=submission.also,
         fingerprint=submission.fingerprint,
         busy=submission.busy,
         joins=submission.joins,

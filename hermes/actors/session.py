@@ -72,7 +72,7 @@ from hermes.errors import (
 from hermes.events import PhaseChanged, TurnAccepted
 from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
 from hermes.ports.sessions import ActorView, Receipt
-from hermes.ports.storage import Append, Oblige, Operation
+from hermes.ports.storage import Append, Oblige, Operation, See
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import Epoch, Phase, Seq, Session
 from hermes.values import dataclass
@@ -232,6 +232,7 @@ class SessionActor(LoopActor):
             )
             operations += [
                 append,
+                *(See(seen=replace(result.seen, key=key)) for key in result.also if result.seen is not None),
                 *tallies_of(result.session, records),
                 *facts_of(granted_by(self._session, records)),
                 *(Oblige(obligation=owed) for owed in owed_by(self._session, records) if owed.final),

@@ -210,7 +210,7 @@ def _join(session: Session, event: Deliver, now: float) -> Step:
     accept = Accept(turn=event.joins, position=ahead, handling="joined")
     amended = Amended(at=now, turn=event.joins, messages=event.messages, inbound=event.inbound)
     joined = then(Step(session=session), amended, effects=(accept,))
-    return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now)), event, now)
+    return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
 
 
 def _start_or_hold(accepted: Step, event: Deliver, now: float) -> Step:
@@ -266,7 +266,7 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
     into = session.turn.id if session.turn is not None and handling == "answer" else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into)
     accepted = then(Step(session=session), received, effects=(accept,))
-    return replace(accepted, seen=_seen(session, event, event.turn, now))
+    return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
 
 
 def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | None:

@@ -47,6 +47,7 @@ class Deliver:
     source: Source
     options: bytes = b"{}"
     inbound: InboundKey | None = None
+    also: tuple[InboundKey, ...] = ()
     fingerprint: bytes = b""
     busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
     joins: TurnId | None = None  # it is the rest of that message, if that still waits
@@ -370,5 +371,6 @@ class Step:
     records: tuple[Record, ...] = ()
     effects: tuple[Effect, ...] = ()
     seen: Seen | None = None
+    also: tuple[InboundKey, ...] = ()  # that are seen with it
     bind: SessionKey | None = None  # from now on this key means this session
     child: Child | None = None

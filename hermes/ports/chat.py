@@ -139,4 +139,5 @@ class Inbound:
     edited: bool = False  # it replaces what the person wrote before as `place.message`
     deleted: bool = False  # the person took back what they wrote as `place.message`
     attachments: tuple[Attachment, ...] = ()
+    pieces: tuple[InboundKey, ...] = ()  # the platform's id of each attachment, where they came one by one
     former_chat: str = ""  # not empty: the chat has moved, and its conversations still bear this id

@@ -34,6 +34,7 @@ class Submission:
     key: SessionKey | None = None
     options: bytes = b"{}"
     inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
+    also: tuple[InboundKey, ...] = ()  # under which more of it came; none of them was accepted before
     fingerprint: bytes = b""
     busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits

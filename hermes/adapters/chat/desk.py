@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from loguru import logger
 
@@ -95,6 +96,7 @@ class ChatDesk:
     # ------------------------------------------------------------ messages
 
     async def _message(self, inbound: Inbound, key: SessionKey) -> None:
+        inbound = await self._unheard(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
         submission = Submission(
@@ -103,6 +105,7 @@ class ChatDesk:
             source=_source(inbound),
             key=key,
             inbound=inbound.id,
+            also=tuple(piece for piece in inbound.pieces if piece != inbound.id),
             joins=self._bursts.take_up(who, now),
             more_s=WAIT_S if more else 0.0,
         )
@@ -130,6 +133,20 @@ class ChatDesk:
         self._full_said[key] = now
         text = f"Nothing more is taken for now: {error} when something of that is done, or /stop it."
         await self._say(inbound, f"full:{inbound.id}", text)
+
+    async def _unheard(self, inbound: Inbound) -> Inbound:
+        """Of what came in pieces, those that were not taken before: a crash may have come between them."""
+        one = Submission(turn=TurnId(""), messages=(), source=_source(inbound))
+        fresh = [
+            piece for piece in inbound.pieces if await self._sessions.accepted(replace(one, inbound=piece)) is None
+        ]
+        if len(fresh) in (0, len(inbound.pieces)):
+            return inbound
+        named = list(zip(inbound.pieces, inbound.attachments, strict=True))
+        rest = replace(
+            inbound, pieces=tuple(fresh), attachments=tuple(each for piece, each in named if piece in fresh)
+        )
+        return rest if inbound.id in fresh else replace(rest, id=fresh[0], text="")
 
     async def _submit(self, submission: Submission) -> Receipt:
         for _ in range(_BUSY_TRIES):

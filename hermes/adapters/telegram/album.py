@@ -1,4 +1,7 @@
-"""The pictures of an album: an update each, one message together, also after one of them was edited."""
+"""The pictures of an album: an update each, one message together, also after one of them was edited.
+
+Each is known by its own update, in whatever order and company they come again after a crash.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,18 @@ class Album:
         self.ready_at = ready_at
         self.done = asyncio.Event()
         self.taken = False
-        self._messages: dict[int, Mapping[str, Any]] = {}  # by their ids
-        self._first_update: Mapping[str, Any] = {}
+        self._updates: dict[int, Mapping[str, Any]] = {}  # by the messages' ids
         self._place: Place | None = None  # by which an edit is known to be one of it
 
     def add(self, update: Mapping[str, Any]) -> None:
         """A picture, or what became of one."""
-        self._first_update = self._first_update or update
         message = update.get("message") or update["edited_message"]
-        self._messages[int(message["message_id"])] = message
+        number = int(message["message_id"])
+        first = self._updates.get(number, update)
+        self._updates[number] = {"update_id": first["update_id"], "message": message}
 
     def inbound(self, me: Myself, manners: Manners) -> Inbound | None:
-        messages = [self._messages[number] for number in sorted(self._messages)]
-        read = album_of(self._first_update["update_id"], messages, me, manners)
+        read = album_of([self._updates[number] for number in sorted(self._updates)], me, manners)
         if read is not None:
             self._place = read.place
         return read

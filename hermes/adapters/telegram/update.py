@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
@@ -39,13 +38,14 @@ def key_of(update: Mapping[str, Any], me: Myself) -> InboundKey:
     return InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
 
 
-def album_of(update_id: int, messages: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
-    """One message of several, any of which may hold its text; the id is that of the update that brought the first."""
-    spoken = next((message for message in messages if message.get("caption")), messages[0])
-    inbound = inbound_of({"update_id": update_id, "message": spoken}, me, manners)
+def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
+    """One message of several, any of which may hold its text; its id is that one's, or else the first's."""
+    spoken = next((update for update in updates if update["message"].get("caption")), updates[0])
+    inbound = inbound_of(spoken, me, manners)
     if inbound is None:
         return None
-    return replace(inbound, attachments=tuple(chain.from_iterable(map(attachments_of, messages))))
+    pieces = [(key_of(update, me), each) for update in updates for each in attachments_of(update["message"])]
+    return replace(inbound, attachments=tuple(each for _, each in pieces), pieces=tuple(key for key, _ in pieces))
 
 
 def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:

@@ -15,8 +15,9 @@ from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import PairingDesk
+from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound
-from hermes.types import InboundKey, Obligation, Place, SessionId
+from hermes.types import EncodedMessage, InboundKey, Obligation, Place, SessionId
 from tests.commands.world import World, world
 
 PEOPLE = ("ann", "bob")
@@ -29,6 +30,7 @@ class Edge:
         self.here = here
         self.owed: list[Obligation] = []
         self.aside = ""  # what whoever did the last thing was shown alone
+        self.composed: list[Inbound] = []  # what became a message, or was to
         self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
         self._updates = itertools.count(1)
         self._settings: dict[str, Any] = {"allowed": allowed, "admins": admins, "pair": pair}
@@ -58,7 +60,12 @@ class Edge:
             alive=lambda: None,
             per_user=self._per_user,
             abilities=Abilities(edit=True, splits_at=100),
+            compose=self._compose,
         )
+
+    async def _compose(self, inbound: Inbound) -> EncodedMessage:
+        self.composed.append(inbound)
+        return user_message(inbound.text)
 
     def _deliver(self, owed: Sequence[Obligation]) -> None:
         self.owed.extend(owed)

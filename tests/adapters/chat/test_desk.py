@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.asking import button_token, token_of
-from hermes.types import TurnId
+from hermes.ports.chat import Attachment, Inbound
+from hermes.types import InboundKey, TurnId
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, did, edge
 
@@ -161,6 +163,41 @@ async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
         assert "Only the admins" in here.told("bob")[-1]
         await here.says("ann", "/sethome")
         assert await here.homes.places() == [did("ann", "x", message="").place]
+
+
+# ---------------------------------------------------------------- albums
+
+
+def album(*numbers: int, spoken: int = 0) -> Inbound:
+    """Pictures that came one by one, the caption with one of them."""
+    inbound = did("ann", "look" if spoken else "", number=spoken or numbers[0])
+    pieces = tuple(InboundKey(f"toy:{number}") for number in numbers)
+    files = tuple(Attachment(kind="image", file_id=str(number)) for number in numbers)
+    return replace(inbound, pieces=pieces, attachments=files)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rest"),
+    [
+        (album(1, spoken=1), album(1, 2, 3, spoken=1), ("toy:2", "", "23")),
+        (album(2, 3), album(1, 2, 3, spoken=1), ("toy:1", "look", "1")),
+        (album(1, 3, spoken=3), album(1, 2, 3, spoken=3), ("toy:2", "", "2")),
+    ],
+)
+async def test_of_an_album_that_a_crash_tore_the_rest_is_taken_once(
+    before: Inbound, after: Inbound, rest: tuple[str, str, str]
+) -> None:
+    async with edge() as here:
+        await here.desk.take(before)
+        here.restart()
+        await here.desk.take(after)
+        said = here.composed[-1]
+        assert (said.id, said.text, "".join(each.file_id for each in said.attachments)) == rest
+        session = await here.session(before)
+        assert session is not None
+        for again in (after, album(3), album(2, 3), album(3, 2, 1, spoken=3)):
+            await here.desk.take(again)
+        assert len((await here.here.session(session)).queue) == 1  # besides the one that runs
 
 
 # ---------------------------------------------------------------- choices

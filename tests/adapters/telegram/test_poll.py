@@ -223,7 +223,8 @@ async def test_an_album_is_one_message(server: TelegramServer, adapter: Telegram
         await until(lambda: server.unconfirmed == [])
     taken = [(each.text, [file.file_id for file in each.attachments]) for each in edge.taken]
     assert taken == [("my cats", ["1", "2", "3"]), ("", ["4"]), ("", ["5"])]
-    assert edge.taken[0].id == f"telegram:{BOT_ID}:1000"
+    assert edge.taken[0].id == f"telegram:{BOT_ID}:1001"
+    assert edge.taken[0].pieces == tuple(f"telegram:{BOT_ID}:{number}" for number in (1000, 1001, 1002))
 
 
 async def test_an_edit_within_an_album_is_one_of_all_of_it(server: TelegramServer, adapter: TelegramAdapter) -> None:

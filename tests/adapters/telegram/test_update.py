@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.album import Album
 from hermes.adapters.telegram.update import inbound_of
 from hermes.ports.chat import Attachment, Inbound
 
@@ -163,3 +164,19 @@ def test_what_a_message_answers_stands_before_it() -> None:
     assert text_of(update("yes", reply_to_message=mine)) == "yes"
     assert text_of(update("why?", reply_to_message=mine, quote={"text": "it"})) == "[in answer to: it]\nwhy?"
     assert text_of(update("/status", reply_to_message=earlier)) == "/status"
+
+
+def test_an_album_is_the_same_message_in_whatever_order_its_pictures_come() -> None:
+    read: list[Inbound | None] = []
+    for order in ((10, 11, 12), (12, 10, 11)):
+        album = Album(0.0)
+        for number in order:
+            picture = update("", message_id=number, photo=[{"file_id": f"p{number}"}])
+            album.add({**picture, "update_id": number + 100})
+        read.append(album.inbound(ME, Manners()))
+    assert read[0] is not None
+    assert (read[0].id, read[0].pieces) == (
+        "telegram:42:110",
+        tuple(f"telegram:42:{each}" for each in (110, 111, 112)),
+    )
+    assert read[0] == read[1]
