@@ -360,7 +360,7 @@ class FrontDesk:
         return await self._journal.fetch(lambda reader: find_family(reader, session))
 
     async def _end_for_good(self, session: SessionId) -> None:
-        with suppress(RefusedError, UnknownSessionError):  # ended already, or gone
+        with suppress(BadInputError, UnknownSessionError):  # ended already, or gone; else it is not let go of
             await self._command(session, End(reason="it is being deleted"), exact=True)
         await self._ask(Release(session=session))
 
