@@ -440,10 +440,9 @@ class SessionDirectory(LoopActor):
 
     def _bring_back(self, session: SessionId) -> None:
         """The pause after a crash is over: bring the session back from disk, and its mail with it."""
-        mail = self._away.pop(session, [])
-        for post in mail:
-            self._dispatch(post)
-        if not mail and session not in self._casualties.parked:
+        for post in self._away.pop(session, []):
+            self._dispatch(post)  # perhaps to another one: its key may mean that by now
+        if session not in self._casualties.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
                 lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
