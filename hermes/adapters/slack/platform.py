@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+from hermes.adapters.chat.outgoing_file import read_file
 from hermes.adapters.slack import finding
 from hermes.adapters.slack.blocks import blocks
 from hermes.adapters.slack.command_sign import with_mark
@@ -24,7 +25,7 @@ from hermes.adapters.slack.parts import parts, shown
 from hermes.adapters.slack.place import NAME, team_and_channel
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.trouble import FAILURES, delivery_error
-from hermes.adapters.slack.upload import bring, read_file, share
+from hermes.adapters.slack.upload import TOO_LARGE, bring, share
 from hermes.adapters.slack.workspace import Wire, Workspace
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.ports.chat import Abilities
@@ -93,7 +94,7 @@ class SlackPlatform:
     async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
         place = obligation.place
         workspace, channel = await self._where(place)
-        file = await asyncio.to_thread(read_file, path)
+        file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
         try:
             async with self._translated(place.chat, seen=False):
                 name = await bring(self._wire(), workspace, file)

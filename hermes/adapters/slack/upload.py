@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import io
-from pathlib import Path
 
 import aiohttp
 
+from hermes.adapters.chat.outgoing_file import File
 from hermes.adapters.slack.workspace import Wire, Workspace
-from hermes.errors import DeliveryError, UnsendableFileError
-from hermes.regular_file import read_regular_file
-from hermes.values import dataclass
+from hermes.errors import DeliveryError
 
-MOST_BYTES = 50 << 20
+TOO_LARGE = "it has more than 50 MB"
 _SEND_WITHIN_S = 120.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class File:
-    name: str
-    data: bytes
-
-
-def read_file(path: str) -> File:
-    """In a thread. Raises UnsendableFileError."""
-    try:
-        data = read_regular_file(Path(path), most_bytes=MOST_BYTES)
-    except FileNotFoundError:
-        raise UnsendableFileError("it is not there any more") from None
-    except OSError as error:
-        raise UnsendableFileError(f"it cannot be read: {error.strerror}") from error
-    if not data:
-        raise UnsendableFileError("it is empty")
-    if len(data) > MOST_BYTES:
-        raise UnsendableFileError("it has more than 50 MB")
-    return File(name=Path(path).name, data=data)
 
 
 async def bring(wire: Wire, workspace: Workspace, file: File) -> str:

@@ -16,6 +16,7 @@ from weakref import WeakValueDictionary
 from telegram import LinkPreviewOptions, ReplyParameters
 from telegram.error import BadRequest, TelegramError
 
+from hermes.adapters.chat.outgoing_file import read_file
 from hermes.adapters.chat.utf16 import prefix, sound
 from hermes.adapters.telegram.keyboard import keyboard
 from hermes.adapters.telegram.markup import to_html
@@ -23,7 +24,7 @@ from hermes.adapters.telegram.pace import Limits, Pace, is_group
 from hermes.adapters.telegram.parts import LIMIT, split
 from hermes.adapters.telegram.trouble import delivery_error, refuses_markup, says_so_already
 from hermes.adapters.telegram.update import NAME
-from hermes.adapters.telegram.upload import read_file, upload
+from hermes.adapters.telegram.upload import TOO_LARGE, upload
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import DeliveryError
 from hermes.ports.chat import Abilities
@@ -97,7 +98,7 @@ class TelegramPlatform:
         place = obligation.place
         chat, thread = _ids(place)
         bot = (await self._wire()).bot
-        file = await asyncio.to_thread(read_file, path)
+        file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
         return await self._in_turn(place.chat, lambda: upload(bot, chat, file, thread=thread, caption=text))
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
