@@ -90,7 +90,7 @@ async def _measure(store: Path) -> dict[str, float]:
         cpu = time.process_time()
         for _ in range(LOOKS):
             resets.tell(Tick())
-            await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # the look's read was before it
+            await journal.fetch(lambda reader: reader.due_at(SessionId("nobody")))  # as a look reads
         look_s = (time.process_time() - cpu) / LOOKS
 
         now = _SOME_DUE

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 from hermes.errors import HermesError, StorageFullError
@@ -19,6 +20,7 @@ class LoopJournal:
         self.engine = engine or MemoryEngine()
         self.refuse_with: HermesError | None = None  # until taken back
         self.held: list[Callable[[], None]] | None = None  # a list: writes wait there instead of being done
+        self._unheard: list[Callable[[], None]] | None = None
         self.poison = ""  # a session whose writes crash whoever asks for them: a bug anywhere in it would
         self.transactions: list[Transaction] = []
 
@@ -56,13 +58,23 @@ class LoopJournal:
     def read(self, query: Callable[[Reader], T], then: Callable[[T | None, HermesError | None], None]) -> None:
         def look() -> None:
             try:
-                value = query(self.engine)
-            except HermesError as error:
-                then(None, error)
+                value, error = query(self.engine), None
+            except HermesError as failure:
+                value, error = None, failure
+            if self._unheard is None:
+                then(value, error)
             else:
-                then(value, None)
+                self._unheard.append(lambda: then(value, error))
 
         asyncio.get_running_loop().call_soon(look)
+
+    @contextmanager
+    def slow_reads(self) -> Iterator[list[Callable[[], None]]]:
+        """What is read meanwhile is told when these are called."""
+        told: list[Callable[[], None]] = []
+        self._unheard = told
+        yield told
+        self._unheard = None
 
     async def fetch(self, query: Callable[[Reader], T]) -> T:
         return query(self.engine)

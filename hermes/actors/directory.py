@@ -18,6 +18,7 @@ from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.casualties import Casualties, dead_letter, parking
+from hermes.actors.departures import Departures, Look
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
     BringBack,
@@ -112,7 +113,8 @@ class SessionDirectory(LoopActor):
         self._memory_bytes = memory_bytes
         self._casualties = Casualties(restart_policy)
         self._granted: frozenset[str] = frozenset()
-        self._stopping = False
+        self._stopping = ""  # why the daemon is, if so
+        self._departures = Departures()
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
         self._steady = SteadyClock(clock())
         self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
@@ -145,8 +147,10 @@ class SessionDirectory(LoopActor):
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def _find_pending(self) -> None:
+        look = self._departures.look()
+
         def tell(routes: list[Route] | None, error: HermesError | None) -> None:
-            found = _found_pending(routes or [])
+            found = _found_pending(look, routes or [])
             if found.heads:
                 what = "1 session has" if len(found.heads) == 1 else f"{len(found.heads)} sessions have"
                 then = (
@@ -172,7 +176,7 @@ class SessionDirectory(LoopActor):
             case BringBack():
                 self._bring_back(message.session)
             case FoundPending():
-                self._recover(message.heads)
+                self._recover(message)
             case Sweep():
                 self._sweep()
             case HermesError():
@@ -248,14 +252,19 @@ class SessionDirectory(LoopActor):
             self._find(address)
 
     def _find(self, address: Address) -> None:
-        self._journal.read(
-            lambda reader: find_route(reader, address),
-            lambda route, error: self._tell_self(Routed(address=address, route=route or Route(), error=error)),
-        )
+        look = self._departures.look()
+
+        def tell(route: Route | None, error: HermesError | None) -> None:
+            self._tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
+
+        self._journal.read(lambda reader: find_route(reader, address), tell)
 
     def _on_routed(self, routed: Routed) -> None:
         if routed.route.damaged and routed.error is None:
             self._repair(routed)
+            return
+        if routed.look.is_outdated(routed.route.head):
+            self._find(routed.address)
             return
         first, *others = self._resolving.pop(routed.address)
         if routed.error is None:
@@ -320,7 +329,7 @@ class SessionDirectory(LoopActor):
 
     # ------------------------------------------------------------ beginnings
 
-    def _recover(self, heads: tuple[Session, ...]) -> None:
+    def _recover(self, found: FoundPending) -> None:
         """Take up work that was open when the daemon stopped: the oldest first, no more in a second than allowed.
 
         Whoever writes to one of them does not wait for that: mail brings a session back at once.
@@ -328,11 +337,15 @@ class SessionDirectory(LoopActor):
         if self._stopping:
             return  # a start from now on would only be one more interruption
         at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
-        for head in heads[:at_once]:
-            if head.id not in self._live and head.id not in self._away:
+        for head in found.heads[:at_once]:
+            if head.id in self._live or head.id in self._away:
+                continue
+            if found.look.is_outdated(head):
+                self._bring_back(head.id)
+            else:
                 self._activate(head, self._why_back(head.id))
-        if len(heads) > at_once:
-            self.tell_later(RECOVER_EVERY_S, FoundPending(heads=heads[at_once:]))
+        if len(found.heads) > at_once:
+            self.tell_later(RECOVER_EVERY_S, replace(found, heads=found.heads[at_once:]))
 
     def _why_back(self, session: SessionId) -> str:
         why = ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
@@ -369,6 +382,7 @@ class SessionDirectory(LoopActor):
             opening.session,
             unwritten=(opening.started,),
             alongside=opening.alongside,
+            stopping=self._stopping,
             name=session,
             owner=self.actor_ref,
         )
@@ -388,6 +402,7 @@ class SessionDirectory(LoopActor):
 
     def _on_died(self, died: ActorDied) -> None:
         session = SessionId(died.name)
+        self._departures.note(session)
         self._live.pop(session, None)
         self._leaving.pop(session, None)
         self._is_born(session)
@@ -439,13 +454,14 @@ class SessionDirectory(LoopActor):
         self._journal.read(lambda reader: reader.head(session), tell)
 
     def _bring_back(self, session: SessionId) -> None:
-        """The pause after a crash is over: bring the session back from disk, and its mail with it."""
+        """Bring the session back from disk, if it has open work, and its mail with it."""
+        look = self._departures.look()
         for post in self._away.pop(session, []):
             self._dispatch(post)  # perhaps to another one: its key may mean that by now
         if session not in self._casualties.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
-                lambda routes, error: self._tell_self(error or _found_pending(routes or [])),
+                lambda routes, error: self._tell_self(error or _found_pending(look, routes or [])),
             )
 
     def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
@@ -522,7 +538,7 @@ class SessionDirectory(LoopActor):
 
     def _announce_stop(self, reason: str, done: LoopFuture) -> None:
         """Have every session mark its work in flight; answer when the last one has it on disk."""
-        self._stopping = True
+        self._stopping = reason
         marks: list[LoopFuture] = []
         for session in (*self._live, *self._leaving):
             marks.append(LoopFuture())
@@ -543,10 +559,10 @@ class SessionDirectory(LoopActor):
         self.on_stop()
 
 
-def _found_pending(routes: list[Route]) -> FoundPending:
+def _found_pending(look: Look, routes: list[Route]) -> FoundPending:
     """What waited longest comes first."""
     heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
-    return FoundPending(heads=tuple(sorted(heads, key=_waits_since)))
+    return FoundPending(look=look, heads=tuple(sorted(heads, key=_waits_since)))
 
 
 def _waits_since(head: Session) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hermes.actors.departures import Look
 from hermes.actors.routing import Address, Route
 from hermes.actors.session_protocol import Limits
 from hermes.errors import HermesError
@@ -58,6 +59,7 @@ class Routed:
     """To itself: the store has said which session an address means."""
 
     address: Address
+    look: Look
     route: Route
     error: HermesError | None = None
 
@@ -66,6 +68,7 @@ class Routed:
 class FoundPending:
     """To itself: these have open work and nobody who does it."""
 
+    look: Look
     heads: tuple[Session, ...]
 
 

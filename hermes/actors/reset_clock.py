@@ -49,8 +49,9 @@ class PolicyChanged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """To itself: these are due, and where to go on."""
+    """To itself: these are due, and where to go on. `number` is that of the look."""
 
+    number: int
     routes: tuple[Route, ...]
     last: Place | None
 
@@ -101,7 +102,8 @@ class ResetClock(LoopActor):
         self._clock = clock
         self._every_s = every_s
         self._asked: set[SessionId] = set()
-        self._next: Place | None = None  # where the look goes on
+        self._looks = 0  # the latest says where to go on
+        self._next: Place | None = None  # there
         self._review = 0  # its number; the latest counts
 
     def on_start(self) -> None:
@@ -148,11 +150,13 @@ class ResetClock(LoopActor):
 
     def _look(self, after: Place | None) -> None:
         now = self._clock()
+        self._looks += 1
+        number = self._looks
 
         def query(reader: Reader) -> _Found:
             places = reader.due(now, PAGE, after)
             routes = tuple(find_route(reader, Address(session=session, exact=True)) for _, session in places)
-            return _Found(routes=routes, last=places[-1] if len(places) == PAGE else None)
+            return _Found(number=number, routes=routes, last=places[-1] if len(places) == PAGE else None)
 
         self._journal.read(query, lambda found, error: self._tell_self(error or found))
 
@@ -162,8 +166,9 @@ class ResetClock(LoopActor):
                 self._mend(head)
             if route.head is not None and not route.damaged and route.head.id not in self._asked:
                 self._decide(route.head)
-        self._next = found.last
-        self._go_on()
+        if found.number == self._looks:  # one that was slow, and is not the latest any more, ends nothing
+            self._next = found.last
+            self._go_on()
 
     def _go_on(self) -> None:
         """With the next page, when most of this one has answered; or with the next tick, from the start."""

@@ -19,7 +19,7 @@ from hermes.actors.future import LoopFuture
 from hermes.actors.grants import facts_of, granted_by
 from hermes.actors.loop import LoopActor
 from hermes.actors.owing import owed_by
-from hermes.actors.session_machine import DELETED, open_work, step
+from hermes.actors.session_machine import DELETED, open_work, step, step_in_a_stop
 from hermes.actors.session_mail import (
     Born,
     Granted,
@@ -72,7 +72,7 @@ from hermes.errors import (
 from hermes.events import PhaseChanged, TurnAccepted
 from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
 from hermes.ports.sessions import ActorView, Receipt
-from hermes.ports.storage import Append, Oblige, Operation, See
+from hermes.ports.storage import Append, Oblige, Operation, See, SetDue
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import Epoch, Phase, Seq, Session
 from hermes.values import dataclass
@@ -129,7 +129,7 @@ class SessionActor(LoopActor):
         alongside: tuple[Append, ...] = (),
         recover_reason: str = "",
         hold: bool = False,
-        stopping: bool = False,
+        stopping: str = "",
     ) -> None:
         super().__init__()
         self._services = services
@@ -137,7 +137,7 @@ class SessionActor(LoopActor):
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
         self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
-        self._stopping = stopping  # the daemon is: what was cut off is for the next one to take up
+        self._stopping = stopping  # why the daemon is, if so: what was cut off is for the next one to take up
         self._hold = hold  # a turn that was cut off waits for the person
         self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
@@ -188,7 +188,7 @@ class SessionActor(LoopActor):
     def _take(self, post: Post) -> None:
         services = self._services
         if isinstance(post.event, AnnounceStop):
-            self._stopping = True
+            self._stopping = post.event.reason
         elif self._stopping and isinstance(post.event, Recover):
             return  # it came back, or found space, when the stop had come: the next daemon takes up what is open
         if isinstance(post.event, Deliver) and not post.judged and not post.event.source.automatic:
@@ -197,7 +197,7 @@ class SessionActor(LoopActor):
         event = self._event_of(post, now)
         if event is None:
             return
-        result = step(self._session, event, now, services.limits())
+        result = self._step(event, now)
         if not result.records and result.child is None:
             self._settled = self._settled or isinstance(event, Recover)
             self._perform(post, result)
@@ -206,6 +206,12 @@ class SessionActor(LoopActor):
         owed = services.was_reset.owed(self._session.id, event) if isinstance(event, Reset) else ()
         services.journal.commit((*self._operations(result, records), *self._alongside, *owed), self._wrote)
         self._writing = _Writing(post=post, step=result, records=records)
+
+    def _step(self, event: Event, now: float) -> Step:
+        limits = self._services.limits()
+        if self._stopping:
+            return step_in_a_stop(self._session, event, now, limits, self._stopping)
+        return step(self._session, event, now, limits)
 
     def _judged(self, post: Post) -> Post:
         """The message, or the reset that goes before it; then the message waits, and goes on elsewhere."""
@@ -237,6 +243,10 @@ class SessionActor(LoopActor):
                 *facts_of(granted_by(self._session, records)),
                 *(Oblige(obligation=owed) for owed in owed_by(self._session, records) if owed.final),
             ]
+        elif result.child is not None:  # refused as well if this session was deleted, or is not what it was
+            session = self._session
+            due = self._services.resets.due(session)
+            operations.append(SetDue(session=session.id, expected_seq=session.next_seq, due=due))
         if (child := result.child) is not None:
             due = self._services.resets.due(child.session)
             operations += [_opening(child, epoch, due), *tallies_of(child.session, child.records)]
@@ -266,7 +276,18 @@ class SessionActor(LoopActor):
         return None
 
     def _wrote(self, error: HermesError | None) -> None:
+        if error is None:
+            self._tell_others()
         self._tell_self(_Committed(error=error))
+
+    def _tell_others(self) -> None:
+        """What is on disk now counts for them, also if this actor ends before it hears of it."""
+        assert self._writing is not None
+        records = self._writing.records
+        if rules := granted_by(self._session, records):
+            self._services.tell_directory(Granted(rules=frozenset(rules)))
+        if owed := owed_by(self._session, records):
+            self._services.deliver(owed)
 
     def _tell_self(self, message: object) -> None:
         try:
@@ -288,10 +309,6 @@ class SessionActor(LoopActor):
             if self._unwritten:
                 self._services.tell_directory(Born(session=self._session.id))
             self._unwritten = self._alongside = ()
-            if rules := granted_by(self._session, writing.records):
-                self._services.tell_directory(Granted(rules=frozenset(rules)))
-            if owed := owed_by(self._session, writing.records):
-                self._services.deliver(owed)
             self._session = writing.step.session
             self._remember([(Seq(first + index), record) for index, record in enumerate(writing.records)])
             self._settled = self._settled or isinstance(writing.post.event, Recover)

@@ -155,6 +155,20 @@ def step(session: Session, event: Event, now: float, limits: Limits = _LIMITS) -
             assert_never(event)
 
 
+def step_in_a_stop(session: Session, event: Event, now: float, limits: Limits, reason: str) -> Step:
+    """As `step`, in a daemon that is stopping: whatever is written marks the work in flight as well."""
+    announced = AnnounceStop(reason=reason)
+    before = step(session, announced, now, limits)
+    taken = step(before.session, event, now, limits)
+    after = step(taken.session, announced, now, limits)
+    return replace(
+        taken,
+        session=after.session,
+        records=(*before.records, *taken.records, *after.records),
+        effects=(*before.effects, *taken.effects, *after.effects),
+    )
+
+
 def open_work(session: Session, limits: Limits = _LIMITS) -> tuple[Task, ...]:
     """What is to be going on while the session is in this state, and nothing else."""
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):

@@ -102,12 +102,6 @@ async def test_a_session_that_left_memory_is_found_and_leaves_it_again() -> None
         await until(lambda: here.live() == set())
 
 
-def _release(session: SessionId) -> object:
-    from hermes.actors.directory_protocol import Release
-
-    return Release(session=session)
-
-
 async def test_more_sessions_than_one_look_holds_are_reset_at_once() -> None:
     async with days(settings(IDLE)) as (here, day):
         names = day.store((await day.say()).session, 600)
@@ -115,6 +109,22 @@ async def test_more_sessions_than_one_look_holds_are_reset_at_once() -> None:
         await until(lambda: not here.journal.engine.due(inf_time(), 1))
         assert {day.stored(name).phase for name in names} == {Phase.ENDED}
         assert here.journal.engine.due(inf_time(), 10) == []
+
+
+async def test_a_look_that_was_slow_does_not_end_the_one_after_it() -> None:
+    async with days(settings(IDLE)) as (here, day):
+        day.store((await day.say()).session, 600)
+        with here.journal.slow_reads() as slow:
+            await day.tick()  # finds nothing, and is told so late
+        here.now += 2 * HOUR + MINUTE
+        here.rules.look_at_the_clock()
+        here.journal.held = []
+        await day.tick()
+        for tell in slow:
+            tell()
+        await here.settle()
+        here.journal.release()
+        await until(lambda: not here.journal.engine.due(inf_time(), 1))
 
 
 def inf_time() -> float:

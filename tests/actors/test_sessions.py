@@ -26,10 +26,10 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.ports.storage import Append, Reader
+from hermes.ports.storage import Append, Erase, Reader
 from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Failure, FailureKind, Phase, Seq, SessionId, TurnId
+from hermes.types import Failure, FailureKind, Obligation, Phase, Place, Seq, SessionId, TurnId
 from tests.actors.world import API, SETTINGS, World, until, world
 from tests.journals import LoopJournal
 
@@ -368,6 +368,75 @@ async def test_a_wish_that_comes_during_a_stop_is_granted_and_takes_up_nothing()
         assert head.preferences.model == "m2"
         assert head.interruptions == 0
         assert len(here.agent.started) == 1
+
+
+async def test_a_turn_that_a_wish_ends_during_a_stop_is_followed_by_none_and_what_waits_is_marked() -> None:
+    async with world() as here:
+        for text in ("a", "b"):
+            await here.say(text, "s")
+        await here.started(1)
+        await here.directory.ask(Release(session=S), block=False)
+        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.desk.stop_turn(S, "somebody asked for it")
+        head = await here.session("s")
+        assert head.turn is None
+        assert [waiting.id for waiting in head.queue] == ["b"]
+        assert head.resume_reason == "restart"
+
+
+async def test_what_is_begun_during_a_stop_is_marked_by_the_same_write() -> None:
+    async with world() as here:
+        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.say("a", "s")
+        assert (await here.session("s")).resume_reason == "restart"
+        assert len(here.journal.transactions) == 1
+
+
+async def test_what_a_session_has_written_is_said_though_it_ends_before_it_hears_of_that() -> None:
+    said: list[Obligation] = []
+    async with world(deliver=said.extend) as here:
+        place = Place(platform="toy", chat="7")
+        await here.say("a", "s", source=replace(API, place=place))
+        await here.started(1)
+        said.clear()
+        here.journal.held = []
+        here.agent.started[0].answer("A")
+        await here.settle()
+        await here.directory.ask(Release(session=S), block=False)
+        here.journal.release()
+        assert [(owed.text, owed.final) for owed in said] == [("A", True)]
+
+
+async def test_a_session_is_not_brought_back_as_it_was_before_its_last_life() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.directory.ask(Release(session=S), block=False)
+        with here.journal.slow_reads() as slow:
+            resuming = asyncio.create_task(here.desk.resume(S, "test"))
+            await until(lambda: bool(slow))  # it was idle then
+        await here.desk.suspend(S, "test")
+        await here.directory.ask(Release(session=S), block=False)
+        for tell in slow:
+            tell()
+        assert (await resuming).phase == Phase.IDLE
+
+
+async def test_a_session_that_was_deleted_meanwhile_grows_no_branch() -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        await here.directory.ask(Release(session=S), block=False)
+        await here.desk.prefer(S, "title", "here", "test")
+        with here.journal.slow_reads() as slow:
+            branching = asyncio.create_task(here.desk.branch(S))
+            await until(lambda: bool(slow))  # its transcript was read
+        assert here.journal.engine.commit([(Erase(session=S),)]) == [None]
+        for tell in slow:
+            tell()
+        with pytest.raises(UnknownSessionError):
+            await branching
+        assert here.journal.engine.stats().sessions == 0
 
 
 async def test_a_closed_front_desk_refuses_with_the_reason_and_stores_nothing() -> None:

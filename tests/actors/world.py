@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from pykka import ActorRef
 
@@ -29,6 +29,7 @@ from hermes.types import (
     EncodedMessage,
     Failure,
     InboundKey,
+    Obligation,
     ProcessView,
     Session,
     SessionId,
@@ -45,6 +46,13 @@ SETTINGS = DirectorySettings(
 )
 API = Source(platform="api")
 USAGE = Usage(prompt_tokens=1, completion_tokens=1)
+
+
+Deliver: TypeAlias = Callable[[Sequence[Obligation]], object]
+
+
+def _to_nobody(_: Sequence[Obligation]) -> None:
+    """There is no chat platform."""
 
 
 @dataclass
@@ -176,7 +184,7 @@ class FakeProcesses:
 
 
 class World:
-    def __init__(self, journal: LoopJournal, settings: ResetSettings) -> None:
+    def __init__(self, journal: LoopJournal, settings: ResetSettings, deliver: Deliver) -> None:
         self.now = 1000.0
         self.set_by = 0.0  # how far the clock was set since the beginning
         self.frozen_s = 0.0  # how long the daemon was
@@ -207,6 +215,7 @@ class World:
             memory_bytes=lambda: self.memory,
             resets=self.rules,
             was_reset=self.after_reset,
+            deliver=deliver,
             name="directory",
         )
         self.desk = FrontDesk(
@@ -317,8 +326,10 @@ async def until(condition: Callable[[], bool], *, rounds: int = 1, within_s: flo
 
 
 @asynccontextmanager
-async def world(journal: LoopJournal | None = None, resets: ResetSettings | None = None) -> AsyncIterator[World]:
-    here = World(journal or LoopJournal(), resets or ResetSettings())
+async def world(
+    journal: LoopJournal | None = None, resets: ResetSettings | None = None, deliver: Deliver = _to_nobody
+) -> AsyncIterator[World]:
+    here = World(journal or LoopJournal(), resets or ResetSettings(), deliver)
     try:
         yield here
     finally:

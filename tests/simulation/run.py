@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from random import Random
 
@@ -176,10 +177,10 @@ class Simulation:
 
         Nothing else: what is open must go on by itself.
         """
-        untold = self._untold()
-        for row in self.outside.disk.sessions():
-            if row.phase == Phase.SUSPENDED and row.id in untold:
-                self.town.ask(partial(_resume, row.id), _nothing)
+        sessions = {row.id: row for row in self.outside.disk.sessions()}
+        for session in sorted({_live_end(sessions, each) for each in self._untold()}):
+            if session in sessions and sessions[session].phase == Phase.SUSPENDED:
+                self.town.ask(partial(_resume, session), _nothing)
         for row in self._unfinished():
             if row.phase == Phase.WAITING:
                 self.town.ask(partial(_answer, row.id), _nothing)
@@ -208,6 +209,13 @@ class Simulation:
         self.outside.history.add(Sample(what="daemons left", value=self.daemon is not None, limit=0))
         if self.daemon is not None:
             self.daemon.die()
+
+
+def _live_end(sessions: Mapping[SessionId, Session], session: SessionId) -> SessionId:
+    """What is said to a session that has ended is said to the one that went on."""
+    while session in sessions and (successor := sessions[session].successor) is not None:
+        session = successor
+    return session
 
 
 async def _answer(session: SessionId, daemon: SimulatedDaemon, _: Request) -> None:
