@@ -7,18 +7,15 @@ that is on its way out or between two lives never loses any.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import cast
 
 from loguru import logger
-from pykka import ActorDeadError, ActorRef
+from pykka import ActorDeadError
 
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.casualties import Casualties, dead_letter, parking
-from hermes.actors.departures import Departures, Look
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
     BringBack,
@@ -33,9 +30,9 @@ from hermes.actors.directory_protocol import (
 )
 from hermes.actors.future import LoopFuture
 from hermes.actors.grants import PREFIX, rules_in
-from hermes.actors.inbox import Inbox
 from hermes.actors.loop import ActorDied, LoopActor
 from hermes.actors.reset_rules import ResetRules
+from hermes.actors.roster import Look, Roster
 from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
 from hermes.actors.session import SessionActor
 from hermes.actors.session_mail import (
@@ -43,7 +40,6 @@ from hermes.actors.session_mail import (
     Granted,
     MayLeave,
     Outdated,
-    Passivate,
     Post,
     Returned,
     Revoked,
@@ -65,7 +61,7 @@ from hermes.ports.given import Clock, Identity
 from hermes.ports.hub import Hub
 from hermes.ports.storage import ForgetSeen, Journal, Restore, SetAside
 from hermes.ports.supervision import Park, RestartPolicy
-from hermes.types import Obligation, Session, SessionId, SessionKey
+from hermes.types import Obligation, Session, SessionId
 
 SWEEP_EVERY_S = 5.0
 RECOVER_EVERY_S = 0.05  # between two slices of the recovery
@@ -76,14 +72,6 @@ ACTOR_CRASHED = "the session's actor crashed"
 
 def _to_nobody(_: Sequence[Obligation]) -> None:
     """There is no chat platform."""
-
-
-class _Entry:
-    __slots__ = ("ref", "touched")
-
-    def __init__(self, ref: ActorRef[SessionActor], touched: float) -> None:
-        self.ref = ref
-        self.touched = touched
 
 
 class SessionDirectory(LoopActor):
@@ -114,16 +102,10 @@ class SessionDirectory(LoopActor):
         self._casualties = Casualties(restart_policy)
         self._granted: frozenset[str] = frozenset()
         self._stopping = ""  # why the daemon is, if so
-        self._departures = Departures()
+        self._roster = Roster()
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
         self._steady = SteadyClock(clock())
-        self._live: OrderedDict[SessionId, _Entry] = OrderedDict()  # least recently used first
-        self._away: dict[SessionId, list[Post]] = {}  # mail for sessions that are leaving, or between two lives
-        self._leaving: dict[SessionId, _Entry] = {}
-        self._released: dict[SessionId, list[LoopFuture]] = {}
         self._resolving: dict[Address, list[Post]] = {}
-        self._unborn: dict[SessionKey, SessionId] = {}  # started under a key; the store may not know of it yet
-        self._unborn_keys: dict[SessionId, SessionKey] = {}  # the same, the other way round
         self._services = SessionServices(
             journal=journal,
             agent=agent,
@@ -147,7 +129,7 @@ class SessionDirectory(LoopActor):
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
     def _find_pending(self) -> None:
-        look = self._departures.look()
+        look = self._roster.look()
 
         def tell(routes: list[Route] | None, error: HermesError | None) -> None:
             found = _found_pending(look, routes or [])
@@ -191,15 +173,15 @@ class SessionDirectory(LoopActor):
         """By a session, about itself."""
         match message:
             case Born():
-                self._is_born(message.session)
+                self._roster.is_born(message.session)
             case Outdated():
                 self._outdated.add(message.session)
             case Succeeded():
                 self._on_succeeded(message)
             case StayedBusy():
-                self._on_busy(message.session)
+                self._roster.stays(message.session, self._clock())
             case MayLeave():
-                self._ask_to_leave(message.session)
+                self._roster.dismiss(message.session)
             case Granted():
                 self._granted |= message.rules
             case Revoked():
@@ -210,7 +192,7 @@ class SessionDirectory(LoopActor):
             case AnnounceStopToAll():
                 self._announce_stop(message.reason, self.defer_reply())
             case Release():
-                self._release(message.session, self.defer_reply())
+                self._roster.release(message.session, self.defer_reply())
             case Peek():
                 return self._peek(message.session)
             case Configure():
@@ -225,9 +207,7 @@ class SessionDirectory(LoopActor):
         return replace(self._settings.limits, granted=self._granted) if self._granted else self._settings.limits
 
     def _peek(self, session: SessionId) -> Glimpse:
-        entry = self._live.get(session)
-        mailbox = None if entry is None else len(cast("Inbox", entry.ref.actor_inbox))
-        return Glimpse(mailbox=mailbox, parked=self._casualties.parked.get(session, ""))
+        return Glimpse(mailbox=self._roster.mailbox(session), parked=self._casualties.parked.get(session, ""))
 
     def _tell_self(self, message: object) -> None:
         try:
@@ -241,10 +221,10 @@ class SessionDirectory(LoopActor):
         address = post.address
         if address in self._resolving:
             self._resolving[address].append(post)
-        elif address.session is not None and address.session in self._live:
+        elif address.session is not None and self._roster.is_live(address.session):
             self._hand_over(address.session, post)
-        elif address.key is not None and address.key in self._unborn:
-            self._hand_over(self._unborn[address.key], post)
+        elif (unborn := self._roster.unborn(address.key)) is not None:
+            self._hand_over(unborn, post)
         elif address.session is None and address.key is None:
             self._start_fresh(post, None)
         else:
@@ -252,7 +232,7 @@ class SessionDirectory(LoopActor):
             self._find(address)
 
     def _find(self, address: Address) -> None:
-        look = self._departures.look()
+        look = self._roster.look()
 
         def tell(route: Route | None, error: HermesError | None) -> None:
             self._tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
@@ -290,7 +270,7 @@ class SessionDirectory(LoopActor):
 
     def _deliver(self, post: Post, head: Session | None) -> None:
         meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
-        if meant is not None and (meant in self._live or meant in self._away):
+        if meant is not None and meant in self._roster:
             self._hand_over(meant, post)
         elif head is not None and head.id in self._casualties.parked:
             self._to_parked(head, post)
@@ -306,16 +286,7 @@ class SessionDirectory(LoopActor):
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
-        entry = self._live.get(session)
-        if entry is None:
-            self._away[session].append(post)
-            return
-        entry.touched = self._clock()
-        self._live.move_to_end(session)
-        try:
-            entry.ref.tell(post)
-        except ActorDeadError:  # its death notice is on the way; the mail waits for what becomes of it
-            self._away.setdefault(session, []).append(post)
+        self._roster.hand_over(session, post, self._clock())
 
     def _to_parked(self, head: Session, post: Post) -> None:
         if not isinstance(post.event, Resume):
@@ -338,7 +309,7 @@ class SessionDirectory(LoopActor):
             return  # a start from now on would only be one more interruption
         at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
         for head in found.heads[:at_once]:
-            if head.id in self._live or head.id in self._away:
+            if head.id in self._roster:
                 continue
             if found.look.is_outdated(head):
                 self._bring_back(head.id)
@@ -352,18 +323,16 @@ class SessionDirectory(LoopActor):
         return f"{why}; {self._settings.hold}" if self._settings.hold else why
 
     def _activate(self, head: Session, recover_reason: str) -> None:
-        self._live[head.id] = _Entry(
-            SessionActor.start(
-                self._services,
-                head,
-                recover_reason=recover_reason,
-                hold=bool(self._settings.hold),
-                stopping=self._stopping,
-                name=head.id,
-                owner=self.actor_ref,
-            ),
-            self._clock(),
+        ref = SessionActor.start(
+            self._services,
+            head,
+            recover_reason=recover_reason,
+            hold=bool(self._settings.hold),
+            stopping=self._stopping,
+            name=head.id,
+            owner=self.actor_ref,
         )
+        self._roster.enter(head.id, ref, self._clock())
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
         assert isinstance(post.event, Deliver | Begin)
@@ -386,35 +355,20 @@ class SessionDirectory(LoopActor):
             name=session,
             owner=self.actor_ref,
         )
-        self._live[session] = _Entry(ref, now)
-        if post.address.key is not None:
-            self._unborn[post.address.key] = session
-            self._unborn_keys[session] = post.address.key
+        self._roster.enter(session, ref, now, post.address.key)
         self._hand_over(session, replace(post, notice=opening.notice))
-
-    def _is_born(self, session: SessionId) -> None:
-        """It is on disk, or never will be: what its key means is for the store to say."""
-        key = self._unborn_keys.pop(session, None)
-        if key is not None and self._unborn.get(key) == session:
-            del self._unborn[key]
 
     # ------------------------------------------------------------ ends
 
     def _on_died(self, died: ActorDied) -> None:
         session = SessionId(died.name)
-        self._departures.note(session)
-        self._live.pop(session, None)
-        self._leaving.pop(session, None)
-        self._is_born(session)
         unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
-        mail = [*unhandled, *self._away.pop(session, ())]
-        for future in self._released.pop(session, ()):
-            future.settle(None)
+        mail = [*unhandled, *self._roster.has_left(session)]
         if died.cause is not None:
             self._on_crashed(session, died, mail)
         elif session in self._outdated:
             self._outdated.discard(session)
-            self._away[session] = mail
+            self._roster.comes_back(session, mail)
             self._bring_back(session)
         else:
             for post in mail:
@@ -431,7 +385,7 @@ class SessionDirectory(LoopActor):
             self._set_aside(session, guilty, died.cause)
         elif guilty is not None:
             mail.insert(0, guilty)
-        self._away[session] = mail
+        self._roster.comes_back(session, mail)
         if isinstance(judgement.verdict, Park):
             said = f"parked: {judgement.verdict.reason}"
             self.tell_later(0.0, BringBack(session=session))
@@ -455,8 +409,8 @@ class SessionDirectory(LoopActor):
 
     def _bring_back(self, session: SessionId) -> None:
         """Bring the session back from disk, if it has open work, and its mail with it."""
-        look = self._departures.look()
-        for post in self._away.pop(session, []):
+        look = self._roster.look()
+        for post in self._roster.mail_for(session):
             self._dispatch(post)  # perhaps to another one: its key may mean that by now
         if session not in self._casualties.parked:
             self._journal.read(
@@ -477,78 +431,45 @@ class SessionDirectory(LoopActor):
 
     def _on_returned(self, returned: Returned) -> None:
         """A session gives a message back. One that has ended leaves memory first; then the message is routed anew."""
-        if returned.session in self._away:
-            self._away[returned.session].append(returned.post)
-        elif returned.moved and returned.session in self._live:
-            self._dismiss(returned.session, [returned.post])
+        if self._roster.is_away(returned.session):
+            self._hand_over(returned.session, returned.post)
+        elif returned.moved and self._roster.is_live(returned.session):
+            self._roster.dismiss(returned.session, [returned.post])
         else:
             self._dispatch(returned.post)
 
     def _on_succeeded(self, succeeded: Succeeded) -> None:
         """A session has ended and left its open work to another one."""
-        if succeeded.session in self._live:
-            self._dismiss(succeeded.session, [])
+        self._roster.dismiss(succeeded.session)
         child = succeeded.child
-        if is_pending(child) and child.id not in self._live and child.id not in self._away:
+        if is_pending(child) and child.id not in self._roster:
             self._activate(child, "")
-
-    def _dismiss(self, session: SessionId, mail: list[Post]) -> None:
-        """Have a session that takes no more messages leave memory; its mail is routed anew after that."""
-        entry = self._live.pop(session)
-        self._leaving[session] = entry
-        self._away[session] = mail
-        entry.ref.tell(Passivate())  # not a stop: what it is writing gets its answer first
 
     # ------------------------------------------------------------ leaving memory
 
     def _sweep(self) -> None:
         now = self._clock()
-        touched = {session: entry.touched for session, entry in self._live.items()}
-        for session in may_leave(touched, now, self._settings, self._memory_bytes()):
-            self._ask_to_leave(session)
+        for session in may_leave(self._roster.touched(), now, self._settings, self._memory_bytes()):
+            self._roster.dismiss(session)
         self._casualties.forget_old(now)
         if self._steady.look(now):
             forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
             self._journal.commit((forget,), _log_error)
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
-    def _ask_to_leave(self, session: SessionId) -> None:
-        entry = self._live.pop(session, None)
-        if entry is not None:
-            self._leaving[session] = entry
-            self._away[session] = []
-            entry.ref.tell(Passivate())
-
-    def _on_busy(self, session: SessionId) -> None:
-        entry = self._leaving.pop(session, None)
-        if entry is None:
-            return
-        entry.touched = self._clock()
-        self._live[session] = entry
-        for post in self._away.pop(session, ()):
-            self._hand_over(session, post)
-
-    def _release(self, session: SessionId, done: LoopFuture) -> None:
-        entry = self._live.get(session) or self._leaving.get(session)
-        if entry is None:
-            done.settle(None)
-            return
-        self._released.setdefault(session, []).append(done)
-        entry.ref.stop(block=False)
-
     def _announce_stop(self, reason: str, done: LoopFuture) -> None:
         """Have every session mark its work in flight; answer when the last one has it on disk."""
         self._stopping = reason
         marks: list[LoopFuture] = []
-        for session in (*self._live, *self._leaving):
+        for session in self._roster.sessions():
             marks.append(LoopFuture())
             address = Address(session=session, exact=True)
             self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
         done.settle(marks)
 
     def on_stop(self) -> None:
-        for entry in (*self._live.values(), *self._leaving.values()):
-            entry.ref.stop(block=False)
+        for ref in self._roster.refs():
+            ref.stop(block=False)
 
     def on_failure(
         self,

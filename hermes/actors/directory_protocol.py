@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.actors.departures import Look
+from hermes.actors.roster import Look
 from hermes.actors.routing import Address, Route
 from hermes.actors.session_protocol import Limits
 from hermes.errors import HermesError
