@@ -32,6 +32,7 @@ from hermes.listing import some
 from hermes.log import configure_logging
 from hermes.settings import Config
 from hermes.supervision.root import Children
+from hermes.types import Session
 
 if TYPE_CHECKING:
     from hermes.adapters.chat.home_desk import HomeDesk
@@ -103,7 +104,10 @@ class Daemon:
     async def _mark(self, request: StopRequest) -> set[Chat]:
         """Returns the chats that are told of it, as a turn runs there."""
         announced = AnnounceStopToAll(reason=request.announced)
-        sessions = [await mark for mark in await self.children["directory"].ask(announced, block=False)]
+        sessions: list[Session] = []
+        for mark in await self.children["directory"].ask(announced, block=False):
+            with suppress(ActorDeadError, HermesError):  # one that cannot be marked keeps no other one from it
+                sessions.append(await mark)
         places = [each.turn.place for each in sessions if each.turn is not None and each.resume_reason]
         return {(place.platform, place.chat) for place in places if place is not None}
 
