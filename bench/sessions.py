@@ -28,6 +28,7 @@ def run() -> dict[str, float]:
 
 
 async def _measure() -> dict[str, float]:
+    limits = Limits()
     services = SessionServices(
         journal=cast("Any", None),
         agent=cast("Any", None),
@@ -35,7 +36,7 @@ async def _measure() -> dict[str, float]:
         clock=time.time,
         new_session=lambda _: SessionId("unused"),
         tell_directory=lambda _: None,
-        limits=Limits,
+        limits=lambda: limits,  # the same for all of them, as the directory gives it
         resets=cast("Any", None),
         was_reset=cast("Any", None),
         deliver=lambda _: None,
