@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
@@ -239,6 +239,15 @@ class FrontDesk:
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
         return await self._journal.fetch(lambda reader: reader.recent(limit, after))
+
+    async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:
+        """Of those that are there."""
+
+        def read(reader: Reader) -> dict[SessionId, Session]:
+            routes = [find_route(reader, Address(session=each, exact=True)) for each in sessions]
+            return {route.head.id: route.head for route in routes if route.head is not None}
+
+        return await self._journal.fetch(read)
 
     async def stop_turn(
         self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None

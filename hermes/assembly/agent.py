@@ -164,6 +164,7 @@ def make_workshop(
         search=search.search,
         messages=desk.around,
         recent=desk.recent,
+        heads=desk.heads,
         processes=processes,
         clock=wall,
     )

@@ -30,7 +30,8 @@ from hermes.tools.output import OutputLimits
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
 from hermes.tools.registry import Toolbox
 from hermes.tools.sending import send_file_tool
-from hermes.tools.session_search import Messages, Recent, Search, session_search_tool
+from hermes.tools.session_scope import Heads, Recent, Search
+from hermes.tools.session_search import Messages, session_search_tool
 from hermes.tools.terminal import TerminalSettings, terminal_tool
 from hermes.tools.todo import todo_tool
 from hermes.tools.web.web_fetch import WebSettings, web_tools
@@ -53,11 +54,19 @@ def make_workshop(
     search: Search,
     messages: Messages,
     recent: Recent,
+    heads: Heads,
     processes: BackgroundProcesses,
     clock: Clock,
 ) -> Workshop:
     toolbox = make_toolbox(
-        config, home, environ, search=search, messages=messages, recent=recent, processes=processes
+        config,
+        home,
+        environ,
+        search=search,
+        messages=messages,
+        recent=recent,
+        heads=heads,
+        processes=processes,
     )
     return Workshop(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock))
 
@@ -75,6 +84,7 @@ def make_toolbox(
     search: Search,
     messages: Messages,
     recent: Recent,
+    heads: Heads,
     processes: BackgroundProcesses,
 ) -> Toolbox:
     workplace = workplace_of(config, home)
@@ -99,7 +109,7 @@ def make_toolbox(
             *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
             todo_tool(),
             clarify_tool(),
-            session_search_tool(search=search, messages=messages, recent=recent),
+            session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
             send_file_tool(
                 workplace,
                 lambda path: _path_gate(workplace, path, False),

@@ -6,8 +6,7 @@ from hermes.commands.registry import Standing
 from hermes.ports.sessions import Receipt
 from hermes.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass
-
-OWNER_SURFACES = ("admin", "api", "cli", "terminal")  # only the owner of this daemon reaches them
+from hermes.whose import OWNER_SURFACES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

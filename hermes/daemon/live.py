@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 _LAST_WORDS_S = 1.0  # for what was answered at the end of the drain
 _TICK_S = 0.01
+_MARGIN_S = 1.0  # between our own end of a stop and that of whoever waits for it
 _PROGRESS_S = 1.0  # between two looks at how a drain goes on
 
 
@@ -61,8 +62,11 @@ class Daemon:
     processes: ProcessFront
     homes: HomeDesk | None = None  # of chat platforms, to be told of a stop
 
-    async def drain(self, request: StopRequest) -> None:
-        """Take no more work, mark what is in flight, then give it a while to finish and to be told."""
+    async def drain(self, request: StopRequest, put_off: Callable[[], None] = lambda: None) -> None:
+        """Take no more work, mark what is in flight, then give it a while to finish and to be told.
+
+        `put_off` is called when there is more time for all of it than there was.
+        """
         self.operations.set_stopping(request)
         self.desk.close("the daemon is stopping")
         if self.api is not None:
@@ -86,8 +90,8 @@ class Daemon:
                     text = f"Hermes is {how} ({unnamed(request.reason)})."
                     await self.homes.tell_all(f"stop:{self.facts['epoch']}", text, except_in=told)
         with suppress(TimeoutError):
-            async with asyncio.timeout_at(deadline):
-                await self._until_idle()
+            async with asyncio.timeout_at(deadline) as limit:
+                await self._until_idle(limit, put_off)
         reach("stop: drained")
         with suppress(ActorDeadError, HermesError, TimeoutError):  # else it is said after the next start
             async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _LAST_WORDS_S)):
@@ -111,15 +115,17 @@ class Daemon:
         places = [each.turn.place for each in sessions if each.turn is not None and each.resume_reason]
         return {(place.platform, place.chat) for place in places if place is not None}
 
-    async def _until_idle(self) -> None:
-        """A service manager that counts is asked for more time as often as work has come to its end meanwhile."""
-        idle = asyncio.create_task(self.agent.runner.until_idle(), name="until idle")
-        left = self.agent.runner.active
+    async def _until_idle(self, limit: asyncio.Timeout, put_off: Callable[[], None]) -> None:
+        """Under a service manager the time begins anew as often as work has come to its end meanwhile: it is asked."""
+        runner, shutdown = self.agent.runner, self.config.shutdown
+        idle = asyncio.create_task(runner.until_idle(), name="until idle")
+        left = runner.active
         try:
             while not (await asyncio.wait([idle], timeout=_PROGRESS_S))[0]:
-                if self.agent.runner.active < left:
-                    left = self.agent.runner.active
-                    self.operations.stop_goes_on(self.config.shutdown.timeout_s)
+                if runner.active < left and self.operations.ask_for_time(shutdown.timeout_s + _MARGIN_S):
+                    limit.reschedule(asyncio.get_running_loop().time() + shutdown.drain_s)
+                    put_off()
+                left = runner.active
         finally:
             idle.cancel()
 

@@ -221,9 +221,10 @@ class DaemonOperations:
         else:
             self._notifier.stopping()
 
-    def stop_goes_on(self, seconds: float) -> None:
-        """The service manager is asked for that much time, for as long as there is progress."""
+    def ask_for_time(self, seconds: float) -> bool:
+        """The service manager, for that much more until it loses patience; False: there is none who would grant it."""
         self._notifier.extend_timeout(seconds)
+        return bool(self._notifier.address)
 
     async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
         """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""

@@ -71,8 +71,8 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
             allowed_s = await patience_s(environ)
             request = await stop.requested()
             reach("stop: asked")
-            _leave_by_force_after(within(daemon.config.shutdown.timeout_s, allowed_s))
-            await daemon.drain(request)
+            last_resort = LastResort(within(daemon.config.shutdown.timeout_s, allowed_s))
+            await daemon.drain(request, last_resort.put_off)
         logger.info("stopped")
     return request.exit_code, stop
 
@@ -88,20 +88,31 @@ class Reload:
             self.target()
 
 
-def _leave_by_force_after(timeout_s: float) -> None:
+class LastResort:
     """A stop that hangs ends all the same: everything acknowledged is on disk, and the next start takes it up."""
 
-    def leave() -> None:
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._timer = self._armed()
+
+    def put_off(self) -> None:
+        """The stop goes on, and somebody has the patience: it has its time once more."""
+        self._timer.cancel()
+        self._timer = self._armed()
+
+    def _armed(self) -> threading.Timer:
+        timer = threading.Timer(self._timeout_s, self._leave)
+        timer.daemon = True
+        timer.start()
+        return timer
+
+    def _leave(self) -> None:
         said = threading.Thread(
-            target=logger.error, args=("the stop took longer than {} s; leaving by force", timeout_s), daemon=True
+            target=logger.error, args=("the stop made no end for {} s; leaving by force", self._timeout_s), daemon=True
         )
         said.start()
         said.join(0.2)  # and no longer: the log may be what hangs
         os._exit(EXIT_TRY_AGAIN)
-
-    timer = threading.Timer(timeout_s, leave)
-    timer.daemon = True
-    timer.start()
 
 
 def _greeting(daemon: Daemon) -> str:

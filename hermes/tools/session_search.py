@@ -1,7 +1,8 @@
 """The tool `session_search`: the agent's memory of all conversations, found by words or looked through by place.
 
 Three ways to use it: with a query it finds, one place for each conversation with what was said around it; with a
-session it shows a part of that one, to be scrolled through; with neither it lists the latest sessions.
+session it shows a part of that one, to be scrolled through; with neither it lists the latest sessions. What is not
+for the conversation at hand to know does not come up (session_scope.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from hermes.errors import HermesError
 from hermes.ports.sessions import StoredMessage
+from hermes.tools.session_scope import Found, Heads, Recent, Scope, Search
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.types import Effect, Seq, Session, SessionId
 
@@ -25,27 +27,6 @@ PLACE_CHARS = 2_000
 DAY_S = 86_400.0
 
 
-class Found(Protocol):
-    """A place where something was said."""
-
-    @property
-    def session(self) -> SessionId: ...
-    @property
-    def seq(self) -> Seq: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def snippet(self) -> str: ...
-
-
-class Search(Protocol):
-    def __call__(
-        self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
-    ) -> Awaitable[Sequence[Found]]: ...
-
-
 class Messages(Protocol):
     def __call__(self, session: SessionId, seq: Seq | None, n: int) -> Awaitable[Sequence[StoredMessage]]:
         """Up to n before that place, those at it, up to n after, oldest first; `seq=None` is the end.
@@ -54,14 +35,10 @@ class Messages(Protocol):
         """
 
 
-class Recent(Protocol):
-    def __call__(self, limit: int) -> Awaitable[Sequence[Session]]: ...
-
-
 def session_search_tool(
-    *, search: Search, messages: Messages, recent: Recent, clock: Callable[[], float] = time.time
+    *, search: Search, messages: Messages, recent: Recent, heads: Heads, clock: Callable[[], float] = time.time
 ) -> Tool:
-    reader = _Reader(messages, recent)
+    reader = _Reader(messages)
 
     @tool("session_search", parallel=True, effect=Effect.PURE)
     async def session_search(
@@ -82,18 +59,18 @@ def session_search_tool(
         no query: that part of the conversation. With neither: the latest sessions.
         """
         limit = max(1, min(limit, MOST))
+        scope = Scope(context.session, search=search, recent=recent, heads=heads)
+        place = SessionId(session) if session else None
         try:
+            if place is not None:
+                await scope.require(place)
             if query.strip():
                 since = None if days is None else clock() - days * DAY_S
-                found = await search(
-                    query, limit=limit, session=SessionId(session) if session else None, role=role, since=since
-                )
-                # The conversation at hand is in the context already, this very query among it.
-                elsewhere = found if session else [hit for hit in found if hit.session != context.session]
-                return ToolResult(text=await reader.hits(elsewhere, context.session))
-            if session:
-                return ToolResult(text=await reader.part(SessionId(session), None if seq is None else Seq(seq)))
-            return ToolResult(text=await reader.latest(limit, context.session))
+                found = await scope.search(query, limit=limit, session=place, role=role, since=since)
+                return ToolResult(text=await reader.hits(found, context.session))
+            if place is not None:
+                return ToolResult(text=await reader.part(place, None if seq is None else Seq(seq)))
+            return ToolResult(text=_latest(await scope.recent(limit), context.session))
         except HermesError as error:
             raise ToolError(str(error)) from error
 
@@ -103,9 +80,8 @@ def session_search_tool(
 class _Reader:
     """What is found, as text."""
 
-    def __init__(self, messages: Messages, recent: Recent) -> None:
+    def __init__(self, messages: Messages) -> None:
         self._messages = messages
-        self._recent = recent
 
     async def hits(self, found: Sequence[Found], here: SessionId) -> str:
         if not found:
@@ -135,14 +111,14 @@ class _Reader:
             ]
         )
 
-    async def latest(self, limit: int, here: SessionId) -> str:
-        sessions = await self._recent(limit)
-        lines = [
-            f"session {each.id}{_own(each.id, here)}, {each.platform}, last active {_when(each.active_at)}, "
-            f"{each.messages} messages, {each.phase.value}"
-            for each in sessions
-        ]
-        return "\n".join(lines) or "There are no sessions yet."
+
+def _latest(sessions: Sequence[Session], here: SessionId) -> str:
+    lines = [
+        f"session {each.id}{_own(each.id, here)}, {each.platform}, last active {_when(each.active_at)}, "
+        f"{each.messages} messages, {each.phase.value}"
+        for each in sessions
+    ]
+    return "\n".join(lines) or "There are no sessions yet."
 
 
 def _own(session: SessionId, here: SessionId) -> str:

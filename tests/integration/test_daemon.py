@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -196,6 +196,26 @@ def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> Non
             assert daemon.terminate() == 0
             while b"STOPPING=1" not in heard:
                 heard += notify.recv(4096) + b"\n"
+
+
+@pytest.mark.parametrize("patient", [True, False])
+def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_path: Path, patient: bool) -> None:
+    """Three turns, of which each ends within the drain of the one before."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, ThreadPoolExecutor(3) as pool:
+        notify.bind(str(tmp_path / "n"))
+        environ = {"NOTIFY_SOCKET": str(tmp_path / "n")} if patient else {}
+        with DaemonProcess(config="shutdown: {drain_s: 3.5, timeout_s: 6}\n", environ=environ) as daemon:
+            asked = [pool.submit(daemon.ask, f"!slow {seconds}", f"s{seconds}") for seconds in (2, 5, 8)]
+            eventually(lambda: daemon.hermes("sessions", "--json").stdout.count('"running"') == 3)
+            assert daemon.terminate() == 0
+            ended = [answer.status == 200 for answer in (each.result(20) for each in asked)]
+            assert ended == [True, patient, patient]
+        notify.setblocking(False)  # noqa: FBT003
+        heard = []
+        with suppress(BlockingIOError):
+            while True:
+                heard.append(notify.recv(4096))
+        assert any(each.startswith(b"EXTEND_TIMEOUT_USEC=7000000") for each in heard) is patient
 
 
 def test_no_secret_and_no_text_reaches_the_log(daemon: DaemonProcess) -> None:

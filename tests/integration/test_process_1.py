@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.assembly.chat import ADAPTERS
 from hermes.config import load_config
 from hermes.home import Home
 from hermes.settings import Config
@@ -140,6 +141,11 @@ def test_the_image_is_made_of_what_is_there_and_of_no_secrets() -> None:
         assert (ROOT / name).exists(), name
         assert f"!{name}" in ignored, name
     assert not re.search(r"(?i)(api_key|token|secret) *=", CONTAINERFILE)
+
+
+def test_the_image_has_every_platform_that_can_be_configured() -> None:
+    [extras] = re.findall(r"'/src\[(.+)\]'", CONTAINERFILE)
+    assert set(extras.split(",")) >= set(ADAPTERS)
 
 
 def test_the_image_runs_as_nobody_special_and_without_a_shell_in_between() -> None:

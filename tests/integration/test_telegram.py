@@ -53,6 +53,23 @@ def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, d
     assert "your id here is 8" in server.replies(8)[0]
 
 
+def test_nobody_finds_what_another_person_said(server: TelegramServer, model: ScriptedModel) -> None:
+    bob = 9
+    config = (
+        f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}", "{bob}"]}}\n'
+    )
+    with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}):
+        server.say(ANN, ANN, "say the code is zebra")
+        server.until(lambda: server.replies(ANN) == ["the code is zebra"])
+        for arguments in ('{"query": "zebra"}', "{}"):
+            server.say(bob, bob, f"call session_search {arguments}")
+        server.until(lambda: len(server.replies(bob)) == 2)
+        found, latest = server.replies(bob)
+        assert "Nothing was found" in found
+        assert latest.count("session ") == 1
+        assert "(this one)" in latest
+
+
 def test_a_question_is_answered_by_its_button_also_after_a_restart(
     server: TelegramServer, daemon: DaemonProcess
 ) -> None:

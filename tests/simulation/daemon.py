@@ -326,7 +326,7 @@ class SimulatedDaemon:
             "home": None,
             "config": Config(),
             "environ": {},
-            "operations": SimpleNamespace(set_stopping=lambda _: None, stop_goes_on=lambda _: None),
+            "operations": SimpleNamespace(set_stopping=lambda _: None, ask_for_time=lambda _: False),
             "desk": self.desk,
             "agent": SimpleNamespace(runner=self.agent),
             "children": self.children,

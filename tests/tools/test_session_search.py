@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
 from hermes.tools.session_search import session_search_tool
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
-from hermes.types import Effect, EncodedMessage, Seq, Session, SessionId, TurnId
+from hermes.types import Effect, EncodedMessage, Place, Seq, Session, SessionId, SessionKey, TurnId
 from tests.fakes import a_session
 
 DAY_S = 86_400.0
@@ -48,8 +48,14 @@ class World:
         self.sessions: list[Session] = []
         self.trouble: StorageError | None = None
         self.tool = session_search_tool(
-            search=self.search, messages=self.messages, recent=self.recent, clock=lambda: 10 * DAY_S
+            search=self.search,
+            messages=self.messages,
+            recent=self.recent,
+            heads=self.heads,
+            clock=lambda: 10 * DAY_S,
         )
+        self.here = a_session("mine")
+        self.others: dict[str, Session] = {}  # everything else is the owner's own
 
     async def search(self, query: str, **options: Any) -> Sequence[Hit]:
         if self.trouble:
@@ -65,6 +71,10 @@ class World:
 
     async def recent(self, limit: int) -> Sequence[Session]:
         return self.sessions[:limit]
+
+    async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:
+        known = {"mine": self.here, **self.others}
+        return {each: known.get(each, a_session(each)) for each in sessions}
 
     async def run(self, **arguments: Any) -> str:
         result = await self.tool.run(CONTEXT, **check_arguments(self.tool.parameters, arguments))
@@ -92,9 +102,15 @@ async def test_a_query_shows_each_place_with_what_is_around_it(world: World) -> 
 
 async def test_what_narrows_a_search_is_passed_on(world: World) -> None:
     assert "Nothing was found" in await world.run(query="fox", session="s1", role="user", days=3, limit=99)
-    assert world.searched == [("fox", {"limit": 20, "session": "s1", "role": "user", "since": 7 * DAY_S})]
+    assert world.searched == [("fox", {"limit": 50, "session": "s1", "role": "user", "since": 7 * DAY_S})]
     await world.run(query="fox", limit=-1)
-    assert world.searched[-1] == ("fox", {"limit": 1, "session": None, "role": None, "since": None})
+    assert world.searched[-1] == ("fox", {"limit": 50, "session": None, "role": None, "since": None})
+
+
+async def test_no_more_places_are_shown_than_were_asked_for(world: World) -> None:
+    world.found = [a_hit(f"s{n}", 1) for n in range(9)]
+    text = await world.run(query="fox", limit=3)
+    assert [f"session s{n}" in text for n in range(4)] == [True, True, True, False]
 
 
 async def test_a_place_can_be_read_and_scrolled_from(world: World) -> None:
@@ -122,6 +138,52 @@ async def test_without_anything_the_latest_sessions_are_listed(world: World) -> 
     assert lines[0].startswith("session s1, api, last active ")
     assert lines[0].endswith("3 messages, idle")
     assert lines[1].startswith("session mine (this one)")
+
+
+def in_chat(session: str, owner: str, kind: str = "dm", chat: str = "7", thread: str = "") -> Session:
+    own = f":{owner}" if kind == "group" and not thread else ""
+    key = SessionKey(f"agent:main:telegram:{kind}:{chat}" + (f":{thread}" if thread else "") + own)
+    place = Place(platform="telegram", chat=chat, thread=thread)
+    return a_session(session, key=key, platform="telegram", owner=owner, place=place)
+
+
+async def test_a_person_in_a_chat_finds_what_is_theirs_and_nothing_of_others(world: World) -> None:
+    world.here = in_chat("mine", "ann")
+    world.others = {
+        "hers": in_chat("hers", "ann", "group", "-5"),
+        "bobs": in_chat("bobs", "bob", chat="8"),
+        "slacks": replace(in_chat("slacks", "ann"), platform="slack", key=SessionKey("agent:main:slack:dm:7")),
+    }
+    world.found = [a_hit(name, 1) for name in ("hers", "bobs", "slacks", "owners")]
+    world.sessions = [*world.others.values(), a_session("owners")]
+    world.transcripts = {name: [stored(1, "user", f"said in {name}")] for name in world.others}
+    for text in (await world.run(query="fox"), await world.run()):
+        assert "session hers" in text
+        assert not [name for name in ("bobs", "slacks", "owners") if name in text]
+    assert "said in hers" in await world.run(session="hers")
+    for name in ("bobs", "slacks", "owners"):
+        for query in ("", "fox"):
+            with pytest.raises(ToolError, match=f"there is no session {name}"):
+                await world.run(session=name, query=query)
+
+
+async def test_where_several_people_are_nothing_comes_up_that_one_of_them_said_elsewhere(world: World) -> None:
+    world.here = in_chat("mine", "7", "group", "-5", thread="7")
+    earlier = in_chat("earlier", "bob", "group", "-5", thread="7")
+    world.others = {"earlier": earlier, "hers": in_chat("hers", "7")}
+    world.found = [a_hit("earlier", 1), a_hit("hers", 1)]
+    world.transcripts = {"earlier": [], "hers": []}
+    text = await world.run(query="fox")
+    assert "session earlier" in text
+    assert "hers" not in text
+
+
+async def test_one_goes_on_looking_until_there_is_enough_of_ones_own(world: World) -> None:
+    world.here = in_chat("mine", "ann")
+    world.others = {f"b{n}": in_chat(f"b{n}", "bob", chat="8") for n in range(60)}
+    world.others["hers"] = in_chat("hers", "ann")
+    world.sessions = list(world.others.values())
+    assert (await world.run(limit=1)).startswith("session hers, telegram")
 
 
 async def test_what_goes_wrong_is_told_to_the_model(world: World) -> None:

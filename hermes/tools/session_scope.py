@@ -1,0 +1,92 @@
+"""What one conversation may know of the others: everything is found first, and what is not its to know left out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Protocol, TypeAlias, TypeVar
+
+from hermes.errors import UnknownSessionError
+from hermes.types import Seq, Session, SessionId
+from hermes.whose import may_be_told_in
+
+T = TypeVar("T")
+_FIRST = 50  # hits or sessions in one look; four times as many in the next
+_LAST = 3_200
+
+
+class Found(Protocol):
+    """A place where something was said."""
+
+    @property
+    def session(self) -> SessionId: ...
+    @property
+    def seq(self) -> Seq: ...
+    @property
+    def at(self) -> float: ...
+    @property
+    def role(self) -> str: ...
+    @property
+    def snippet(self) -> str: ...
+
+
+class Search(Protocol):
+    def __call__(
+        self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
+    ) -> Awaitable[Sequence[Found]]: ...
+
+
+class Recent(Protocol):
+    def __call__(self, limit: int) -> Awaitable[Sequence[Session]]: ...
+
+
+Heads: TypeAlias = Callable[[Iterable[SessionId]], Awaitable[Mapping[SessionId, Session]]]
+
+
+class Scope:
+    def __init__(self, here: SessionId, *, search: Search, recent: Recent, heads: Heads) -> None:
+        self._here = here
+        self._search = search
+        self._recent = recent
+        self._heads = heads
+
+    async def search(
+        self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
+    ) -> Sequence[Found]:
+        """The best places, one for each conversation, but this one; or those in the conversation of `session`."""
+
+        async def look(most: int) -> tuple[list[Found], bool]:
+            found = await self._search(query, limit=most, session=session, role=role, since=since)
+            allowed = await self._allowed(hit.session for hit in found)
+            # The conversation at hand is in the context already, this very query among it.
+            known = None if session is not None else self._here
+            return [hit for hit in found if hit.session in allowed and hit.session != known], len(found) < most
+
+        return (await _until(limit, look))[:limit]
+
+    async def recent(self, limit: int) -> Sequence[Session]:
+        async def look(most: int) -> tuple[list[Session], bool]:
+            found = await self._recent(most)
+            allowed = await self._allowed(each.id for each in found)
+            return [each for each in found if each.id in allowed], len(found) < most
+
+        return (await _until(limit, look))[:limit]
+
+    async def require(self, session: SessionId) -> None:
+        """Of somebody else's session nobody learns that it is there."""
+        if session not in await self._allowed([session]):
+            raise UnknownSessionError(f"there is no session {session}")
+
+    async def _allowed(self, sessions: Iterable[SessionId]) -> set[SessionId]:
+        heads = await self._heads({self._here, *sessions})
+        here = heads.get(self._here)
+        return {each for each, head in heads.items() if here is not None and may_be_told_in(here, head)}
+
+
+async def _until(enough: int, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
+    """Looks that go further each time, until there is enough or no more."""
+    most = _FIRST
+    while True:
+        found, was_all = await look(most)
+        if was_all or len(found) >= enough or most >= _LAST:
+            return found
+        most *= 4
