@@ -116,7 +116,7 @@ class Daemon:
         return {(place.platform, place.chat) for place in places if place is not None}
 
     async def _until_idle(self, limit: asyncio.Timeout, put_off: Callable[[], None]) -> None:
-        """Under a service manager the time begins anew as often as work has come to its end meanwhile: it is asked."""
+        """Where a service manager is asked for it, the time begins anew as often as work has come to its end."""
         runner, shutdown = self.agent.runner, self.config.shutdown
         idle = asyncio.create_task(runner.until_idle(), name="until idle")
         left = runner.active

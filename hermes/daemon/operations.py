@@ -222,7 +222,7 @@ class DaemonOperations:
             self._notifier.stopping()
 
     def ask_for_time(self, seconds: float) -> bool:
-        """The service manager, for that much more until it loses patience; False: there is none who would grant it."""
+        """The service manager, for that much more until it loses patience; False: there is none."""
         self._notifier.extend_timeout(seconds)
         return bool(self._notifier.address)
 

@@ -108,7 +108,9 @@ class LastResort:
 
     def _leave(self) -> None:
         said = threading.Thread(
-            target=logger.error, args=("the stop made no end for {} s; leaving by force", self._timeout_s), daemon=True
+            target=logger.error,
+            args=("the stop made no end for {} s; leaving by force", self._timeout_s),
+            daemon=True,
         )
         said.start()
         said.join(0.2)  # and no longer: the log may be what hangs

@@ -210,7 +210,7 @@ def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_
             assert daemon.terminate() == 0
             ended = [answer.status == 200 for answer in (each.result(20) for each in asked)]
             assert ended == [True, patient, patient]
-        notify.setblocking(False)  # noqa: FBT003
+        notify.setblocking(False)
         heard = []
         with suppress(BlockingIOError):
             while True:

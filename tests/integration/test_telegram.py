@@ -55,9 +55,8 @@ def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, d
 
 def test_nobody_finds_what_another_person_said(server: TelegramServer, model: ScriptedModel) -> None:
     bob = 9
-    config = (
-        f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}", "{bob}"]}}\n'
-    )
+    people = f'allowed_users: ["{ANN}", "{bob}"]'
+    config = f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", {people}}}\n'
     with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}):
         server.say(ANN, ANN, "say the code is zebra")
         server.until(lambda: server.replies(ANN) == ["the code is zebra"])
