@@ -181,6 +181,7 @@ class MarkedResumePending:
 
     at: float
     reason: str
+    written: str = ""  # how much of the model's next answer was there
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

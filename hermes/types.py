@@ -181,6 +181,7 @@ class Turn:
     usage: Usage = Usage()
     merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
     place: Place | None = None  # where its answer is to be said
+    written: str = ""  # how much of the model's answer was there when a stop cut it off
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

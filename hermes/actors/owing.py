@@ -98,7 +98,9 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
             )
         case ToolFinished(outcome=CallOutcome.OK) if record.name == SEND_FILE and (place := places.get(record.turn)):
             return _file(session, record, place)
-        case MarkedResumePending() if session.turn is not None and (place := session.turn.place):
+        case MarkedResumePending() if (
+            not session.resume_reason and session.turn is not None and (place := session.turn.place)
+        ):
             return _notice(
                 session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
             )

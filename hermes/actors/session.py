@@ -259,6 +259,8 @@ class SessionActor(LoopActor):
                 return self._requested(request, post, now)
             case ModelReport() | ToolReport() | SummaryReport() as report:
                 return event_of(report, self._session, self._transcript, lambda: self._services.new_session(now))
+            case AnnounceStop() as stop:
+                return replace(stop, written="" if self._work is None else self._work.written)
             case event:
                 return event
 

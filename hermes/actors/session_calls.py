@@ -241,8 +241,13 @@ def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
         before = close_all(before, CallOutcome.UNKNOWN, why, now)
     elif turn.calls:
         return before, ""
+    if turn.written:
+        said.append(
+            f"So far you had written, and the person may have seen: «{turn.written}». Give your whole answer again, "
+            "from its beginning."
+        )
     if any(waiting.steer for waiting in before.session.queue):
         said.append("The person has written since: answer that first.")
-    elif not turn.replies:
+    elif not turn.replies and not turn.written:
         return before, ""  # it is asked the same again
     return before, f"[Note from the system: {' '.join(said)}]"

@@ -98,6 +98,7 @@ from hermes.types import (
     TurnId,
 )
 
+MOST_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
 DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
 _LIMITS = Limits()
@@ -398,9 +399,13 @@ def _cancelled(reason: str) -> Failure:
 
 
 def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
-    if not open_turns(session) or not _is_open(session) or session.resume_reason:
-        return Step(session=session)
-    return then(Step(session=session), MarkedResumePending(at=now, reason=event.reason))
+    before, turn = Step(session=session), session.turn
+    if not open_turns(session) or not _is_open(session):
+        return before
+    written = event.written[:MOST_WRITTEN] if turn is not None else ""
+    if session.resume_reason and (turn is None or written in ("", turn.written)):
+        return before
+    return then(before, MarkedResumePending(at=now, reason=session.resume_reason or event.reason, written=written))
 
 
 # ---------------------------------------------------------------- interruptions

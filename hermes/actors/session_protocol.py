@@ -132,6 +132,7 @@ class AnnounceStop:
     """The daemon is about to stop."""
 
     reason: str
+    written: str = ""  # what the model has written by now of an answer that is not complete
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

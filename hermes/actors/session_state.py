@@ -108,7 +108,7 @@ def _turn_started(session: Session, record: TurnStarted) -> Session:
         session,
         phase=Phase.RUNNING,
         reason="a turn is in flight" if record.attempt == 1 else f"a turn is in flight, attempt {record.attempt}",
-        turn=replace(turn, attempt=record.attempt),
+        turn=replace(turn, attempt=record.attempt, written=""),
         queue=_except(session.queue, record.turn),
         resume_reason="",
         blocked_by=(),
@@ -137,6 +137,11 @@ def _turn_failed(session: Session, record: TurnFailed) -> Session:
     ended = replace(_without(session, record.turn), last_failure=record.failure)
     how = "was stopped" if record.failure.kind is FailureKind.CANCELLED else "failed"
     return replace(ended, reason=f"the last turn {how}") if ended.phase == Phase.IDLE else ended
+
+
+def _marked(session: Session, record: MarkedResumePending) -> Session:
+    turn = session.turn and replace(session.turn, written=record.written or session.turn.written)
+    return replace(session, resume_reason=record.reason, turn=turn)
 
 
 def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
@@ -175,7 +180,7 @@ def _except(queue: tuple[Turn, ...], gone: TurnId) -> tuple[Turn, ...]:
 def _replied(session: Session, record: ModelReplied) -> Session:
     assert session.turn is not None
     turn = session.turn
-    turn = replace(turn, replies=turn.replies + 1, calls=record.calls, usage=turn.usage + record.usage)
+    turn = replace(turn, replies=turn.replies + 1, calls=record.calls, usage=turn.usage + record.usage, written="")
     return replace(
         session,
         turn=turn,
@@ -347,7 +352,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     TurnFinished: _turn_finished,
     TurnFailed: _turn_failed,
     TurnInterrupted: _turn_interrupted,
-    MarkedResumePending: lambda session, record: replace(session, resume_reason=record.reason),
+    MarkedResumePending: _marked,
     Suspended: _suspended,
     Resumed: _resumed,
     Ended: _ended,

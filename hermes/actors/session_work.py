@@ -36,6 +36,11 @@ class SessionWork:
             if task not in self._works:
                 self._works[task] = self._start(task, session, transcript, granted)
 
+    @property
+    def written(self) -> str:
+        """As much of an answer as the model has given by now."""
+        return "".join(work.written for work in self._works.values())
+
     def cancel(self) -> None:
         for work in self._works.values():
             work.cancel()

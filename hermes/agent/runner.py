@@ -27,13 +27,18 @@ R = TypeVar("R")
 class _Piece:
     """A piece of work in flight and the handle to it."""
 
-    __slots__ = ("cancelled", "models", "session", "task")
+    __slots__ = ("cancelled", "models", "said", "session", "task")
 
     def __init__(self, session: SessionId, models: tuple[Model, ...]) -> None:
         self.session = session
         self.models = models
         self.cancelled = False
+        self.said: list[str] = []  # by a model, of an answer that is not complete
         self.task: asyncio.Task[None]
+
+    @property
+    def written(self) -> str:
+        return "".join(self.said)
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -78,7 +83,7 @@ class AgentRunner:
         return self._start(
             job.session,
             f"think {job.turn}",
-            lambda: self._thinking.answer(job, models, self._caller),
+            lambda said: self._thinking.answer(job, models, self._caller, said),
             lambda error: not_thought(job, error),
             report,
         )
@@ -87,7 +92,7 @@ class AgentRunner:
         return self._start(
             job.session,
             f"call {job.call} of {job.turn}",
-            lambda: self._acting.run(job, time.monotonic),
+            lambda _: self._acting.run(job, time.monotonic),
             lambda error: not_acted(job, error),
             report,
         )
@@ -97,7 +102,7 @@ class AgentRunner:
         return self._start(
             job.session,
             f"summary {job.session}",
-            lambda: self._summarising.shorten(job, models, self._caller),
+            lambda _: self._summarising.shorten(job, models, self._caller),
             lambda error: SummaryReport(problem=f"it broke ({type(error).__name__})"),
             report,
         )
@@ -136,7 +141,7 @@ class AgentRunner:
         self,
         session: SessionId,
         name: str,
-        work: Callable[[], Awaitable[R]],
+        work: Callable[[list[str]], Awaitable[R]],
         broke: Callable[[Exception], R],
         report: Callable[[R], None],
     ) -> Work:
@@ -144,7 +149,7 @@ class AgentRunner:
 
         async def run() -> None:
             try:
-                result = await work()
+                result = await work(piece.said)
             # The outermost edge of a piece of work: whoever waits for it is told, whatever happened.
             except Exception as error:  # noqa: BLE001
                 logger.opt(exception=True).error("{} broke", name)

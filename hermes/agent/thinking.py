@@ -74,7 +74,8 @@ class Thinking:
         self._sight = sight
         self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
 
-    async def answer(self, job: ModelJob, chain: Sequence[Model], caller: Caller) -> ModelReport:
+    async def answer(self, job: ModelJob, chain: Sequence[Model], caller: Caller, said: list[str]) -> ModelReport:
+        """`said` is given what the model says as it comes."""
         if problem := self._ledger.problem(job.spent):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
@@ -99,7 +100,7 @@ class Thinking:
             return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
 
         reach("turn: about to ask the model")
-        reply = await caller.ask(chain, request, self._listener(job), first=first, suited=suited)
+        reply = await caller.ask(chain, request, self._listener(job, said), first=first, suited=suited)
         if isinstance(reply, Failure):
             return _failed(job, reply)
         proposed = NOTHING
@@ -153,16 +154,21 @@ class Thinking:
             reasoning=job.preferences.reasoning,
         )
 
-    def _listener(self, job: ModelJob) -> Listener:
+    def _listener(self, job: ModelJob, said: list[str]) -> Listener:
         session, turn, publish = job.session, job.turn, self._hub.publish
 
         def heard(text: str) -> None:
+            said.append(text)
             publish(TextDelta(session=session, turn=turn, text=text))
             reach("turn: in the middle of an answer")
 
+        def reset() -> None:
+            said.clear()
+            publish(TextReset(session=session, turn=turn))
+
         return Listener(
             text=heard,
-            reset=lambda: publish(TextReset(session=session, turn=turn)),
+            reset=reset,
             trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
         )
 

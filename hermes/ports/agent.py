@@ -134,6 +134,10 @@ class SummaryReport:
 
 
 class Work(Protocol):
+    @property
+    def written(self) -> str:
+        """As much of an answer as there is by now."""
+
     def cancel(self) -> None:
         """End it. No report follows."""
 

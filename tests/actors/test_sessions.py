@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TypeVar
@@ -390,6 +391,23 @@ async def test_what_is_begun_during_a_stop_is_marked_by_the_same_write() -> None
         await here.say("a", "s")
         assert (await here.session("s")).resume_reason == "restart"
         assert len(here.journal.transactions) == 1
+
+
+async def test_what_was_written_when_a_stop_cut_it_off_is_kept_and_told_to_the_model() -> None:
+    journal = LoopJournal()
+    async with world(journal) as here:
+        await here.say("a", "s")
+        for written in ("half ", "half of it"):  # when the stop was announced, and when the drain was over
+            (await here.started(1)).written = written
+            for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
+                await mark
+    async with world(journal) as here:
+        await here.started(1)
+        [said, note] = here.agent.prompt()
+        assert '"a"' in said
+        assert "«half of it»" in note
+        await here.answer_next("all of it")
+        assert await here.shown() == ["user: a", f"user: {json.loads(note)['content']}", "assistant: all of it"]
 
 
 async def test_what_a_session_has_written_is_said_though_it_ends_before_it_hears_of_that() -> None:

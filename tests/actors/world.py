@@ -62,6 +62,7 @@ class Thought:
     job: ModelJob
     report: Callable[[ModelReport], None]
     cancelled: bool = False
+    written: str = ""
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -101,6 +102,7 @@ class Deed:
     job: ToolJob
     report: Callable[[ToolReport], None]
     cancelled: bool = False
+    written: str = ""
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -126,6 +128,7 @@ class Shortening:
     job: SummaryJob
     report: Callable[[SummaryReport], None]
     cancelled: bool = False
+    written: str = ""
 
     def cancel(self) -> None:
         self.cancelled = True

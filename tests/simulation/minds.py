@@ -43,7 +43,7 @@ class Minds:
 
     # ------------------------------------------------------------ a model
 
-    async def answer(self, job: ModelJob, *_: object) -> ModelReport:
+    async def answer(self, job: ModelJob, _models: object, _caller: object, said: list[str]) -> ModelReport:
         outside = self._outside
         outside.history.add(
             Shown(session=job.session, inbounds=heard(job.messages), ahead=ahead_of(outside.disk, job))
@@ -65,6 +65,7 @@ class Minds:
                 await asyncio.sleep(outside.chance.uniform(20, 50))
                 return _failed(job, FailureKind.TIMEOUT)
         for word in ("well", "then"):
+            said.append(word)
             self._hub.publish(TextDelta(session=job.session, turn=job.turn, text=word))
             await asyncio.sleep(outside.chance.uniform(0.01, 0.5))
         return self._answered(job, full=outside.chance.random() < 0.08)

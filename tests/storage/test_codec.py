@@ -62,7 +62,7 @@ ORDER = {
     "TurnFinished": "at turn message model finish_reason usage context_tokens",
     "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason",
-    "MarkedResumePending": "at reason",
+    "MarkedResumePending": "at reason written",
     "Suspended": "at reason",
     "Resumed": "at reason",
     "Ended": "at reason notice",
@@ -83,7 +83,7 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged place",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place written",
     "Call": "id name summary state parallel effect gate problem question choices",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
