@@ -53,7 +53,7 @@ from hermes.config import load_config
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.live import Daemon
-from hermes.daemon.lives import banner, log_last_life, loop_words, note_start, note_stop
+from hermes.daemon.lives import Life, banner, log_last_life, loop_words
 from hermes.daemon.notify import Notifier
 from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
 from hermes.daemon.os_process import connections_within
@@ -97,9 +97,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 
         engine, journal = await _open_store(stack, home, config, stop)
-        boot = await note_start(journal) if api else None
-        if boot is not None:
-            stack.push_async_callback(note_stop, journal, stop)
+        life = await Life.begin(journal) if api else None
+        if life is not None:
+            stack.push_async_callback(life.end, stop)
 
         hub = EventHub()
         children = Children()
@@ -229,8 +229,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts["address"] = api_server.address
 
         reach("start: serving")
-        if boot is not None:  # a daemon inside another program leaves the work of others alone
-            _take_up(boot, config, directory, facts)
+        if life is not None:  # a daemon inside another program leaves the work of others alone
+            life.was_ready = True
+            _take_up(life.boot, config, directory, facts)
         operations.set_ready()
         reach("start: ready")
         logger.info(
@@ -240,7 +241,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
-            back = banner(boot, config) if boot is not None else ""
+            back = banner(life.boot, config) if life is not None else ""
             telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
             stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
         yield Daemon(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Self
+
 from loguru import logger
 
 from hermes import wall_clock
@@ -10,19 +12,42 @@ from hermes.actors.journal import ActorJournal
 from hermes.crash_point import reach
 from hermes.daemon.operations import StopSwitch
 from hermes.errors import HermesError
+from hermes.ports.storage import Transaction
 from hermes.settings import Config
-from hermes.supervision.boot import Boot, read_boot, started, stopped
+from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
 
 
-async def note_start(journal: ActorJournal) -> Boot:
-    boot = await journal.fetch(lambda reader: read_boot(reader, wall_clock.wall()))
-    journal.commit(started(boot), _complain_unwritten)
-    return boot
+class Life:
+    """This daemon's: from its start until it was refused or stops in order. A kill leaves it without an end."""
+
+    def __init__(self, journal: ActorJournal, boot: Boot) -> None:
+        self.boot = boot
+        self.was_ready = False
+        self._journal = journal
+
+    @classmethod
+    async def begin(cls, journal: ActorJournal) -> Self:
+        boot = await journal.fetch(lambda reader: read_boot(reader, wall_clock.wall()))
+        journal.commit(started(boot), lambda error: _complain("that this daemon has started", error))
+        return cls(journal, boot)
+
+    async def end(self, stop: StopSwitch) -> None:
+        """The last thing that is written: after this there is nothing left to lose."""
+        if stop:
+            await self._write("that this stop was clean", stopped((await stop.requested()).announced))
+            reach("stop: clean")
+        elif not self.was_ready:
+            await self._write("that this start was refused", unstarted(self.boot))
+
+    async def _write(self, what: str, transaction: Transaction) -> None:
+        done = LoopFuture()
+        self._journal.commit(transaction, done.set)
+        _complain(what, await done)
 
 
-def _complain_unwritten(error: HermesError | None) -> None:
+def _complain(what: str, error: HermesError | None) -> None:
     if error is not None:
-        logger.warning("that this daemon has started could not be written down: {}", error)
+        logger.warning("{} could not be written down: {}", what, error)
 
 
 def log_last_life(boot: Boot, *, holds: bool) -> None:
@@ -49,13 +74,3 @@ def loop_words(boot: Boot) -> str:
         f"this is start number {len(boot.starts)} within a minute, each after a crash: interrupted turns do not go "
         "on by themselves but with the next message, or by `hermes resume`"
     )
-
-
-async def note_stop(journal: ActorJournal, stop: StopSwitch) -> None:
-    """The last thing that is written: after this there is nothing left to lose."""
-    if stop:
-        done = LoopFuture()
-        journal.commit(stopped((await stop.requested()).announced), done.set)
-        if (error := await done) is not None:
-            logger.warning("that this stop was clean could not be written down: {}", error)
-        reach("stop: clean")

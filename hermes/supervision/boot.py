@@ -40,5 +40,14 @@ def started(boot: Boot) -> Transaction:
     return (PutFact(name=STOPPED, value=None), PutFact(name=STARTS, value=json.dumps(boot.starts).encode()))
 
 
+def unstarted(boot: Boot) -> Transaction:
+    """A start that was refused, for a port that is taken, say, is no life: what was known before it stays so."""
+    starts = boot.starts if boot.stopped or boot.first else boot.starts[:-1]
+    return (
+        PutFact(name=STOPPED, value=boot.stopped.encode() or None),
+        PutFact(name=STARTS, value=None if boot.first else json.dumps(starts).encode()),
+    )
+
+
 def stopped(reason: str) -> Transaction:
     return (PutFact(name=STOPPED, value=reason.encode()),)

@@ -177,6 +177,17 @@ def test_more_signals_during_the_stop_change_nothing(second: signal.Signals) -> 
         assert waiting.result().status == 503
 
 
+def test_starts_that_were_refused_are_no_crashes(daemon: DaemonProcess) -> None:
+    daemon.kill()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for _ in range(2):
+            elsewhere = ("env", f"HERMES_API_PORT={taken.getsockname()[1]}")
+            assert daemon.hermes("daemon", prefix=elsewhere).returncode == 75
+    daemon.start({"HERMES_RESUME_BOOT_LOOP_STARTS": "1"})
+    assert "the last daemon did not stop cleanly" in daemon.stderr()
+    assert "start number" not in daemon.stderr()
+
+
 def test_a_removed_lock_file_lets_no_second_daemon_in(daemon: DaemonProcess) -> None:
     (daemon.home / "hermes.lock").unlink()
     assert daemon.hermes("daemon").returncode == 75

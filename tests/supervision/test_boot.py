@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from hermes.ports.storage import Transaction
 from hermes.storage.memory import MemoryEngine
-from hermes.supervision.boot import Boot, read_boot, started, stopped
+from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
 
 
 def store(engine: MemoryEngine, transaction: Transaction) -> None:
@@ -50,3 +50,19 @@ def test_a_clock_that_was_set_back_makes_no_loop() -> None:
     for now in (1000.0, 1001.0, 1002.0, 1003.0):
         boot(engine, now)
     assert not boot(engine, 5.0).is_loop(3)
+
+
+def test_a_start_that_is_refused_counts_for_nothing() -> None:
+    engine = MemoryEngine()
+    for last in (None, "as asked"):
+        for now in (1.0, 2.0, 3.0):
+            refused = read_boot(engine, now)
+            assert engine.commit([started(refused)]) == [None]
+            assert engine.commit([unstarted(refused)]) == [None]
+        found = read_boot(engine, 4.0)
+        assert (found.first, found.stopped, found.starts) == (last is None, last or "", ())
+        assert engine.commit([started(found), stopped("as asked")]) == [None, None]
+    assert engine.commit([started(read_boot(engine, 5.0))]) == [None]  # and was killed
+    refused = read_boot(engine, 6.0)
+    assert engine.commit([started(refused), unstarted(refused)]) == [None, None]
+    assert read_boot(engine, 7.0).starts == (7.0,)
