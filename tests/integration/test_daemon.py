@@ -184,7 +184,7 @@ def test_starts_that_were_refused_are_no_crashes(daemon: DaemonProcess) -> None:
             elsewhere = ("env", f"HERMES_API_PORT={taken.getsockname()[1]}")
             assert daemon.hermes("daemon", prefix=elsewhere).returncode == 75
     daemon.start({"HERMES_RESUME_BOOT_LOOP_STARTS": "1"})
-    assert "the last daemon did not stop cleanly" in daemon.stderr()
+    eventually(lambda: "the last daemon did not stop cleanly" in daemon.stderr())
     assert "start number" not in daemon.stderr()
 
 
