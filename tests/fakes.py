@@ -123,6 +123,7 @@ class FakeSessions:
         self.transcripts: dict[SessionId, list[StoredMessage]] = {}
         self.outcomes: dict[TurnId, TurnOutcome] = {}
         self.seen: dict[InboundKey, tuple[Receipt, bytes]] = {}
+        self.replies: dict[InboundKey | None, bytes] = {}
         self.letters: dict[str, DeadLetter] = {}
         self.wishes: list[tuple[str, ...]] = []  # what people asked of sessions besides talking: session, what, how
         self.tallies: list[Tally] = []
@@ -174,6 +175,12 @@ class FakeSessions:
             noted = Receipt(session=submission.session or SessionId(""), turn=submission.turn)
             self.seen[submission.inbound] = (noted, submission.fingerprint)
         return before
+
+    async def note_reply(self, submission: Submission, reply: bytes) -> None:
+        self.replies[submission.inbound] = reply
+
+    async def reply_of(self, command: InboundKey) -> bytes | None:
+        return self.replies.get(command)
 
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""

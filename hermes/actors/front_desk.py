@@ -64,6 +64,7 @@ from hermes.types import (
     EncodedMessage,
     Failure,
     FailureKind,
+    InboundKey,
     Obligation,
     Phase,
     Place,
@@ -163,6 +164,21 @@ class FrontDesk:
             return _receipt_of_duplicate(error.seen, submission)
         return None
 
+    async def note_reply(self, submission: Submission, reply: bytes) -> None:
+        if submission.inbound is not None:
+            seen = Seen(
+                key=_reply_key(submission.inbound),
+                session=submission.session or SessionId(""),
+                turn=submission.turn,
+                fingerprint=reply,
+                at=self._clock(),
+            )
+            await self._store((See(seen=seen),))
+
+    async def reply_of(self, command: InboundKey) -> bytes | None:
+        seen = await self._journal.fetch(lambda reader: reader.seen(_reply_key(command)))
+        return None if seen is None else seen.fingerprint
+
     def _check_intake(self) -> None:
         if self._closed:
             raise StoppingError(f"{self._closed}; nothing was stored, try again when it is back")
@@ -170,8 +186,7 @@ class FrontDesk:
     async def begin(
         self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
     ) -> Session:
-        self._check_intake()
-        event = Begin(source=source, title=title)
+        event = Begin(source=source, title=title)  # also while the daemon is stopping: it is no work
         return cast("Session", await self._ask(Post(event=event, address=Address(session=session, key=key))))
 
     async def _seen(self, submission: Submission) -> Seen | None:
@@ -430,6 +445,11 @@ class FrontDesk:
             return await self._directory().ask(message, block=False)
         except ActorDeadError as error:
             raise StoppingError("the session directory is not there at the moment; try again") from error
+
+
+def _reply_key(command: InboundKey) -> InboundKey:
+    """Beside the command's own, to be forgotten as that is."""
+    return InboundKey(f"{command}:reply")
 
 
 def _post_of(submission: Submission) -> Post:

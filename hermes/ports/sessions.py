@@ -106,6 +106,12 @@ class Sessions(Protocol):
     async def note_command(self, submission: Submission) -> Receipt | None:
         """Take note of a command's inbound id before it is carried out. Its receipt if it came before."""
 
+    async def note_reply(self, submission: Submission, reply: bytes) -> None:
+        """What that command was answered, for whoever repeats it."""
+
+    async def reply_of(self, command: InboundKey) -> bytes | None:
+        """None: nobody knows whether it was carried out."""
+
     async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
         """What the journal says about a turn; None while it has not ended."""
 

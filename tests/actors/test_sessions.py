@@ -30,7 +30,7 @@ from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, T
 from hermes.ports.storage import Append, Erase, Reader
 from hermes.records import Suspended, TurnFinished
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Failure, FailureKind, Obligation, Phase, Place, Seq, SessionId, TurnId
+from hermes.types import Failure, FailureKind, Obligation, Phase, Place, Seq, SessionId, SessionKey, TurnId
 from tests.actors.world import API, SETTINGS, World, until, world
 from tests.journals import LoopJournal
 
@@ -455,6 +455,14 @@ async def test_a_session_that_was_deleted_meanwhile_grows_no_branch() -> None:
         with pytest.raises(UnknownSessionError):
             await branching
         assert here.journal.engine.stats().sessions == 0
+
+
+async def test_a_fresh_conversation_can_be_begun_during_a_stop() -> None:
+    """It is no work; and refused after the earlier one had ended, it would be half done."""
+    async with world() as here:
+        here.desk.close("the daemon is stopping")
+        fresh = await here.desk.begin(API, key=SessionKey("k"))
+        assert fresh.phase == Phase.IDLE
 
 
 async def test_a_closed_front_desk_refuses_with_the_reason_and_stores_nothing() -> None:

@@ -1,19 +1,27 @@
 """A slash command that came over HTTP, carried out at most once under its Idempotency-Key.
 
-That it came is on disk before it is carried out: whoever repeats a request that was cut off, a restart say, does not
-have it done twice. What a command says to the agent is a message, and as such known by its key already.
+That it came is on disk before it is carried out, and what came of it afterwards: whoever repeats a request that was
+cut off, a restart say, does not have it done twice, and is told what was answered then. What a command says to the
+agent is a message, and as such known by its key already.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+
+from loguru import logger
 
 from hermes.adapters.openai_api.service import Service
 from hermes.commands.registry import Parsed, Unknown
 from hermes.commands.reply import Caller, Reply
-from hermes.ports.sessions import Submission
+from hermes.errors import HermesError
+from hermes.ports.sessions import Receipt, Submission
 
-_BEFORE = "This command came before, under the same Idempotency-Key, and is not carried out again."
+_CUT_OFF = (
+    "This command came before, under the same Idempotency-Key, and Hermes was interrupted while it carried it out. It "
+    "is not carried out again; /status says how things stand."
+)
 
 
 async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> Reply:
@@ -21,6 +29,25 @@ async def run_once(service: Service, command: Parsed | Unknown, submission: Subm
     if isinstance(command, Parsed) and not command.command.says:
         before = await service.sessions.note_command(submission)
         if before is not None:
-            return Reply(text=_BEFORE, session=before.session or None, receipt=before)
-        caller = replace(caller, inbound=None)
+            return await _said_before(service, submission, before)
+        reply = await service.commands.run(command, replace(caller, inbound=None))
+        await _note(service, submission, reply)
+        return reply
     return await service.commands.run(command, caller)
+
+
+async def _note(service: Service, submission: Submission, reply: Reply) -> None:
+    said = json.dumps({"text": reply.text, "ok": reply.ok, "session": reply.session})
+    try:
+        await service.sessions.note_reply(submission, said.encode("utf-8", "replace"))
+    except HermesError as error:  # it is done all the same, and whoever asked is told so
+        logger.warning("what a command was answered could not be stored: {}", error)
+
+
+async def _said_before(service: Service, submission: Submission, before: Receipt) -> Reply:
+    said = None if submission.inbound is None else await service.sessions.reply_of(submission.inbound)
+    if said is None:
+        return Reply(text=_CUT_OFF, ok=False, session=before.session or None, receipt=before)
+    fields = json.loads(said)
+    session = fields["session"] or before.session or None
+    return Reply(text=fields["text"], ok=fields["ok"], session=session, receipt=before)
