@@ -19,8 +19,8 @@ from hermes.errors import HermesError
 from hermes.ports.sessions import Receipt, Submission
 
 _CUT_OFF = (
-    "This command came before, under the same Idempotency-Key, and Hermes was interrupted while it carried it out. It "
-    "is not carried out again; /status says how things stand."
+    "This command came before, under the same Idempotency-Key, and Hermes was interrupted while it carried it out. "
+    "It is not carried out again; /status says how things stand."
 )
 
 
