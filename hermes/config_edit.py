@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import ConfigError
 from hermes.settings import Value
@@ -57,7 +57,7 @@ def _compose(text: str) -> Node | None:
     import yaml  # noqa: PLC0415 - slow
 
     try:
-        root: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+        root = cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
     except yaml.YAMLError as error:
         raise ConfigError("the configuration file is not good YAML; `hermes config check` says where") from error
     return root

@@ -8,7 +8,7 @@ are never repeated in a message: they may be secrets.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hermes.regular_file import read_regular_file
 from hermes.settings import SECTIONS, SETTINGS, Setting, Value
@@ -123,7 +123,7 @@ class _Reader:
             self.problems.append(f"{where}: the character U+{ord(bad.group()):04X} is not allowed")
             return None
         try:
-            root: Node | None = yaml.compose(text, Loader=yaml.SafeLoader)
+            root = cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
         except yaml.MarkedYAMLError as error:
             self._complain_yaml(error, text.split("\n"))
         except RecursionError:
