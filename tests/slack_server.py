@@ -37,6 +37,7 @@ BOT_TOKEN = "xoxb-test-token-of-the-fake-slack"
 APP_TOKEN = "xapp-test-token-of-the-fake-slack"
 SIGNING_SECRET = "signing-secret-of-the-fake-slack"
 DEADLINE_S = 20.0
+_READ = {"im": "im:read", "mpim": "mpim:read", "private_channel": "groups:read", "public_channel": "channels:read"}
 PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 
@@ -135,6 +136,10 @@ class SlackServer(ThreadedServer):
 
     def delete(self, channel: str, ts: str) -> None:
         self._do(lambda: self._world.delete(channel, ts))
+
+    def give_up(self) -> None:
+        """Slack does not try any more to bring what nobody has acknowledged."""
+        self._do(self._world.waiting.clear)
 
     def post_event(self, event: dict[str, Any], team: str = TEAM) -> None:
         """Any event, as JSON."""
@@ -299,6 +304,7 @@ class SlackServer(ThreadedServer):
             case "chat.update":
                 return self._world.update(team, about)
             case "conversations.history":
+                self._need("im:history" if str(about.get("channel")).startswith("D") else "channels:history")
                 return self._world.listed(team, about, thread="")
             case "conversations.replies":
                 return self._world.listed(team, about, thread=str(about.get("ts")))
@@ -322,6 +328,10 @@ class SlackServer(ThreadedServer):
                 return self._shelf.upload_url(team, about, self._files_url)
             case "files.completeUploadExternal":
                 return self._shelf.complete(team, about, self._world.show_files)
+            case "users.conversations":
+                for kind in str(about.get("types")).split(","):
+                    self._need(_READ[kind])
+                return self._world.member_of(team, about)
             case "users.info":
                 self._need("users:read")
                 return self._world.person(str(about.get("user")))

@@ -19,7 +19,9 @@ TEAM = "T0001"
 BOT_USER = "UHERMES"
 BOT_ID = "B0001"
 BOT_NAME = "hermes"
-_EPOCH = 1_790_000_000
+
+
+_KINDS = {"D": "im", "G": "private_channel", "C": "public_channel"}  # by how their ids begin
 
 
 class Refusal(Exception):  # noqa: N818 - an answer, not a failure
@@ -237,12 +239,26 @@ class World:
         with_metadata = str(about.get("include_all_metadata")).lower() in {"true", "1"}
         return {
             "messages": [
-                {**each.as_json(), **({"metadata": each.metadata} if with_metadata and each.metadata else {})}
+                {
+                    **each.as_json(),
+                    **self._answers(each),
+                    **({"metadata": each.metadata} if with_metadata and each.metadata else {}),
+                }
                 for each in page
             ],
             "has_more": more,
             "response_metadata": {"next_cursor": str(first + limit) if more else ""},
         }
+
+    def member_of(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
+        """users.conversations."""
+        wanted = str(about.get("types") or "public_channel").split(",")
+        here = [each for each, its in self.channels.items() if its == team and each[0] in _KINDS]
+        found = [each for each in here if _KINDS[each[0]] in wanted and each not in self.strange | self.archived]
+        first, limit = int(about.get("cursor") or 0), int(about.get("limit") or 100)
+        more = str(first + limit) if first + limit < len(found) else ""
+        channels = [{"id": each} for each in found[first : first + limit]]
+        return {"channels": channels, "response_metadata": {"next_cursor": more}}
 
     def react(self, team: str, about: dict[str, Any], *, add: bool) -> dict[str, Any]:
         what, most = ("reactions", 75) if add else ("reactions taken back", 40)
@@ -270,6 +286,13 @@ class World:
 
     def message(self, channel: str, ts: str) -> Shown:
         return next(each for each in self.messages if each.channel == channel and each.ts == ts)
+
+    def _answers(self, parent: Shown) -> dict[str, Any]:
+        """What Slack says of a message that was answered in a thread."""
+        answers = [each for each in self.messages if each.thread == parent.ts and each.channel == parent.channel]
+        if not answers or parent.thread not in {"", parent.ts}:
+            return {}
+        return {"thread_ts": parent.ts, "reply_count": len(answers), "latest_reply": answers[-1].ts}
 
     def _found(self, channel: str, ts: str) -> Shown:
         for each in self.messages:
@@ -301,7 +324,7 @@ class World:
 
     def _ts(self) -> str:
         number = next(self._count)
-        return f"{_EPOCH + number}.{number:06}"
+        return f"{int(time.time())}.{number:06}"
 
     def _watch_pace(self, channel: str) -> None:
         now = self._clock()

@@ -87,6 +87,15 @@ class ChatEdge(Protocol):
     async def former_id(self, chat: str) -> str:
         """What a chat that has moved was called at first; empty: it has not. Raises as `take` does."""
 
+    async def places(self, platform: str, most: int) -> Sequence[Place]:
+        """Where the latest conversations there were, the latest first, among so many of all."""
+
+    async def noted(self, name: str) -> bytes | None:
+        """What an adapter has noted for its next life."""
+
+    async def note(self, name: str, value: bytes) -> None:
+        """Raises StorageErrors: then it was not noted."""
+
 
 class Outgoing(Protocol):
     """What is owed to people without a session. Each call returns when it is on disk."""

@@ -126,6 +126,32 @@ def test_what_was_said_while_the_daemon_was_down_or_slack_was_is_answered_once(
     server.until(lambda: server.replies("D1") == [f"number {number}" for number in range(4)])
 
 
+@pytest.mark.parametrize("orderly", [True, False])
+def test_what_slack_has_given_up_to_bring_is_looked_for_and_answered_once(
+    orderly: bool, server: SlackServer, daemon: DaemonProcess
+) -> None:
+    called = server.say("C1", ANN, f"{ME} say hello")
+    server.until(lambda: server.replies("C1") == ["hello"] and server.unacknowledged == 0)
+    if orderly:
+        daemon.terminate()
+    else:
+        daemon.kill()
+    for number in range(3):
+        server.say("D1", ANN, f"say number {number}")
+    server.say("C1", ANN, "say and on", thread=called)
+    server.say("C1", ANN, "say nothing")
+    server.give_up()
+    daemon.start()
+    server.until(lambda: len(server.replies("D1")) == 3 and len(server.replies("C1")) == 2)
+    daemon.kill()
+    daemon.start()
+    server.say("D1", ANN, "say number 3")
+    server.until(lambda: server.replies("D1")[3:] == ["number 3"])
+    server.until(lambda: server.count("users.conversations") >= 8)
+    assert server.replies("D1") == [f"number {number}" for number in range(4)]
+    assert server.replies("C1") == ["hello", "and on"]
+
+
 def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackServer, daemon: DaemonProcess) -> None:
     server.say("C1", BOB, f"{ME} say hello")  # in front of others a stranger is not even answered
     server.say("D2", BOB, "say hello")

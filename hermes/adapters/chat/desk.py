@@ -26,12 +26,13 @@ from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, Sessions, Submission
-from hermes.types import EncodedMessage, Obligation, Owed, Seen, SessionId, SessionKey, Source, TurnId
+from hermes.types import EncodedMessage, Obligation, Owed, Place, Seen, SessionId, SessionKey, Source, TurnId
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
 _FULL_SAID_S = 30.0
 _FULL_KNOWN = 1000
+_NOTED = "chat.noted:"  # how the names of facts begin that are an adapter's
 
 _NOT_YOURS = "This question is for whoever began the conversation."
 _OVER = "This question is not open any more."
@@ -92,6 +93,16 @@ class ChatDesk:
 
     async def former_id(self, chat: str) -> str:
         return await self._moved.former_id(chat)
+
+    async def places(self, platform: str, most: int) -> list[Place]:
+        places = [each.place for each in await self._sessions.recent(most)]
+        return [place for place in places if place is not None and place.platform == platform]
+
+    async def noted(self, name: str) -> bytes | None:
+        return await self._sessions.fact(f"{_NOTED}{name}")
+
+    async def note(self, name: str, value: bytes) -> None:
+        await self._sessions.remember(f"{_NOTED}{name}", value)
 
     # ------------------------------------------------------------ messages
 

@@ -7,8 +7,8 @@ again by itself, and takes none of the others down.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+from contextlib import aclosing, asynccontextmanager
 
 from loguru import logger
 
@@ -16,8 +16,10 @@ from hermes import wall_clock
 from hermes.adapters.slack.download import download
 from hermes.adapters.slack.event import Manners
 from hermes.adapters.slack.events_server import EventsServer
-from hermes.adapters.slack.intake import Intake
-from hermes.adapters.slack.pace import Limits
+from hermes.adapters.slack.heard_until import HeardUntil
+from hermes.adapters.slack.intake import NOT_NOW, Intake
+from hermes.adapters.slack.look_back import LookBack
+from hermes.adapters.slack.pace import Allowance, Limits
 from hermes.adapters.slack.platform import SlackPlatform
 from hermes.adapters.slack.progress import Progress
 from hermes.adapters.slack.socket import PING_S, Socket
@@ -49,22 +51,31 @@ class SlackAdapter:
         self._base_url = (base_url.rstrip("/") + "/") if base_url else BASE_URL
         self._answer_within_s = answer_within_s
         self._ping_s = ping_s
-        self._intake = Intake(manners or Manners())
+        self._intake = Intake(manners or Manners(), clock)
+        self._heard = HeardUntil()
         self._progress = Progress(reactions=reactions)
-        self._platform = SlackPlatform(self._connected, limits=limits or Limits(), progress=self._progress)
+        limits = limits or Limits()
+        self._looks = Allowance(every_s=limits.look_every_s, at_once=limits.looks_at_once)
+        self._said: set[str] = set()  # warnings about what cannot be looked for
+        self._platform = SlackPlatform(self._connected, limits=limits, progress=self._progress)
         self.events: EventsServer | None = None
         if listen is not None:
             secrets = [each.signing for each in credentials if each.signing is not None]
             self.events = EventsServer(self._intake, secrets, host=listen[0], port=listen[1], clock=clock)
+        self._clock = clock
         self._wire: Wire | None = None
+        self._edge: ChatEdge | None = None
 
     @property
     def platform(self) -> Platform:
         return self._platform
 
     async def run(self, edge: ChatEdge) -> None:
+        self._edge = edge
         if self.events is not None:
-            return await self.events.run(self._connected(), edge)
+            look_back = self._look_back()
+            async with self._looking(look_back, edge):
+                return await self.events.run(self._connected(), edge, look_back)
         apps = _distinct(each.app for each in self._credentials if each.app is not None)
         if len(apps) == 1:
             return await self._listen(apps[0], edge)
@@ -81,12 +92,32 @@ class SlackAdapter:
 
     async def close(self) -> None:
         await self._progress.close()
+        if self._edge is not None:
+            try:
+                await self._heard.save(self._edge)
+            except NOT_NOW as error:
+                logger.info("slack: up to when we have heard everything is not noted: {}", error)
         if self._wire is not None:
             await self._wire.close()
 
     async def _listen(self, app: Secret, edge: ChatEdge) -> None:
-        wire = self._connected()
-        await Socket(self._intake, ping_s=self._ping_s).run(wire, wire.client(app), edge)
+        wire, look_back = self._connected(), self._look_back(app)
+        async with self._looking(look_back, edge):
+            await Socket(self._intake, look_back, ping_s=self._ping_s).run(wire, wire.client(app), edge)
+
+    def _look_back(self, app: Secret | None = None) -> LookBack:
+        return LookBack(self._intake, self._heard, pace=self._looks, clock=self._clock, said=self._said, app=app)
+
+    @asynccontextmanager
+    async def _looking(self, look_back: LookBack, edge: ChatEdge) -> AsyncIterator[None]:
+        """For what was missed, beside what goes on in it."""
+        looking = asyncio.create_task(look_back.run(self._connected(), edge), name="slack look back")
+        looking.add_done_callback(_complain)
+        try:
+            yield
+        finally:
+            looking.cancel()
+            await asyncio.gather(looking, return_exceptions=True)
 
     async def _keep_listening(self, app: Secret, edge: ChatEdge) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -104,6 +135,12 @@ class SlackAdapter:
         if self._wire is None:
             self._wire = Wire(self._credentials, self._base_url, answer_within_s=self._answer_within_s)
         return self._wire
+
+
+def _complain(looking: asyncio.Task[None]) -> None:
+    """A mistake of ours there ends the looking, and must not go unheard; the next connection looks again."""
+    if not looking.cancelled() and (error := looking.exception()) is not None:
+        logger.opt(exception=error).error("slack: what was missed cannot be looked for")
 
 
 def _distinct(secrets: Iterable[Secret]) -> list[Secret]:

@@ -18,6 +18,7 @@ from loguru import logger
 from hermes.adapters.openai_api.connection import PeerLimit
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.slack.intake import NOT_NOW, Intake
+from hermes.adapters.slack.look_back import LookBack
 from hermes.adapters.slack.signature import is_signed
 from hermes.adapters.slack.trouble import FAILURES, platform_error
 from hermes.adapters.slack.workspace import Wire, Workspace
@@ -46,7 +47,7 @@ class EventsServer:
         self._clock = clock
         self.address = ""  # where it listens, while it does
 
-    async def run(self, wire: Wire, edge: ChatEdge) -> None:
+    async def run(self, wire: Wire, edge: ChatEdge, look_back: LookBack) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         workspaces = await wire.workspaces()
         listener = self._listener(wire, edge)
@@ -61,6 +62,7 @@ class EventsServer:
             host, port = server.sockets[0].getsockname()[:2]
             self.address = f"http://{host}:{port}{PATH}"
             logger.info("slack: events are expected at {}", self.address)
+            look_back.opened()
             while True:
                 await ask_all(workspaces.values(), edge)
                 await asyncio.sleep(_ASK_EVERY_S)

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 from weakref import WeakValueDictionary
 
 from loguru import logger
 
+from hermes import wall_clock
 from hermes.adapters.slack.attachment import is_bare
 from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
@@ -36,17 +37,34 @@ _LONGEST_WAIT_S = 5.0
 
 
 class Intake:
-    def __init__(self, manners: Manners) -> None:
+    def __init__(self, manners: Manners, clock: Callable[[], float] = wall_clock.wall) -> None:
         self._manners = manners
+        self._clock = clock
         self._names = Names()
         self._threads = Threads(self._names)
         self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a channel, while it is used
         self._taken: dict[str, None] = {}  # ids, the latest last
+        self._in_hand: dict[object, float] = {}  # what is being taken, and since when, the oldest first
+
+    @property
+    def waits_since(self) -> float | None:
+        """When the oldest came that is not taken yet."""
+        return next(iter(self._in_hand.values()), None)
 
     async def take(
         self, kind: str, payload: Mapping[str, Any], wire: Wire, edge: ChatEdge, *, patience_s: float = math.inf
     ) -> None:
         """Raises PlatformError, and NOT_NOW when its patience is over: then it was not taken."""
+        this = object()
+        self._in_hand[this] = self._clock()
+        try:
+            await self._take(kind, payload, wire, edge, patience_s)
+        finally:
+            del self._in_hand[this]
+
+    async def _take(
+        self, kind: str, payload: Mapping[str, Any], wire: Wire, edge: ChatEdge, patience_s: float
+    ) -> None:
         workspace = _whose(payload, await wire.workspaces())
         if workspace is None:
             if wire.missing is not None:

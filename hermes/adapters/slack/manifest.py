@@ -7,16 +7,20 @@ from typing import Any
 SCOPES = (
     "app_mentions:read",
     "channels:history",
+    "channels:read",  # the four that read: which channels there are, to look there for what was missed
     "chat:write",
     "chat:write.public",  # answers to /hermes in public channels where nobody has invited it
     "commands",
     "files:read",
     "files:write",
     "groups:history",
+    "groups:read",
     "im:history",
+    "im:read",
     "im:write",
     "metadata.message:read",  # to find a message whose answer was lost
     "mpim:history",
+    "mpim:read",
     "reactions:write",
     "users:read",  # for people's names
 )

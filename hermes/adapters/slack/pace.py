@@ -24,6 +24,8 @@ class Limits:
     at_once: int = 20
     change_every_s: float = 1.2  # in a workspace, in the long run
     changes_at_once: int = 20
+    look_every_s: float = 1.3  # calls that read what was missed, in the long run
+    looks_at_once: int = 10
 
 
 class Allowance:

@@ -18,6 +18,7 @@ from loguru import logger
 from slack_sdk.web.async_client import AsyncWebClient
 
 from hermes.adapters.slack.intake import Intake
+from hermes.adapters.slack.look_back import LookBack
 from hermes.adapters.slack.trouble import FAILURES, platform_error
 from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError
@@ -43,8 +44,9 @@ _Link: TypeAlias = aiohttp.ClientWebSocketResponse
 class Socket:
     """The connections of one Slack app."""
 
-    def __init__(self, intake: Intake, *, ping_s: float = PING_S) -> None:
+    def __init__(self, intake: Intake, look_back: LookBack, *, ping_s: float = PING_S) -> None:
         self._intake = intake
+        self._look_back = look_back
         self._ping_s = ping_s
         self._room = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -57,9 +59,12 @@ class Socket:
             while True:
                 link = await self._open(wire, app, edge)
                 opened = loop.time()
+                self._look_back.opened()
                 replaced: asyncio.Future[bool] = loop.create_future()
                 self._spawn(self._read(link, wire, edge, replaced))
                 announced = await replaced
+                if not announced:
+                    self._look_back.closed()
                 if not announced and loop.time() - opened < _SHORT_LIVED_S:
                     raise PlatformError("Slack closed the connection right after it was opened")
         finally:

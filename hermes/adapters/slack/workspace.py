@@ -51,6 +51,7 @@ class Myself:
 class Workspace:
     me: Myself
     client: AsyncWebClient
+    app: Secret | None = None  # that brings its events, in Socket Mode
 
 
 class Wire:
@@ -64,7 +65,7 @@ class Wire:
         self.base_url = base_url
         # For files, which may take their time as long as something comes.
         self.patience = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=answer_within_s)
-        self._bots = {each.bot.reveal(): each.bot for each in credentials}
+        self._bots = {each.bot.reveal(): each for each in credentials}
         self._known: dict[str, Workspace] = {}  # by the bot's token, as all here
         self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
         self._knocks: dict[str, asyncio.Task[None]] = {}  # that are not answered yet
@@ -88,18 +89,18 @@ class Wire:
 
     async def _knock(self) -> None:
         now = time.monotonic()
-        for name, token in self._bots.items():
+        for name, credentials in self._bots.items():
             waits = bool(self._known) and name in self._shut and self._shut[name][0] > now
             if name not in self._known and name not in self._knocks and not waits:
-                self._knocks[name] = asyncio.create_task(self._enter(name, token), name="slack auth.test")
+                self._knocks[name] = asyncio.create_task(self._enter(name, credentials), name="slack auth.test")
         if not self._known:
             await asyncio.wait(self._knocks.values(), timeout=_ALL_WITHIN_S)
         while not self._known and self._knocks:
             await asyncio.wait(self._knocks.values(), return_when=asyncio.FIRST_COMPLETED)
 
-    async def _enter(self, name: str, token: Secret) -> None:
+    async def _enter(self, name: str, credentials: Credentials) -> None:
         try:
-            self._known[name] = await self._introduced(self.client(token))
+            self._known[name] = await self._introduced(credentials)
             self._shut.pop(name, None)
         except PlatformError as error:
             logger.warning("slack: a workspace does not let us in: {}", error)
@@ -123,7 +124,8 @@ class Wire:
         await asyncio.gather(*knocks, return_exceptions=True)
         await self.session.close()
 
-    async def _introduced(self, client: AsyncWebClient) -> Workspace:
+    async def _introduced(self, credentials: Credentials) -> Workspace:
+        client = self.client(credentials.bot)
         try:
             answer = await client.auth_test()
         except FAILURES as error:
@@ -137,7 +139,7 @@ class Wire:
             )
         except KeyError as error:
             raise PlatformError(f"the answer is not Slack's: {error} is missing") from error
-        return Workspace(me=me, client=client)
+        return Workspace(me=me, client=client, app=credentials.app)
 
 
 def _silent_logger() -> logging.Logger:

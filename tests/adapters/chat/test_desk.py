@@ -65,6 +65,17 @@ async def test_a_chat_that_has_moved_goes_on_with_its_conversations() -> None:
         assert await here.desk.former_id("g3") == "g"
 
 
+async def test_an_adapter_is_told_where_conversations_were_lately_and_what_it_noted_in_an_earlier_life() -> None:
+    async with edge() as here:
+        first, second = await here.says("ann", "a", "g", thread="t"), await here.says("bob", "b")
+        await here.desk.note("slack.x", b"1")
+        here.restart()
+        assert (await here.desk.noted("slack.x"), await here.desk.noted("slack.y")) == (b"1", None)
+        assert set(await here.desk.places("toy", 9)) == {first.place, second.place}
+        assert len(await here.desk.places("toy", 1)) == 1
+        assert await here.desk.places("other", 9) == []
+
+
 async def test_nobody_sees_or_takes_up_what_somebody_else_began() -> None:
     async with edge() as here:
         anns = await here.session(await here.says("ann", "my secret"))

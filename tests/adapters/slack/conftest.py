@@ -12,7 +12,9 @@ from hermes.adapters.slack.workspace import Credentials
 from hermes.secret import Secret
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, SlackServer
 
-HURRIED = Limits(channel_every_s=0, every_s=0, change_every_s=0)  # for tests that are not about the pace
+HURRIED = Limits(
+    channel_every_s=0, every_s=0, change_every_s=0, look_every_s=0
+)  # for tests that are not about the pace
 CREDENTIALS = Credentials(bot=Secret(BOT_TOKEN), app=Secret(APP_TOKEN), signing=Secret(SIGNING_SECRET))
 
 

@@ -20,6 +20,7 @@ class FakeEdge:
         self.offered: list[Inbound] = []
         self.moved: dict[str, str] = {}  # what chats were called before, by what they are called now
         self.proofs = 0
+        self.notes: dict[str, bytes] = {}
         self.aside = ""  # for whoever did it alone
         self.refusals: list[HermesError] = []  # raised first, one an offer
         self.gates: dict[str, asyncio.Event] = {}  # by chat: what is said there waits for it
@@ -33,6 +34,15 @@ class FakeEdge:
 
     async def former_id(self, chat: str) -> str:
         return self.moved.get(chat, "")
+
+    async def places(self, platform: str, most: int) -> list[Place]:
+        return [each.place for each in self.taken[-most:] if each.place.platform == platform]
+
+    async def noted(self, name: str) -> bytes | None:
+        return self.notes.get(name)
+
+    async def note(self, name: str, value: bytes) -> None:
+        self.notes[name] = value
 
     async def take(self, inbound: Inbound) -> str:
         self.offered.append(inbound)
