@@ -132,7 +132,11 @@ class SlackServer(ThreadedServer):
         self._do(lambda: self._world.press(channel, ts, label, user))
 
     def slash(self, channel: str, user: str, text: str, **more: Any) -> None:
-        self._do(lambda: self._world.slash(channel, user, text, **more))
+        self._do(lambda: self._world.slash(channel, user, text, **{"respond_at": self._respond_url, **more}))
+
+    def press_alone(self, label: str, user: str) -> None:
+        """On the last message that the person was shown alone in answer to a command."""
+        self._do(lambda: self._world.press_alone(label, user, self._respond_url))
 
     def delete(self, channel: str, ts: str) -> None:
         self._do(lambda: self._world.delete(channel, ts))
@@ -154,7 +158,7 @@ class SlackServer(ThreadedServer):
 
         self._do(again)
 
-    def change(self, change: Callable[[World], None]) -> None:
+    def change(self, change: Callable[[World], object]) -> None:
         """Anything else that happens on Slack."""
         self._do(lambda: change(self._world))
 
@@ -256,6 +260,7 @@ class SlackServer(ThreadedServer):
         app.router.add_get("/link", self._link)
         app.router.add_get("/files/{file}", self._give_file)
         app.router.add_post("/files/{file}", self._take_file)
+        app.router.add_post("/respond/{name}", self._respond)
         async with listening(app, self._port) as address:
             self.base_url = f"{address}/api"
             await self._until_over()
@@ -346,6 +351,24 @@ class SlackServer(ThreadedServer):
     @property
     def _files_url(self) -> str:
         return self.base_url.replace("/api", "/files")
+
+    @property
+    def _respond_url(self) -> str:
+        return self.base_url.replace("/api", "/respond")
+
+    async def _respond(self, request: web.Request) -> web.StreamResponse:
+        about = await request.json()
+        fault = self._noted("respond", about)
+        if fault.status and not fault.lost:
+            headers = {} if fault.retry_after is None else {"Retry-After": str(fault.retry_after)}
+            return web.Response(status=fault.status, headers=headers)
+        with self._changed:
+            good = self._world.respond(request.match_info["name"], about)
+            self._changed.notify_all()
+        if fault.lost:
+            assert request.transport is not None
+            request.transport.abort()
+        return web.Response(status=200 if good else 404)
 
     async def _give_file(self, request: web.Request) -> web.StreamResponse:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")

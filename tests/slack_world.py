@@ -90,10 +90,12 @@ class World:
         self.violations: list[str] = []
         self.statuses: list[tuple[str, str, str]] = []
         self.asides: list[tuple[str, str, str]] = []  # channel, who alone sees it, text
+        self.ephemeral: list[dict[str, Any]] = []  # by addresses for responses, as they read now
+        self.responses: dict[str, tuple[str, str, int]] = {}  # addresses: channel, person, answers left
         self.channels: dict[str, str] = {}  # and their teams
         self.names: dict[str, str] = {}  # of people, by their ids
         self.archived: set[str] = set()
-        self.strange: set[str] = set()  # channels that the bot is no member of
+        self.strange: set[str] = set()  # channels that the bot is no member of, and cannot see
         self.assistant_threads: set[str] = set()
         self._clock = clock
         self._count = itertools.count(1)
@@ -152,7 +154,17 @@ class World:
         }
         self.waiting.append(Envelope(kind="interactive", payload=payload))
 
-    def slash(self, channel: str, user: str, text: str, *, command: str = "/hermes", team: str = TEAM) -> None:
+    def slash(
+        self,
+        channel: str,
+        user: str,
+        text: str,
+        *,
+        command: str = "/hermes",
+        team: str = TEAM,
+        respond_at: str = "",
+    ) -> None:
+        """`respond_at`: how addresses begin under which the person can be answered alone; empty: there is none."""
         self.channels.setdefault(channel, team)
         payload = {
             "command": command,
@@ -162,9 +174,36 @@ class World:
             "channel_id": channel,
             "team_id": team,
             "trigger_id": f"{next(self._count)}.trigger",
-            "response_url": "",
+            "response_url": self._response_url(channel, user, respond_at),
         }
         self.waiting.append(Envelope(kind="slash_commands", payload=payload))
+
+    def press_alone(self, label: str, user: str, respond_at: str) -> None:
+        """On the last message that somebody alone was shown."""
+        shown = self.ephemeral[-1]
+        button = next(
+            each for block in shown["blocks"] for each in block.get("elements", ()) if each["text"]["text"] == label
+        )
+        payload = {
+            "type": "block_actions",
+            "team": {"id": TEAM, "domain": "test"},
+            "user": {"id": user, "username": f"name of {user}", "team_id": TEAM},
+            "channel": {"id": shown["channel"], "name": "test"},
+            "container": {
+                "type": "message",
+                "message_ts": self._ts(),
+                "channel_id": shown["channel"],
+                "is_ephemeral": True,
+            },
+            "response_url": self._response_url(shown["channel"], user, respond_at),
+            "actions": [{**button, "action_ts": self._ts(), "block_id": "b"}],
+        }
+        self.waiting.append(Envelope(kind="interactive", payload=payload))
+
+    def _response_url(self, channel: str, user: str, respond_at: str) -> str:
+        name = f"r{next(self._count)}"
+        self.responses[name] = (channel, user, 5)
+        return f"{respond_at}/{name}" if respond_at else ""
 
     def post_event(self, team: str, event: dict[str, Any]) -> None:
         payload = {
@@ -188,6 +227,19 @@ class World:
         shown.blocks = about.get("blocks") or []
         shown.metadata = about.get("metadata") or {}
         return {"channel": channel, "ts": shown.ts, "message": shown.as_json()}
+
+    def respond(self, name: str, about: dict[str, Any]) -> bool:
+        """False: the address is used up, or never was."""
+        channel, user, left = self.responses.get(name, ("", "", 0))
+        if not left:
+            return False
+        self.responses[name] = (channel, user, left - 1)
+        if about.get("replace_original"):
+            self.ephemeral.pop()
+        text = self._checked(about, most=40_000)
+        self.asides.append((channel, user, text))
+        self.ephemeral.append({"channel": channel, "text": text, "blocks": about.get("blocks") or []})
+        return True
 
     def tell_alone(self, team: str, about: dict[str, Any]) -> dict[str, Any]:
         channel = self._channel(team, about)

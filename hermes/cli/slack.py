@@ -32,12 +32,15 @@ def add_commands(commands: Commands) -> None:
     manifest.add_argument(
         "--assistant", action="store_true", help="direct messages as an assistant's threads, with a status line"
     )
+    manifest.add_argument(
+        "--all-commands", action="store_true", help="each command also by its own name, such as /new"
+    )
 
 
 def _manifest(args: argparse.Namespace, _environ: Mapping[str, str]) -> int:
     from hermes.adapters.slack.manifest import manifest
 
-    made = manifest(args.name, url=args.url, assistant=args.assistant)
+    made = manifest(args.name, url=args.url, assistant=args.assistant, all_commands=args.all_commands)
     if args.json:
         print_json(made)
         return 0

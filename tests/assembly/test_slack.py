@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 import yaml
 
+from hermes.adapters.slack.command_sign import slash_text
 from hermes.adapters.slack.manifest import manifest
 from hermes.assembly.slack import make_slack, tokens
 from hermes.cli.main import main
+from hermes.commands.registry import COMMANDS, Parsed, parse
 from hermes.config import load_config
 from hermes.errors import ConfigError
 from hermes.home import Home
@@ -101,3 +103,18 @@ def test_the_manifest_is_printed_as_yaml_and_as_json(capsys: pytest.CaptureFixtu
 def test_the_manifest_asks_for_an_assistant_only_when_it_is_wanted() -> None:
     assert "assistant:write" not in manifest()["oauth_config"]["scopes"]["bot"]
     assert "assistant:write" in manifest(assistant=True)["oauth_config"]["scopes"]["bot"]
+
+
+def test_the_manifest_can_list_each_command_by_its_own_name_and_all_of_them_are_understood(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["slack", "manifest", "--json", "--all-commands", "--url", "https://a.example/x"]) == 0
+    listed = json.loads(capsys.readouterr().out)["features"]["slash_commands"]
+    names = [each["command"] for each in listed]
+    assert {"/hermes", "/new", "/hermes-status", "/hermes-help"} <= set(names)
+    assert not {"/status", "/help"} & set(names)  # Slack's own
+    assert len(names) == len(set(names)) == len(COMMANDS) + 1 <= 50
+    assert all(each["url"] == "https://a.example/x" and each.get("usage_hint", "-") for each in listed)
+    for name, command in zip(names[1:], COMMANDS, strict=True):
+        assert parse(slash_text(name, "")) == Parsed(command=command)
+    assert slash_text("/hermes-title", " a &amp; b ") == "/title a & b"

@@ -54,8 +54,8 @@ def test_a_conversation_in_private_and_one_in_a_thread(
     assert "@UBOB: the build is red" in str(model.requests[1]["messages"])
     assert "say hello" not in str(model.requests[1]["messages"])
     server.until(lambda: server.reactions("C1", called) == {"white_check_mark"})
-    server.slash("D1", ANN, "status")
-    server.until(lambda: len(server.replies("D1")) == 2)
+    server.slash("C1", ANN, "status")
+    server.until(lambda: [where for where, who, _ in server.asides if who == ANN] == ["C1"])
     server.until(lambda: server.unacknowledged == 0)
     assert server.violations == []
     assert not any(secret in daemon.stderr() for secret in SECRETS.values())
@@ -70,7 +70,7 @@ def test_a_stop_is_answered_once_and_leaves_no_sign_of_an_answer(
     waiting = server.say("D1", ANN, "and another")
     server.until(lambda: server.reactions("D1", waiting) == {"eyes"})
     server.slash("D1", ANN, "stop")
-    server.until(lambda: server.replies("D1") == ["Stopped. 1 message that waited was dropped, too."])
+    server.until(lambda: server.asides == [("D1", ANN, "Stopped. 1 message that waited was dropped, too.")])
     server.until(lambda: server.reactions("D1", asked) == server.reactions("D1", waiting) == set())
     assert server.violations == []
 
@@ -150,6 +150,27 @@ def test_what_slack_has_given_up_to_bring_is_looked_for_and_answered_once(
     server.until(lambda: server.count("users.conversations") >= 8)
     assert server.replies("D1") == [f"number {number}" for number in range(4)]
     assert server.replies("C1") == ["hello", "and on"]
+
+
+def test_a_command_is_answered_to_whoever_gave_it_and_after_a_kill_in_the_channel(
+    server: SlackServer, model: ScriptedModel
+) -> None:
+    config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+    with DaemonProcess(config=config, environ={**SECRETS, "HERMES_TEST_CRASH": "reply: about to be sent"}) as daemon:
+        server.slash("C1", ANN, "whoami")
+        assert daemon.process is not None
+        daemon.process.wait(20)
+        daemon.kill()  # what is left of it
+        daemon.start({"HERMES_TEST_CRASH": ""})
+        server.until(lambda: len(server.replies("C1")) == 1 and server.unacknowledged == 0)
+        assert server.asides == []
+        server.change(lambda world: world.strange.add("C2"))
+        server.slash("C2", ANN, "", command="/hermes-status")
+        server.until(lambda: len(server.asides) == 1)
+        server.slash("C2", ANN, "say something for me")
+        server.until(lambda: len(server.asides) == 2)
+    assert "I am not in that channel" in server.asides[1][2]
+    assert (server.replies("C2"), len(server.replies("C1"))) == ([], 1)
 
 
 def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackServer, daemon: DaemonProcess) -> None:

@@ -22,6 +22,7 @@ from hermes.adapters.slack.look_back import LookBack
 from hermes.adapters.slack.pace import Allowance, Limits
 from hermes.adapters.slack.platform import SlackPlatform
 from hermes.adapters.slack.progress import Progress
+from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.socket import PING_S, Socket
 from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire
 from hermes.errors import PlatformError
@@ -51,13 +52,14 @@ class SlackAdapter:
         self._base_url = (base_url.rstrip("/") + "/") if base_url else BASE_URL
         self._answer_within_s = answer_within_s
         self._ping_s = ping_s
-        self._intake = Intake(manners or Manners(), clock)
+        responses = Responses()
+        self._intake = Intake(manners or Manners(), responses=responses, clock=clock)
         self._heard = HeardUntil()
         self._progress = Progress(reactions=reactions)
         limits = limits or Limits()
         self._looks = Allowance(every_s=limits.look_every_s, at_once=limits.looks_at_once)
         self._said: set[str] = set()  # warnings about what cannot be looked for
-        self._platform = SlackPlatform(self._connected, limits=limits, progress=self._progress)
+        self._platform = SlackPlatform(self._connected, limits=limits, progress=self._progress, responses=responses)
         self.events: EventsServer | None = None
         if listen is not None:
             secrets = [each.signing for each in credentials if each.signing is not None]

@@ -10,10 +10,24 @@ import html
 import re
 from functools import cache
 
-from hermes.commands.registry import COMMANDS, Parsed, Unknown, is_nearly, parse
+from hermes.commands.registry import COMMANDS, Command, Parsed, Unknown, is_nearly, parse
 from hermes.types import Obligation, Owed
 
+PREFIX = "hermes-"  # of native commands whose names Slack keeps for itself
+_RESERVED = frozenset(
+    {
+        "active", "apps", "archive", "away", "call", "canvas", "caption", "collapse", "dm", "dnd", "expand", "feed",
+        "feedback", "help", "huddle", "invite", "join", "kick", "leave", "list", "me", "msg", "mute", "open", "part",
+        "prefs", "remind", "remove", "rename", "search", "share", "shortcuts", "shrug", "star", "status", "topic",
+        "who", "workflow",
+    }
+)  # fmt: skip
 _OF_OTHERS = ("send:", "pressed:", "notice:process:", "home:process:")  # how ids of notices with their words begin
+
+
+def native(command: Command) -> str:
+    """What a command is called among Slack's own."""
+    return f"/{PREFIX if command.name in _RESERVED else ''}{command.name}"
 
 
 def with_slash(text: str) -> str:
@@ -32,8 +46,9 @@ def with_slash(text: str) -> str:
 def slash_text(command: str, text: str) -> str:
     """What was typed after `/hermes`: a command by its name, or else something for the agent."""
     text = html.unescape(text.strip())
-    if command.lstrip("/") != "hermes":
-        return f"{command} {text}".strip()
+    word = command.lstrip("/")
+    if word != "hermes":
+        return f"/{word.removeprefix(PREFIX)} {text}".strip()
     if not text:
         return "/help"
     typed = f"/{text.removeprefix('/')}"

@@ -8,7 +8,7 @@ thread: the answer goes there, and whoever writes there goes on with it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 from hermes.adapters.slack.attachment import attachments_of
@@ -37,6 +37,7 @@ class Manners:
 class Heard:
     inbound: Inbound
     people: tuple[str, ...] = ()  # ids that stand in its text, as `@U1`
+    respond_to: str = field(default="", repr=False)  # an address under which whoever did it is answered alone
     sure: bool = True  # False: said in a thread to nobody by name; it is for us only if we take part there
 
     @property
@@ -144,7 +145,7 @@ def _slash(payload: Mapping[str, Any], me: Myself) -> Heard:
         text=slash_text(str(payload["command"]), str(payload.get("text") or "")),
         chat_type=chat_type(channel, ""),
     )
-    return Heard(inbound=inbound)
+    return Heard(inbound=inbound, respond_to=str(payload.get("response_url") or ""))
 
 
 def _press(payload: Mapping[str, Any], me: Myself) -> Heard | None:
@@ -154,7 +155,9 @@ def _press(payload: Mapping[str, Any], me: Myself) -> Heard | None:
     if found is None or not channel:
         return None
     token, number, choice = found
-    message = payload.get("message") or {}
+    box = payload.get("container") or {}
+    alone = bool(box.get("is_ephemeral"))  # then Slack tells nothing of the message but where it stands
+    message = payload.get("message") or {"ts": box["message_ts"], "thread_ts": box.get("thread_ts")}
     thread = _thread(message)
     user = payload["user"]
     inbound = Inbound(
@@ -167,4 +170,4 @@ def _press(payload: Mapping[str, Any], me: Myself) -> Heard | None:
         answers=token,
         choice=number,
     )
-    return Heard(inbound=inbound)
+    return Heard(inbound=inbound, respond_to=str(payload.get("response_url") or "") if alone else "")

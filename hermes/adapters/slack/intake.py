@@ -23,6 +23,7 @@ from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
 from hermes.adapters.slack.names import Names, with_names
 from hermes.adapters.slack.place import team_and_channel
+from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.thread import Threads
 from hermes.adapters.slack.trouble import FAILURES
 from hermes.adapters.slack.workspace import Wire, Workspace
@@ -37,8 +38,11 @@ _LONGEST_WAIT_S = 5.0
 
 
 class Intake:
-    def __init__(self, manners: Manners, clock: Callable[[], float] = wall_clock.wall) -> None:
+    def __init__(
+        self, manners: Manners, *, responses: Responses | None = None, clock: Callable[[], float] = wall_clock.wall
+    ) -> None:
         self._manners = manners
+        self._responses = responses or Responses()
         self._clock = clock
         self._names = Names()
         self._threads = Threads(self._names)
@@ -91,6 +95,8 @@ class Intake:
             if found.people:
                 text = with_names(text, await self._names.of(workspace, found.people))
             inbound = replace(found.inbound, text=look.before + text)
+            if found.respond_to:
+                self._responses.note(inbound, found.respond_to)
             aside = await _stored(await _with_files(inbound, workspace), edge, patience_s)
             if aside:
                 await _tell_alone(inbound, aside, workspace)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from hermes.adapters.slack.command_sign import native
+from hermes.commands.registry import COMMANDS
+
 SCOPES = (
     "app_mentions:read",
     "channels:history",
@@ -24,17 +27,20 @@ SCOPES = (
     "reactions:write",
     "users:read",  # for people's names
 )
+_USAGE = "help | new | status | anything you want to ask"
 _EVENTS = ("app_mention", "message.channels", "message.groups", "message.im", "message.mpim")
 
 
-def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) -> dict[str, Any]:
-    """With an address for the Events API, else for Socket Mode. `assistant`: direct messages come as threads."""
-    command: dict[str, Any] = {
-        "command": "/hermes",
-        "description": "Talk to Hermes, or give it a command",
-        "usage_hint": "help | new | status | anything you want to ask",
-        "should_escape": False,
-    }
+def manifest(
+    name: str = "Hermes", *, url: str = "", assistant: bool = False, all_commands: bool = False
+) -> dict[str, Any]:
+    """With an address for the Events API, else for Socket Mode. `assistant`: direct messages come as threads.
+    `all_commands`: each also by its own name."""
+    commands = [_command("/hermes", "Talk to Hermes, or give it a command", _USAGE)]
+    if all_commands:
+        commands += [_command(native(each), each.help, each.usage) for each in COMMANDS]
+    if url:
+        commands = [{**each, "url": url} for each in commands]
     features: dict[str, Any] = {
         "app_home": {
             "home_tab_enabled": False,
@@ -42,7 +48,7 @@ def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) ->
             "messages_tab_read_only_enabled": False,
         },
         "bot_user": {"display_name": name, "always_online": True},
-        "slash_commands": [command],
+        "slash_commands": commands,
     }
     events: dict[str, Any] = {"bot_events": [*_EVENTS]}
     interactivity: dict[str, Any] = {"is_enabled": True}
@@ -52,7 +58,7 @@ def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) ->
         events["bot_events"].append("assistant_thread_started")
         scopes.append("assistant:write")
     if url:
-        command["url"] = events["request_url"] = interactivity["request_url"] = url
+        events["request_url"] = interactivity["request_url"] = url
     return {
         "display_information": {"name": name, "description": "Long-lived conversations with an AI agent"},
         "features": features,
@@ -65,3 +71,8 @@ def manifest(name: str = "Hermes", *, url: str = "", assistant: bool = False) ->
             "token_rotation_enabled": False,
         },
     }
+
+
+def _command(word: str, description: str, usage: str) -> dict[str, Any]:
+    hint = {"usage_hint": usage} if usage else {}  # Slack takes no empty one
+    return {"command": word, "description": description, **hint, "should_escape": False}

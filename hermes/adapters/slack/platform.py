@@ -24,6 +24,7 @@ from hermes.adapters.slack.pace import Limits, Pace
 from hermes.adapters.slack.parts import parts, shown
 from hermes.adapters.slack.place import NAME, team_and_channel
 from hermes.adapters.slack.progress import Progress
+from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.adapters.slack.trouble import FAILURES, delivery_error
 from hermes.adapters.slack.upload import TOO_LARGE, bring, share
 from hermes.adapters.slack.workspace import Wire, Workspace
@@ -45,10 +46,12 @@ class SlackPlatform:
         *,
         limits: Limits,
         progress: Progress,
+        responses: Responses,
     ) -> None:
         self._wire = wire
         self._pace = Pace(limits, time.monotonic())
         self._progress = progress
+        self._responses = responses
         self._reserved: dict[str, str] = {}  # replies that grow, and the change for whose final words was taken
         self._brought: dict[str, str] = {}  # the file that an obligation was about to show when its answer was lost
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
@@ -77,14 +80,21 @@ class SlackPlatform:
         part = len(obligation.sent)
         self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
-        async with self._in_turn(workspace, obligation.place.chat):
-            answer = await workspace.client.chat_postMessage(
-                channel=channel,
-                thread_ts=obligation.place.thread or None,
-                unfurl_links=False,
-                unfurl_media=False,
-                **content,
-            )
+        if await self._responses.give(self._wire().session, obligation, content):
+            return EPHEMERAL
+        try:
+            async with self._in_turn(workspace, obligation.place.chat):
+                answer = await workspace.client.chat_postMessage(
+                    channel=channel,
+                    thread_ts=obligation.place.thread or None,
+                    unfurl_links=False,
+                    unfurl_media=False,
+                    **content,
+                )
+        except DeliveryError as error:
+            if error.gone:
+                await self._responses.apologise(self._wire().session, obligation.place.chat)
+            raise
         if _grows(obligation, part, text):  # its final words will be a change
             self._pace.changes.take(workspace.me.team, time.monotonic())
             _remember(self._reserved, obligation.id, "")
@@ -113,6 +123,10 @@ class SlackPlatform:
         part = obligation.sent.index(message) if message in obligation.sent else 0
         self._leave_room(workspace, growing=_grows(obligation, part, text))
         content = await _content(obligation, part, text)
+        if await self._responses.give(self._wire().session, obligation, content, in_place=True):
+            return
+        if message == EPHEMERAL:
+            raise DeliveryError("what one person saw alone is gone", gone=True)
         changes = _changes(workspace)
         async with self._queue(obligation.place.chat):
             self._refuse_while_held(changes)
@@ -129,6 +143,8 @@ class SlackPlatform:
 
     async def find(self, obligation: Obligation, part: int) -> str | None:
         workspace, channel = await self._where(obligation.place)
+        if self._responses.knows(obligation):
+            return None  # what one person sees alone cannot be looked up
         async with self._translated(f"{workspace.me.team} looks"):
             path = _file_of(obligation, part)
             brought = self._brought.get(obligation.id, "")
