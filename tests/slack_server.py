@@ -83,6 +83,7 @@ class SlackServer(ThreadedServer):
         self.base_url = ""
         self.calls: list[Call] = []
         self.tokens = {BOT_TOKEN: TEAM}
+        self.app_tokens = {APP_TOKEN}
         self.deaf = False  # pings are not answered any more
         self.welcome = True  # hello is said on new connections
         self._again_after_s = again_after_s
@@ -293,7 +294,7 @@ class SlackServer(ThreadedServer):
         if fault.error:
             raise Refusal(fault.error)
         if method == "apps.connections.open":
-            if token != APP_TOKEN:
+            if token not in self.app_tokens:
                 raise Refusal("invalid_auth")
             self._need("connections:write")
             return {"url": self.base_url.replace("http://", "ws://").replace("/api", "/link")}

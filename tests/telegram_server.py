@@ -74,6 +74,7 @@ class TelegramServer(ThreadedServer):
         super().__init__("fake telegram")
         self.base_url = ""
         self.calls: list[Call] = []
+        self.undelivered: dict[str, Any] = {}  # what Telegram says of a webhook that it cannot reach
         self.fetched: dict[int, float] = {}  # when each update was given out first, by its id
         self._world = World()
         self._lock = threading.RLock()
@@ -283,7 +284,8 @@ class TelegramServer(ThreadedServer):
                     asyncio.get_running_loop().call_soon(self._bring)
                     return True
                 case "getWebhookInfo":
-                    return {"url": self._webhook.url, "has_custom_certificate": False, "pending_update_count": 0}
+                    about_it: dict[str, Any] = {"url": self._webhook.url, "has_custom_certificate": False}
+                    return {**about_it, "pending_update_count": len(self._world.updates), **self.undelivered}
                 case "sendChatAction":
                     return self._world.show_typing(about)
                 case "setMessageReaction":

@@ -45,30 +45,37 @@ class AdapterActor(LoopActor):
         self,
         adapter: ChatAdapter,
         *,
-        edge: Callable[[Callable[[], None]], ChatEdge],  # takes whom to tell that the platform has answered
+        # Takes whom to tell that the platform has answered, and what is wrong with a part of it.
+        edge: Callable[[Callable[[], None], Callable[[str, str], None]], ChatEdge],
         clock: Clock,
         jitter: Callable[[], float],
     ) -> None:
         super().__init__()
         self._adapter = adapter
-        self._edge = edge(self._answered)
+        self._edge = edge(self._answered, self._note_trouble)
         self._clock = clock
         self._jitter = jitter  # between 0 and 1
         self._task: asyncio.Task[None] | None = None
         self._failures = 0
         self._problem = ""
+        self._troubles: dict[str, str] = {}  # of parts, while the rest works
         self._answered_at: float | None = None
 
     def statistics(self) -> ActorView:
         view = super().statistics()
-        return replace(view, state=self._state(), last_error=self._problem or view.last_error)
+        return replace(view, state=self._state(), last_error=self._what_is_wrong() or view.last_error)
 
     def _state(self) -> str:
         if self._task is None:
             return "down"
         if self._answered_at is None:
             return "connecting"
-        return "running" if self._clock() - self._answered_at < SILENT_AFTER_S else "silent"
+        if self._clock() - self._answered_at >= SILENT_AFTER_S:
+            return "silent"
+        return "impaired" if self._troubles else "running"
+
+    def _what_is_wrong(self) -> str:
+        return self._problem or "; ".join(f"{part}: {problem}" for part, problem in self._troubles.items())
 
     def on_start(self) -> None:
         self._run()
@@ -91,6 +98,7 @@ class AdapterActor(LoopActor):
 
     def _run(self) -> None:
         self._answered_at = None
+        self._troubles.clear()
         self._task = asyncio.create_task(self._keep_on(), name=f"adapter {self.name}")
 
     async def _keep_on(self) -> None:
@@ -124,3 +132,14 @@ class AdapterActor(LoopActor):
             logger.info("{} works again", self.name)
             self._failures = 0
             self._problem = ""
+
+    def _note_trouble(self, part: str, problem: str) -> None:
+        before = self._troubles.get(part, "")
+        if problem:
+            self._troubles[part] = problem
+        else:
+            self._troubles.pop(part, None)
+        if problem and problem != before:  # once for each, not once for each try
+            logger.warning("{}: {} is in trouble, the rest goes on: {}", self.name, part, problem)
+        elif before and not problem:
+            logger.info("{}: {} works again", self.name, part)

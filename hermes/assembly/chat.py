@@ -123,7 +123,7 @@ def adapter_spec(
         pair=config.chat.strangers == "pair",
     )
 
-    def edge(alive: Callable[[], None]) -> ChatEdge:
+    def edge(alive: Callable[[], None], trouble: Callable[[str, str], None]) -> ChatEdge:
         return ChatDesk(
             sessions=sessions,
             outgoing=outgoing,
@@ -133,6 +133,7 @@ def adapter_spec(
             new_turn_id=new_turn_id,
             clock=wall_clock.wall,
             alive=alive,
+            trouble=trouble,
             per_user=config.chat.group_sessions_per_user,
             abilities=adapter.platform.abilities,
             compose=None if reception is None else reception.message,

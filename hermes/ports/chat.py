@@ -75,6 +75,9 @@ class ChatEdge(Protocol):
     def alive(self) -> None:
         """The platform has answered: that is the proof of health."""
 
+    def trouble(self, part: str, problem: str) -> None:
+        """What is wrong with a part of the connection, such as a workspace, while the rest works; empty: nothing."""
+
     async def take(self, inbound: Inbound) -> str:
         """A person wrote. Returns what they alone are to see, now or never: why a button did nothing; mostly empty.
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.actors.adapter import AdapterActor
+from hermes.actors.loop import live_actors
 from hermes.errors import PlatformError
 from hermes.ports.chat import ChatEdge, Inbound, Platform
 from tests.chat_platform import ToyPlatform
@@ -21,11 +22,13 @@ class Adapter:
         self.platform: Platform = ToyPlatform()
         self.problems = list(problems)
         self.runs: list[float] = []
+        self.edge: ChatEdge | None = None
 
     async def run(self, edge: ChatEdge) -> None:
         self.runs.append(asyncio.get_running_loop().time())
         if self.problems:
             raise self.problems.pop(0)
+        self.edge = edge
         edge.alive()
         await asyncio.Event().wait()
 
@@ -34,8 +37,9 @@ class Adapter:
 
 
 class Edge:
-    def __init__(self, alive: Callable[[], None]) -> None:
+    def __init__(self, alive: Callable[[], None], trouble: Callable[[str, str], None]) -> None:
         self.alive = alive
+        self.trouble = trouble
 
     async def take(self, inbound: Inbound) -> None:
         raise AssertionError
@@ -72,3 +76,27 @@ async def test_a_platform_that_wants_to_be_left_alone_is(started: Callable[[Adap
     started(adapter)
     await until(lambda: len(adapter.runs) == 2)
     assert adapter.runs[1] - adapter.runs[0] >= 1.2
+
+
+async def test_what_is_wrong_with_a_part_is_shown_until_it_is_over_and_the_rest_goes_on(
+    started: Callable[[Adapter], Any],
+) -> None:
+    adapter = Adapter()
+    started(adapter)
+    await until(lambda: adapter.edge is not None)
+    [actor] = [each for each in live_actors() if each.kind == AdapterActor.kind]
+    assert adapter.edge is not None
+
+    def shown() -> tuple[str, str]:
+        view = actor.statistics()
+        return view.state, view.last_error
+
+    adapter.edge.trouble("workspace 2", "its token was revoked")
+    adapter.edge.trouble("app 1", "no route")
+    assert shown() == ("impaired", "workspace 2: its token was revoked; app 1: no route")
+    adapter.edge.trouble("workspace 2", "")
+    adapter.edge.trouble("workspace 3", "")
+    assert shown() == ("impaired", "app 1: no route")
+    adapter.edge.trouble("app 1", "")
+    assert shown() == ("running", "")
+    assert len(adapter.runs) == 1

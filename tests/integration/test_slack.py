@@ -173,6 +173,20 @@ def test_a_command_is_answered_to_whoever_gave_it_and_after_a_kill_in_the_channe
     assert (server.replies("C2"), len(server.replies("C1"))) == ([], 1)
 
 
+def test_one_of_two_workspaces_with_a_bad_token_is_seen_and_the_other_goes_on(
+    server: SlackServer, model: ScriptedModel
+) -> None:
+    config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+    secrets = {**SECRETS, "SLACK_BOT_TOKEN": f"{BOT_TOKEN},xoxb-of-nobody"}
+    with DaemonProcess(config=config, environ=secrets) as daemon:
+        server.say("D1", ANN, "say hello")
+        server.until(lambda: server.replies("D1") == ["hello"])
+        shown = daemon.hermes("status").stdout + daemon.hermes("ps").stdout
+        assert "impaired: workspace 2 of 2: Slack does not take the token" in " ".join(shown.split())
+        assert shown.count("workspace 2 of 2") == 2
+        assert "xoxb-of-nobody" not in shown + daemon.stderr()
+
+
 def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackServer, daemon: DaemonProcess) -> None:
     server.say("C1", BOB, f"{ME} say hello")  # in front of others a stranger is not even answered
     server.say("D2", BOB, "say hello")

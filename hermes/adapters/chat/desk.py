@@ -51,6 +51,7 @@ class ChatDesk:
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         alive: Callable[[], None],
+        trouble: Callable[[str, str], None] = lambda _part, _problem: None,
         per_user: bool = True,
         abilities: Abilities = Abilities(),  # noqa: B008 - a value
         compose: Callable[[Inbound], Awaitable[EncodedMessage]] | None = None,
@@ -68,6 +69,7 @@ class ChatDesk:
         self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self.alive = alive
+        self.trouble = trouble
 
     async def take(self, inbound: Inbound) -> str:
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)

@@ -22,6 +22,7 @@ TROUBLE_AFTER_S = 300.0
 _TERMINAL_WAITS_S = 60.0  # `hermes send`, for the delivery
 _STALE_S = 86_400.0  # what is older is no news
 _WELL = ("running", "connecting")
+_IN_PART = "impaired"  # the rest of it works, and may be told
 
 
 class HomeWatch:
@@ -92,7 +93,9 @@ class HomeWatch:
         since = self._down_since.setdefault(actor.name, now)
         if now - since >= self._trouble_after_s:
             text = f"{actor.name} has been {actor.state} for a while: {actor.last_error or 'it does not answer'}"
-            await self._tell(f"trouble:{actor.name}:{since:.0f}", text, about=actor.name, elsewhere=True)
+            await self._tell(
+                f"trouble:{actor.name}:{since:.0f}", text, about=actor.name, elsewhere=actor.state != _IN_PART
+            )
 
 
 def _is_known(letter: DeadLetter) -> bool:

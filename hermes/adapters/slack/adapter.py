@@ -7,8 +7,10 @@ again by itself, and takes none of the others down.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Sequence
+import random
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
+from typing import Any
 
 from loguru import logger
 
@@ -16,6 +18,7 @@ from hermes import wall_clock
 from hermes.adapters.slack.download import download
 from hermes.adapters.slack.event import Manners
 from hermes.adapters.slack.events_server import EventsServer
+from hermes.adapters.slack.health import keep_asking
 from hermes.adapters.slack.heard_until import HeardUntil
 from hermes.adapters.slack.intake import NOT_NOW, Intake
 from hermes.adapters.slack.look_back import LookBack
@@ -47,6 +50,7 @@ class SlackAdapter:
         ping_s: float = PING_S,
         answer_within_s: float = _ANSWER_WITHIN_S,
         clock: Callable[[], float] = wall_clock.wall,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._credentials = credentials
         self._base_url = (base_url.rstrip("/") + "/") if base_url else BASE_URL
@@ -65,6 +69,7 @@ class SlackAdapter:
             secrets = [each.signing for each in credentials if each.signing is not None]
             self.events = EventsServer(self._intake, secrets, host=listen[0], port=listen[1], clock=clock)
         self._clock = clock
+        self._jitter = jitter  # between 0 and 1
         self._wire: Wire | None = None
         self._edge: ChatEdge | None = None
 
@@ -76,14 +81,15 @@ class SlackAdapter:
         self._edge = edge
         if self.events is not None:
             look_back = self._look_back()
-            async with self._looking(look_back, edge):
+            async with _beside(look_back.run(self._connected(), edge)):
                 return await self.events.run(self._connected(), edge, look_back)
         apps = _distinct(each.app for each in self._credentials if each.app is not None)
-        if len(apps) == 1:
-            return await self._listen(apps[0], edge)
-        async with asyncio.TaskGroup() as group:
-            for app in apps:
-                group.create_task(self._keep_listening(app, edge))
+        async with _beside(keep_asking(self._connected(), edge)):
+            if len(apps) == 1:
+                return await self._listen(apps[0], edge)
+            async with asyncio.TaskGroup() as group:
+                for number, app in enumerate(apps, 1):
+                    group.create_task(self._keep_listening(app, f"app {number} of {len(apps)}", edge))
         return None
 
     async def fetch(self, attachment: Attachment) -> AsyncGenerator[bytes, None]:
@@ -102,47 +108,61 @@ class SlackAdapter:
         if self._wire is not None:
             await self._wire.close()
 
-    async def _listen(self, app: Secret, edge: ChatEdge) -> None:
+    async def _listen(self, app: Secret, edge: ChatEdge, *, opened: Callable[[], None] = lambda: None) -> None:
         wire, look_back = self._connected(), self._look_back(app)
-        async with self._looking(look_back, edge):
-            await Socket(self._intake, look_back, ping_s=self._ping_s).run(wire, wire.client(app), edge)
+        socket = Socket(self._intake, look_back, ping_s=self._ping_s, opened=opened)
+        async with _beside(look_back.run(wire, edge)):
+            await socket.run(wire, wire.client(app), edge)
 
     def _look_back(self, app: Secret | None = None) -> LookBack:
         return LookBack(self._intake, self._heard, pace=self._looks, clock=self._clock, said=self._said, app=app)
 
-    @asynccontextmanager
-    async def _looking(self, look_back: LookBack, edge: ChatEdge) -> AsyncIterator[None]:
-        """For what was missed, beside what goes on in it."""
-        looking = asyncio.create_task(look_back.run(self._connected(), edge), name="slack look back")
-        looking.add_done_callback(_complain)
-        try:
-            yield
-        finally:
-            looking.cancel()
-            await asyncio.gather(looking, return_exceptions=True)
-
-    async def _keep_listening(self, app: Secret, edge: ChatEdge) -> None:
+    async def _keep_listening(self, app: Secret, part: str, edge: ChatEdge) -> None:
         pause_s = _FIRST_PAUSE_S
         while True:
             began = asyncio.get_running_loop().time()
+            wish_s = 0.0
             try:
-                await self._listen(app, edge)
+                await self._listen(app, edge, opened=lambda: edge.trouble(part, ""))
             except PlatformError as error:
-                logger.warning("slack: one of several apps is down: {}; it is tried again", error)
+                wish_s = error.retry_after_s or 0.0
+                edge.trouble(part, str(error))
             lasted_s = asyncio.get_running_loop().time() - began
             pause_s = _FIRST_PAUSE_S if lasted_s > _LONGEST_PAUSE_S else min(2 * pause_s, _LONGEST_PAUSE_S)
-            await asyncio.sleep(pause_s)
+            await asyncio.sleep(max(wish_s, pause_s * (0.5 + self._jitter() / 2)))  # not all at the same moment
 
     def _connected(self) -> Wire:
         if self._wire is None:
-            self._wire = Wire(self._credentials, self._base_url, answer_within_s=self._answer_within_s)
+            self._wire = Wire(
+                self._credentials,
+                self._base_url,
+                answer_within_s=self._answer_within_s,
+                trouble=self._note_trouble,
+                jitter=self._jitter,
+            )
         return self._wire
 
+    def _note_trouble(self, part: str, problem: str) -> None:
+        if self._edge is not None:
+            self._edge.trouble(part, problem)
 
-def _complain(looking: asyncio.Task[None]) -> None:
-    """A mistake of ours there ends the looking, and must not go unheard; the next connection looks again."""
-    if not looking.cancelled() and (error := looking.exception()) is not None:
-        logger.opt(exception=error).error("slack: what was missed cannot be looked for")
+
+@asynccontextmanager
+async def _beside(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    """Work that goes on as long as this does."""
+    task = asyncio.create_task(work, name="slack, beside the listening")
+    task.add_done_callback(_complain)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def _complain(task: asyncio.Task[None]) -> None:
+    """A mistake of ours ends such work, and must not go unheard; with the next connection it begins again."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        logger.opt(exception=error).error("slack: {} has ended", task.get_coro())
 
 
 def _distinct(secrets: Iterable[Secret]) -> list[Secret]:

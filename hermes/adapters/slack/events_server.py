@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -17,11 +17,11 @@ from loguru import logger
 
 from hermes.adapters.openai_api.connection import PeerLimit
 from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.slack.health import ASK_EVERY_S, ask_all
 from hermes.adapters.slack.intake import NOT_NOW, Intake
 from hermes.adapters.slack.look_back import LookBack
 from hermes.adapters.slack.signature import is_signed
-from hermes.adapters.slack.trouble import FAILURES, platform_error
-from hermes.adapters.slack.workspace import Wire, Workspace
+from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError
 from hermes.ports.chat import ChatEdge
 from hermes.secret import Secret
@@ -31,7 +31,6 @@ _MOST_BYTES = 1 << 20
 _CONNECTIONS = 256
 _HEADER_S = 10.0
 _BODY_S = 10.0
-_ASK_EVERY_S = 60.0
 _GRACE_S = 1.0
 _PATIENCE_S = 2.0  # Slack waits for three seconds
 
@@ -49,7 +48,7 @@ class EventsServer:
 
     async def run(self, wire: Wire, edge: ChatEdge, look_back: LookBack) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
-        workspaces = await wire.workspaces()
+        await wire.workspaces()  # with a bad token nothing could be answered
         listener = self._listener(wire, edge)
         loop = asyncio.get_running_loop()
         try:
@@ -64,8 +63,8 @@ class EventsServer:
             logger.info("slack: events are expected at {}", self.address)
             look_back.opened()
             while True:
-                await ask_all(workspaces.values(), edge)
-                await asyncio.sleep(_ASK_EVERY_S)
+                await _prove_health(wire, edge)
+                await asyncio.sleep(ASK_EVERY_S)
         finally:
             self.address = ""
             await listener.stop(_GRACE_S)
@@ -134,16 +133,9 @@ def _read(content_type: str, body: bytes) -> tuple[str, dict[str, Any]] | None:
     return ("interactive", payload) if isinstance(payload, dict) else None
 
 
-async def ask_all(workspaces: Collection[Workspace], edge: ChatEdge) -> None:
-    """Whether they still know us. One that does not is no reason to be deaf to the others."""
-    problems = []
-    for each in workspaces:
-        try:
-            await each.client.auth_test()
-        except FAILURES as error:
-            problems.append(platform_error(error))
-            logger.warning("slack: workspace {}: {}", each.me.team, problems[-1])
-        else:
-            edge.alive()
-    if problems and len(problems) == len(workspaces):
+async def _prove_health(wire: Wire, edge: ChatEdge) -> None:
+    workspaces = (await wire.workspaces()).values()
+    problems = await ask_all(workspaces, edge)
+    if len(problems) == len(workspaces):
         raise problems[0]
+    edge.alive()

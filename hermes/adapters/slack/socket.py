@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from typing import Any, TypeAlias
 
@@ -44,10 +44,18 @@ _Link: TypeAlias = aiohttp.ClientWebSocketResponse
 class Socket:
     """The connections of one Slack app."""
 
-    def __init__(self, intake: Intake, look_back: LookBack, *, ping_s: float = PING_S) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        look_back: LookBack,
+        *,
+        ping_s: float = PING_S,
+        opened: Callable[[], None] = lambda: None,
+    ) -> None:
         self._intake = intake
         self._look_back = look_back
         self._ping_s = ping_s
+        self._opened = opened
         self._room = asyncio.Semaphore(_MOST_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -60,6 +68,7 @@ class Socket:
                 link = await self._open(wire, app, edge)
                 opened = loop.time()
                 self._look_back.opened()
+                self._opened()
                 replaced: asyncio.Future[bool] = loop.create_future()
                 self._spawn(self._read(link, wire, edge, replaced))
                 announced = await replaced

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import aiohttp
-from loguru import logger
 from slack_sdk.web.async_client import AsyncWebClient
 
 from hermes.adapters.slack.trouble import FAILURES, platform_error
@@ -57,7 +57,15 @@ class Workspace:
 class Wire:
     """The workspaces we are in. Made on the running loop."""
 
-    def __init__(self, credentials: Sequence[Credentials], base_url: str, *, answer_within_s: float) -> None:
+    def __init__(
+        self,
+        credentials: Sequence[Credentials],
+        base_url: str,
+        *,
+        answer_within_s: float,
+        trouble: Callable[[str, str], None] = lambda _part, _problem: None,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
         self.session = aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=answer_within_s, sock_connect=_CONNECT_S),
             connector=aiohttp.TCPConnector(limit=_CONNECTIONS),
@@ -66,6 +74,8 @@ class Wire:
         # For files, which may take their time as long as something comes.
         self.patience = aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S, sock_read=answer_within_s)
         self._bots = {each.bot.reveal(): each for each in credentials}
+        self._trouble = trouble  # told which one does not let us in, and why
+        self._jitter = jitter  # between 0 and 1
         self._known: dict[str, Workspace] = {}  # by the bot's token, as all here
         self._shut: dict[str, tuple[float, PlatformError]] = {}  # that did not let us in, and when to ask again
         self._knocks: dict[str, asyncio.Task[None]] = {}  # that are not answered yet
@@ -102,11 +112,18 @@ class Wire:
         try:
             self._known[name] = await self._introduced(credentials)
             self._shut.pop(name, None)
+            self._trouble(self._part(name), "")
         except PlatformError as error:
-            logger.warning("slack: a workspace does not let us in: {}", error)
-            self._shut[name] = (time.monotonic() + _KNOCK_AGAIN_S, error)
+            # Not all of them at the same moment: what keeps us out may be that there are too many of us.
+            again_s = _KNOCK_AGAIN_S * (0.5 + self._jitter())
+            self._shut[name] = (time.monotonic() + max(again_s, error.retry_after_s or 0.0), error)
+            self._trouble(self._part(name), str(error))
         finally:
             del self._knocks[name]
+
+    def _part(self, name: str) -> str:
+        """A token is not shown: it is the how many-eth of those that were given."""
+        return f"workspace {list(self._bots).index(name) + 1} of {len(self._bots)}"
 
     def client(self, token: Secret) -> AsyncWebClient:
         return AsyncWebClient(

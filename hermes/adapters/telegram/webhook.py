@@ -17,6 +17,7 @@ from aiohttp import web
 from loguru import logger
 from telegram.error import TelegramError
 
+from hermes import wall_clock
 from hermes.adapters.telegram.addressed import Manners
 from hermes.adapters.telegram.intake import Intake
 from hermes.adapters.telegram.introduction import Introduction
@@ -30,7 +31,6 @@ from hermes.values import dataclass
 
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
 _BODY_MOST = 1 << 20
-_LOOK_EVERY_S = 45.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +38,7 @@ class WebhookSettings:
     url: str  # where Telegram finds it
     host: str
     port: int
+    look_every_s: float = 45.0  # at what Telegram says of it
 
 
 class Webhook:
@@ -46,7 +47,7 @@ class Webhook:
         self._secret_file = secret_file
         self._manners = manners
         self._introduce = Introduction()
-        self._problem = ""  # that Telegram had with it last
+        self._arrived_at = 0.0  # when Telegram brought something last
 
     async def run(self, wire: Wire, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
@@ -73,24 +74,25 @@ class Webhook:
         await wire.bot.set_webhook(self._settings.url, secret_token=secret, allowed_updates=KINDS)
         while True:
             edge.alive()
-            await asyncio.sleep(_LOOK_EVERY_S)
-            await self._look(wire)
+            await asyncio.sleep(self._settings.look_every_s)
+            await self._look(wire, edge)
 
-    async def _look(self, wire: Wire) -> None:
+    async def _look(self, wire: Wire, edge: ChatEdge) -> None:
         info = await wire.bot.get_webhook_info()
         if info.url != self._settings.url:
             raise PlatformError("another program has changed this bot's webhook; it is set again")
-        problem = info.last_error_message or ""
-        if problem != self._problem:
-            self._problem = problem
-            if problem:
-                logger.warning("telegram: the webhook could not be reached at {}: {}", info.last_error_date, problem)
+        # Telegram goes on to tell of an error that is long over: it counts while something waits to be brought.
+        failed_at = info.last_error_date.timestamp() if info.last_error_date else 0.0
+        stuck = info.pending_update_count > 0 and failed_at > self._arrived_at
+        problem = f"Telegram cannot deliver to {info.url}: {info.last_error_message}" if stuck else ""
+        edge.trouble("webhook", problem)
 
     def _app(self, intake: Intake, edge: ChatEdge, secret: str) -> web.Application:
         async def take(request: web.Request) -> web.Response:
             if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(errors="replace"), secret.encode()):
                 return web.Response(status=403)
             edge.alive()
+            self._arrived_at = wall_clock.wall()
             update = _update(await request.read())
             if update is None:
                 return web.Response(status=400)

@@ -148,6 +148,22 @@ async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -
         assert here.told("ann")[2:] == ["other has been silent for a while: it does not answer"]
 
 
+async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
+    async with edge() as here:
+        await here.says("ann", "/sethome")
+        looking = HomeWatch(
+            here.homes,
+            sessions=here.here.desk,
+            processes=here.here.processes,
+            actors=lambda: [adapter("toy", "impaired", "workspace 2 of 2: no route")],
+            clock=lambda: here.here.now,
+        )
+        await looking.look()
+        here.here.now += 300
+        await looking.look()
+        assert here.told("ann")[1:] == ["toy has been impaired for a while: workspace 2 of 2: no route"]
+
+
 async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat() -> None:
     async with edge() as here:
         await here.says("ann", "/sethome")

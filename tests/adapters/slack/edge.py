@@ -21,6 +21,7 @@ class FakeEdge:
         self.offered: list[Inbound] = []
         self.moved: dict[str, str] = {}  # what chats were called before, by what they are called now
         self.proofs = 0
+        self.troubles: dict[str, str] = {}  # by part
         self.notes: dict[str, bytes] = {}
         self.aside = ""  # for whoever did it alone
         self.refusals: list[HermesError] = []  # raised first, one an offer
@@ -28,6 +29,12 @@ class FakeEdge:
 
     def alive(self) -> None:
         self.proofs += 1
+
+    def trouble(self, part: str, problem: str) -> None:
+        if problem:
+            self.troubles[part] = problem
+        else:
+            self.troubles.pop(part, None)
 
     async def chat_moved(self, old: str, new: str) -> None:
         self.moved[new] = old

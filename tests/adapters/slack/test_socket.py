@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
+from hermes.adapters.slack.health import keep_asking
 from hermes.adapters.slack.workspace import Credentials, Wire
 from hermes.errors import (
     AlreadySeenError,
@@ -315,7 +316,24 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
     server.say("D1", "UANN", "hello")
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["hello"])
+        await until(lambda: "does not take the token" in edge.troubles.get("app 1 of 2", ""))
+        server.app_tokens.add("xapp-wrong")
+        await until(lambda: edge.troubles == {})
+        assert server.links == 2
     await adapter.close()
+
+
+async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: SlackServer) -> None:
+    wire = Wire([CREDENTIALS], server.base_url + "/", answer_within_s=5)
+    edge = FakeEdge()
+    await wire.workspaces()
+    asking = asyncio.create_task(keep_asking(wire, edge, every_s=0.02))
+    server.fail("auth.test", Fault(error="token_revoked"))
+    await until(lambda: "token_revoked" in edge.troubles.get(f"workspace {TEAM}", ""))
+    await until(lambda: edge.troubles == {})
+    asking.cancel()
+    await asyncio.gather(asking, return_exceptions=True)
+    await wire.close()
 
 
 async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothing(server: SlackServer) -> None:
@@ -327,6 +345,7 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["here"])
         await until(lambda: server.unacknowledged == 1)
+        assert "does not take the token" in edge.troubles["workspace 2 of 2"]
     with pytest.raises(DeliveryError, match="does not take the token") as caught:
         await adapter.platform.send(owed(chat="T0002.D2"), "hello")
     assert not caught.value.gone

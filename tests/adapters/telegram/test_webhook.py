@@ -6,8 +6,10 @@ import asyncio
 import io
 import socket
 import stat
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +149,19 @@ async def test_a_webhook_that_is_not_ours_is_left_alone_and_explained(
     with pytest.raises(PlatformError, match="a webhook is set for this bot"):
         await adapter.run(FakeEdge())
     await adapter.close()
+
+
+async def test_what_telegram_cannot_deliver_is_shown_while_it_waits(
+    server: TelegramServer, settings: WebhookSettings, secret_file: Path
+) -> None:
+    edge = FakeEdge()
+    error = {"last_error_date": int(time.time()) + 5, "last_error_message": "Connection refused"}
+    async with hearing(server, edge, secret_file, replace(settings, look_every_s=0.02)):
+        server.undelivered = {**error, "pending_update_count": 3}
+        await until(lambda: "webhook" in edge.troubles)
+        assert edge.troubles["webhook"] == f"Telegram cannot deliver to {settings.url}: Connection refused"
+        server.undelivered = error  # of which Telegram tells on, although nothing waits
+        await until(lambda: edge.troubles == {})
 
 
 async def test_a_port_that_is_taken_is_explained(
