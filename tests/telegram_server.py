@@ -74,6 +74,7 @@ class TelegramServer(ThreadedServer):
         super().__init__("fake telegram")
         self.base_url = ""
         self.calls: list[Call] = []
+        self.privacy = False  # hides what is said in groups from the bot
         self.undelivered: dict[str, Any] = {}  # what Telegram says of a webhook that it cannot reach
         self.fetched: dict[int, float] = {}  # when each update was given out first, by its id
         self._world = World()
@@ -268,7 +269,7 @@ class TelegramServer(ThreadedServer):
             match method:
                 case "getMe":
                     me = {"id": BOT_ID, "is_bot": True, "first_name": "Hermes", "username": BOT_NAME}
-                    return {**me, "can_join_groups": True, "can_read_all_group_messages": True}
+                    return {**me, "can_join_groups": True, "can_read_all_group_messages": not self.privacy}
                 case "sendMessage" | "editMessageText" | "deleteMessage":
                     world = self._world
                     does = {"sendMessage": world.send, "editMessageText": world.edit, "deleteMessage": world.delete}

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _FILE_MOST = 65_536  # bytes
 _FIELDS = ("bot_token", "app_token", "signing_secret")
+_TEAM = "team"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,7 @@ class Tokens:
     bot_token: Secret
     app_token: Secret | None = None
     signing_secret: Secret | None = None
+    team: str = ""  # whose they are, where the file says so
 
 
 def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None:
@@ -59,7 +61,7 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
 
 def tokens(settings: SlackConfig, environ: Mapping[str, str]) -> list[Tokens]:
     """Of each workspace, looked up now. None of them reaches a log after this."""
-    given = _from_file(settings) if settings.tokens_file else _from_environ(environ)
+    given = tokens_in(settings.tokens_file) if settings.tokens_file else _from_environ(environ)
     for each in given:
         for secret in (each.bot_token, each.app_token, each.signing_secret):
             if secret is not None:
@@ -95,10 +97,11 @@ def _from_environ(environ: Mapping[str, str]) -> list[Tokens]:
     ]
 
 
-def _from_file(settings: SlackConfig) -> list[Tokens]:
+def tokens_in(tokens_file: str) -> list[Tokens]:
+    """Raises ConfigError."""
     import yaml  # noqa: PLC0415 - slow
 
-    path = Path(settings.tokens_file)
+    path = Path(tokens_file)
     try:
         raw = read_regular_file(path, most_bytes=_FILE_MOST)
     except OSError as error:
@@ -113,10 +116,10 @@ def _from_file(settings: SlackConfig) -> list[Tokens]:
 
 
 def _entry(entry: Any, what: str) -> Tokens:
-    if not isinstance(entry, dict) or not set(entry) <= set(_FIELDS) or "bot_token" not in entry:
+    if not isinstance(entry, dict) or not set(entry) <= {*_FIELDS, _TEAM} or "bot_token" not in entry:
         raise ConfigError(f"{what} must have a bot_token, and may have an app_token and a signing_secret")
-    secrets = {name: usable(str(value), f"{what}: its {name}") for name, value in entry.items()}
-    return Tokens(**secrets)
+    secrets = {name: usable(str(value), f"{what}: its {name}") for name, value in entry.items() if name != _TEAM}
+    return Tokens(**secrets, team=str(entry.get(_TEAM) or ""))
 
 
 def _credentials(given: Tokens) -> Credentials:

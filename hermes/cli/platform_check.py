@@ -10,6 +10,7 @@ import json
 import re
 import urllib.error
 import urllib.request
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -39,6 +40,7 @@ class Token:
 
     prompt: str
     check: Callable[[str, str], str]  # takes the base address and the token, returns who it belongs to
+    field: str = ""  # what it is called in a file that holds several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +52,9 @@ class PlatformSetup:
     package: str  # that the adapter needs
     tokens: tuple[Token, ...]
     setting: str  # that names the file they are kept in
-    kept: Callable[[Sequence[str]], str]  # the file's text
     user_id: str  # what an id of a person looks like, in words
     greet: Callable[[str, str, str], None]  # takes the base address, the first token and a person's id
+    remark: Callable[[str, str], str] = lambda _base_url, _token: ""  # what is worth knowing of a good token
 
 
 # ---------------------------------------------------------------- Telegram
@@ -73,6 +75,15 @@ def _check_telegram(base_url: str, token: str) -> str:
     if not re.fullmatch(r"\d+:[\w-]{20,}", token, re.ASCII):
         raise BadTokenError("this is not a bot's token: one looks like 123456:ABC-DEF..., digits and a colon first")
     return f"@{_telegram(base_url, token, 'getMe')['username']}"
+
+
+def _remark_on_telegram(base_url: str, token: str) -> str:
+    if _telegram(base_url, token, "getMe").get("can_read_all_group_messages", True):
+        return ""
+    return (
+        "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need it off "
+        "(@BotFather, /setprivacy, Disable; then add the bot to the group anew)."
+    )
 
 
 def _greet_on_telegram(base_url: str, token: str, user: str) -> None:
@@ -128,6 +139,18 @@ def _check_slack_app(base_url: str, token: str) -> str:
     return "Socket Mode works"
 
 
+def slack_team(base_url: str, token: str) -> str:
+    """The id of the workspace that a bot's token opens."""
+    return str(_slack(base_url, token, "auth.test")[0].get("team_id") or "")
+
+
+def _check_signing_secret(_base_url: str, secret: str) -> str:
+    """By its looks: Slack answers nothing that is signed with it, it only signs."""
+    if not re.fullmatch(r"[0-9a-f]{32}", secret):
+        raise BadTokenError("this is not a signing secret: one is 32 digits and letters, under Basic Information")
+    return "signed requests"
+
+
 def _greet_on_slack(base_url: str, token: str, user: str) -> None:
     _slack(base_url, token, "chat.postMessage", channel=user, text=_HELLO)
 
@@ -143,9 +166,9 @@ SETUPS: Mapping[str, PlatformSetup] = {
         package="telegram",
         tokens=(Token(prompt="Bot token", check=_check_telegram),),
         setting="token_file",
-        kept=lambda tokens: f"{tokens[0]}\n",
         user_id="a number; @userinfobot tells you yours",
         greet=_greet_on_telegram,
+        remark=_remark_on_telegram,
     ),
     "slack": PlatformSetup(
         name="slack",
@@ -156,15 +179,26 @@ SETUPS: Mapping[str, PlatformSetup] = {
         base_url="https://slack.com/api",
         package="slack_sdk",
         tokens=(
-            Token(prompt="Bot token", check=_check_slack_bot),
-            Token(prompt="App token", check=_check_slack_app),
+            Token(prompt="Bot token", check=_check_slack_bot, field="bot_token"),
+            Token(prompt="App token", check=_check_slack_app, field="app_token"),
         ),
         setting="tokens_file",
-        kept=lambda tokens: f"- bot_token: {json.dumps(tokens[0])}\n  app_token: {json.dumps(tokens[1])}\n",
         user_id="like U012AB3CD, in your profile under Copy member ID",
         greet=_greet_on_slack,
     ),
 }
+
+SLACK_OVER_HTTP = replace(
+    SETUPS["slack"],
+    advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest "
+    "--url https://YOURS/slack/events` prints, an address that leads to slack.host and slack.port; then install the "
+    "app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions, the signing secret under Basic "
+    "Information.",
+    tokens=(
+        SETUPS["slack"].tokens[0],
+        Token(prompt="Signing secret", check=_check_signing_secret, field="signing_secret"),
+    ),
+)
 
 
 def _call(

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import os
 import sys
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import one_line, print_json, say
 from hermes.cli.parser import Commands
 from hermes.errors import ConfigError, HermesError
+from hermes.values import dataclass
 
 if TYPE_CHECKING:
     import argparse
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from hermes.cli.platform_check import PlatformSetup, Token
     from hermes.home import Home
-    from hermes.settings import Value
+    from hermes.settings import Config, Value
 
 _PLATFORMS = ("telegram", "slack")
 _TRIES = 3
@@ -34,50 +35,110 @@ def add_commands(commands: Commands) -> None:
         _setup,
         "Set up a chat platform: its tokens are checked there, kept in files of their own, and the configuration is "
         "written. Without a terminal, tokens come on stdin, one a line.",
-        examples="  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt",
+        examples="  hermes setup telegram\n  hermes setup telegram --allow 77 < token.txt\n"
+        "  hermes setup slack --transport http",
         json=True,
     )
     setup.add_argument("platform", choices=_PLATFORMS)
     setup.add_argument("--allow", action="append", default=[], metavar="ID", help="a person who may talk to it")
     setup.add_argument("--admin", action="append", default=[], metavar="ID", help="a person who may also restart it")
     setup.add_argument("--base-url", default="", metavar="URL", help="the platform's address, if it is another one")
+    setup.add_argument(
+        "--transport", choices=("socket", "http"), help="how Slack's messages come (default: as it is configured)"
+    )
     setup.add_argument("--no-hello", action="store_true", help="do not write to those who may talk to it")
 
 
 def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.platform_check import SETUPS
+    from hermes.config import load_config
     from hermes.home import Home, prepare
     from hermes.settings import SETTINGS
 
-    walk = SETUPS[args.platform]
+    home = Home.from_environ(environ)
+    now = load_config(home, environ)
+    walk, transport = _way(args, now)
     if f"{walk.name}.enabled" not in SETTINGS:
         raise ConfigError(f"this Hermes has no adapter for {walk.title}")
-    home = Home.from_environ(environ)
     base_url = (args.base_url or walk.base_url).rstrip("/")
     asks = sys.stdin.isatty()
     if asks:
         say(walk.advice)
-    tokens = [_token(walk, token, base_url, asks=asks) for token in walk.tokens]
+    given = (
+        _ask_for_slack(walk, now, base_url, transport, asks=asks) if transport else _ask(walk, base_url, asks=asks)
+    )
     allowed = args.allow or (_ask_for_person(walk) if asks and not args.admin else [])
     prepare(home)
-    changes = _changes(walk, home, environ, allowed=allowed, admins=args.admin, base_url=args.base_url)
+    changes = _changes(walk, home, now, allowed=allowed, admins=args.admin, base_url=args.base_url)
+    if args.transport:
+        changes["slack.transport"] = args.transport
     text = _checked_text(home, changes, environ)
-    _write(_token_file(walk, home), walk.kept([value for value, _ in tokens]))
+    _write(_token_file(walk, home), given.file)
     _write(home.config_file, text)
-    greeted = {} if args.no_hello else _greet(walk, base_url, tokens[0][0], [*allowed, *args.admin])
-    _tell(args, walk, home, [who for _, who in tokens], greeted)
+    greeted = {} if args.no_hello else _greet(walk, base_url, given.first, [*allowed, *args.admin])
+    _tell(args, walk, home, given, greeted)
     return 0
+
+
+def _way(args: argparse.Namespace, now: Config) -> tuple[PlatformSetup, str]:
+    """What is asked for, and how messages come where there are several ways."""
+    from hermes.cli.platform_check import SETUPS, SLACK_OVER_HTTP
+
+    if args.platform != "slack":
+        if args.transport:
+            raise ConfigError("--transport is about Slack")
+        return SETUPS[args.platform], ""
+    transport = args.transport or now.slack.transport
+    return SLACK_OVER_HTTP if transport == "http" else SETUPS["slack"], transport
 
 
 # ---------------------------------------------------------------- asking
 
 
-def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool) -> tuple[str, str]:
-    """The token, and who it belongs to. At a terminal a bad one can be typed again."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Given:
+    first: str = field(repr=False)  # the token that speaks
+    who: tuple[str, ...]  # they belong to
+    file: str = field(repr=False)  # that holds them
+    remarks: tuple[str, ...]
+
+
+def _ask(walk: PlatformSetup, base_url: str, *, asks: bool) -> _Given:
+    [token] = walk.tokens
+    value, who = _token(walk, token, base_url, asks=asks)
+    remark = walk.remark(base_url, value)
+    return _Given(first=value, who=(who,), file=f"{value}\n", remarks=(remark,) if remark else ())
+
+
+def _ask_for_slack(walk: PlatformSetup, now: Config, base_url: str, transport: str, *, asks: bool) -> _Given:
+    """The tokens of one workspace; those of others stay."""
+    from hermes.assembly.slack import Tokens
+    from hermes.cli import slack_tokens
+    from hermes.cli.platform_check import slack_team
+    from hermes.secret import Secret
+
+    before = slack_tokens.present(now.slack.tokens_file, base_url)
+    bot, second = walk.tokens
+    first, who = _token(walk, bot, base_url, asks=asks)
+    team = slack_team(base_url, first)
+    known = slack_tokens.signing_secret(before, team) if transport == "http" else None
+    value, way = _token(walk, second, base_url, asks=asks, present=known.reveal() if known else "")
+    new = Tokens(bot_token=Secret(first), team=team, **{second.field: Secret(value)})
+    entries = slack_tokens.merged(before, new)
+    remarks = [f"Set up before, and kept: {each.team}." for each in entries if each.team not in ("", team)]
+    if left := slack_tokens.lacking(entries, transport):
+        remarks.append(f"Before it can start, set up for {transport} as well: {', '.join(left)}.")
+    return _Given(first=first, who=(who, way), file=slack_tokens.as_text(entries), remarks=tuple(remarks))
+
+
+def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool, present: str = "") -> tuple[str, str]:
+    """The token, and who it belongs to. At a terminal a bad one can be typed again; nothing keeps the present one."""
     from hermes.cli.platform_check import BadTokenError
 
     for left in range(_TRIES - 1, -1, -1):
-        value = _typed(f"{token.prompt} (not shown): ", secret=True) if asks else sys.stdin.readline().strip()
+        hint = "not shown; nothing keeps the one that is there" if present else "not shown"
+        value = _typed(f"{token.prompt} ({hint}): ", secret=True) if asks else sys.stdin.readline().strip()
+        if not value and present:
+            return present, f"the {token.prompt.lower()} as before"
         try:
             if not value:
                 raise ConfigError(f"no {token.prompt.lower()} was given")
@@ -117,15 +178,12 @@ def _typed(prompt: str, *, secret: bool = False) -> str:
 def _changes(
     walk: PlatformSetup,
     home: Home,
-    environ: Mapping[str, str],
+    now: Config,
     *,
     allowed: list[str],
     admins: list[str],
     base_url: str,
 ) -> dict[str, Value]:
-    from hermes.config import load_config
-
-    now = load_config(home, environ)
     changes: dict[str, Value] = {f"{walk.name}.enabled": True}
     changes[f"{walk.name}.{walk.setting}"] = _named(_token_file(walk, home), home)
     for setting, people in (("allowed_users", allowed), ("admins", admins)):
@@ -195,7 +253,7 @@ def _greet(walk: PlatformSetup, base_url: str, token: str, people: list[str]) ->
     return greeted
 
 
-def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, who: list[str], greeted: dict[str, str]) -> None:
+def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Given, greeted: dict[str, str]) -> None:
     from importlib.util import find_spec
 
     from hermes.extra import install_line
@@ -204,10 +262,14 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, who: list[s
     missing = find_spec(walk.package) is None
     start = "hermes daemon" if is_free(home) else "hermes restart"
     if args.json:
-        found: dict[str, Any] = {"platform": walk.name, "accounts": who, "config": str(home.config_file)}
-        print_json({**found, "greeted": greeted, "package_missing": missing, "next": start})
+        found: dict[str, Any] = {"platform": walk.name, "accounts": list(given.who), "config": str(home.config_file)}
+        print_json(
+            {**found, "remarks": list(given.remarks), "greeted": greeted, "package_missing": missing, "next": start}
+        )
         return
-    say(one_line(f"{walk.title} is set up ({', '.join(who)}); see {home.config_file}."))
+    say(one_line(f"{walk.title} is set up ({', '.join(given.who)}); see {home.config_file}."))
+    for remark in given.remarks:
+        say(one_line(remark))
     for person, problem in greeted.items():
         say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
     if missing:

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import pytest
 
-from hermes.assembly.slack import tokens
+from hermes.assembly.slack import tokens, tokens_in
 from hermes.cli.platform_check import SETUPS, BadTokenError, UnreachableError
 from hermes.config import load_config
 from hermes.home import Home
@@ -95,6 +95,15 @@ def test_a_wrong_id_changes_nothing(server: TelegramServer, home: Home, hermes: 
     assert not (home.data_dir / "telegram.token").exists()
 
 
+def test_that_the_privacy_mode_is_on_is_said_in_a_line(server: TelegramServer, home: Home, hermes: Hermes) -> None:
+    options = ("setup", "telegram", "--base-url", server.base_url, "--no-hello")
+    assert "privacy mode" not in hermes(*options, input=TOKEN).stdout
+    server.privacy = True
+    told = " ".join(hermes(*options, input=TOKEN).stdout.split())
+    assert "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need" in told
+    assert "/setprivacy" in json.loads(hermes(*options, "--json", input=TOKEN).stdout)["remarks"][0]
+
+
 def test_a_person_who_never_wrote_to_the_bot_cannot_be_greeted(
     server: TelegramServer, home: Home, hermes: Hermes
 ) -> None:
@@ -174,7 +183,6 @@ def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
     assert bot.check(slack, "xoxb-good") == "hermes in Acme"
     assert app.check(slack, "xapp-good") == "Socket Mode works"
     setup.greet(slack, "xoxb-good", "U1")
-    assert setup.kept(["xoxb-good", "xapp-good"]) == '- bot_token: "xoxb-good"\n  app_token: "xapp-good"\n'
 
 
 @pytest.mark.parametrize(("number", "token", "said"), [
@@ -255,3 +263,80 @@ def test_a_hello_that_slack_does_not_take_is_told(workspace: SlackServer, home: 
     done = hermes("setup", "slack", "--base-url", workspace.base_url, "--allow", "UANN", input=typed)
     assert done.returncode == 0
     assert "No hello to UANN: this token lacks a scope (missing_scope): it needs chat:write" in done.stdout
+
+
+def kept(home: Home) -> list[tuple[str, str, str, str]]:
+    """Of each workspace: its id, and its secrets."""
+    return [
+        (
+            each.team,
+            each.bot_token.reveal(),
+            each.app_token.reveal() if each.app_token else "",
+            each.signing_secret.reveal() if each.signing_secret else "",
+        )
+        for each in tokens_in(load_config(home, {}).slack.tokens_file)
+    ]
+
+
+def test_another_workspace_is_set_up_beside_the_first_and_one_again_in_its_place(
+    workspace: SlackServer, home: Home, hermes: Hermes
+) -> None:
+    workspace.tokens |= {"xoxb-other": "T0002", "xoxb-anew": TEAM}
+    options = ("setup", "slack", "--base-url", workspace.base_url, "--no-hello")
+    for bot in (BOT_TOKEN, "xoxb-other"):
+        done = hermes(*options, input=f"{bot}\n{APP_TOKEN}\n")
+        assert (done.returncode, done.stderr) == (0, "")
+    assert f"Set up before, and kept: {TEAM}." in done.stdout
+    assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
+    hermes(*options, input=f"xoxb-anew\n{APP_TOKEN}\n")
+    assert kept(home) == [(TEAM, "xoxb-anew", APP_TOKEN, ""), ("T0002", "xoxb-other", APP_TOKEN, "")]
+    assert len(tokens(load_config(home, {}).slack, {})) == 2
+
+
+def test_a_file_without_ids_of_workspaces_is_understood_and_a_token_nobody_knows_stays(
+    workspace: SlackServer, home: Home, hermes: Hermes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    workspace.tokens["xoxb-anew"] = TEAM
+    own = tmp_path_factory.mktemp("own") / "mine.yaml"
+    own.write_text(
+        f"- bot_token: {BOT_TOKEN}\n  app_token: xapp-old\n- {{bot_token: xoxb-gone, app_token: xapp-x}}\n"
+    )
+    home.config_file.write_text(f"slack:\n  tokens_file: {own}\n")
+    options = ("setup", "slack", "--base-url", workspace.base_url, "--no-hello")
+    done = hermes(*options, input=f"xoxb-anew\n{APP_TOKEN}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert kept(home) == [(TEAM, "xoxb-anew", APP_TOKEN, ""), ("", "xoxb-gone", "xapp-x", "")]
+    assert BOT_TOKEN in own.read_text()  # the owner's, and not touched
+
+
+def test_over_http_the_signing_secret_is_asked_for_and_kept(
+    workspace: SlackServer, home: Home, hermes: Hermes
+) -> None:
+    secret = "0123456789abcdef" * 2
+    options = ("setup", "slack", "--base-url", workspace.base_url, "--no-hello")
+    bad = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\nhunter2\n")
+    assert bad.returncode == 78
+    assert "Signing secret: this is not a signing secret" in bad.stderr
+    none = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n")
+    assert "no signing secret was given" in none.stderr
+    assert list(home.data_dir.iterdir()) == []
+
+    done = hermes(*options, "--transport", "http", input=f"{BOT_TOKEN}\n{secret}\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert load_config(home, {}).slack.transport == "http"
+    assert secret not in done.stdout + home.config_file.read_text()
+    again = hermes(*options, input=f"{BOT_TOKEN}\n\n")  # as it is configured, with the secret that is there
+    assert "the signing secret as before" in again.stdout
+    assert kept(home) == [(TEAM, BOT_TOKEN, "", secret)]
+
+    workspace.tokens["xoxb-other"] = "T0002"
+    back = hermes(*options, "--transport", "socket", input=f"xoxb-other\n{APP_TOKEN}\n")
+    assert f"Before it can start, set up for socket as well: {TEAM}." in back.stdout
+    assert hermes(*options, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n").returncode == 0
+    assert kept(home) == [(TEAM, BOT_TOKEN, APP_TOKEN, secret), ("T0002", "xoxb-other", APP_TOKEN, "")]
+    assert load_config(home, {}).slack.transport == "socket"
+
+
+def test_the_transport_is_slacks_alone(home: Home, hermes: Hermes) -> None:
+    done = hermes("setup", "telegram", "--transport", "http", input="")
+    assert (done.returncode, "--transport is about Slack" in done.stderr) == (78, True)
