@@ -1,5 +1,5 @@
 """Signs that somebody is at work: eyes on a message that waits or is being answered, a check mark when it was, a
-cross when that failed, and the status line of an assistant's thread.
+cross when that failed, and the status line of an assistant's thread, until the turn is over.
 
 Decoration: nothing waits for it, and what fails is left out. Slack lets a workspace take back some twenty reactions a
 minute: with more messages than that, some go without. Eyes that were put on are always taken off.
@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
+from weakref import WeakValueDictionary
 
 from loguru import logger
 
@@ -41,6 +42,7 @@ class Progress:
         self._working: dict[tuple[str, str], float] = {}  # messages that carry the eyes, and since when
         self._room = Allowance(every_s=_REACT_EVERY_S, at_once=_REACTIONS_AT_ONCE)
         self._status_at: dict[tuple[str, str], float] = {}  # when a thread's status is to be set again
+        self._lines: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()  # one a thread
         self._quiet_until: dict[str, float] = {}  # by team
 
     def working(self, workspace: Workspace, place: Place) -> None:
@@ -54,10 +56,11 @@ class Progress:
         thread = (place.chat, place.thread)
         if is_direct(channel) and place.thread and self._status_at.get(thread, now) <= now:
             _remember(self._status_at, thread, now + _STATUS_EVERY_S)
-            self._spawn(workspace, partial(self._status, workspace, channel, place))
+            self._spawn(workspace, partial(self._set_status, workspace, place, _STATUS))
 
     def done(self, workspace: Workspace, place: Place, end: TurnEnd) -> None:
         now = time.monotonic()
+        self._clear_status(workspace, place)
         began = self._working.pop((place.chat, place.message), None) is not None
         # Where we did not put the eyes on, the daemon before us may have.
         if place.message and (began or self._may_react(workspace, now)):
@@ -65,6 +68,13 @@ class Progress:
                 self._room.take(workspace.me.team, now)
             _, channel = team_and_channel(place.chat)
             self._spawn(workspace, partial(self._finish, workspace, channel, place.message, end))
+
+    def _clear_status(self, workspace: Workspace, place: Place) -> None:
+        """Slack does so itself when something new is said, and not when an answer ends by a change."""
+        thread = (place.chat, place.thread)
+        if self._status_at.get(thread, math.inf) < math.inf:
+            del self._status_at[thread]
+            self._spawn(workspace, partial(self._set_status, workspace, place, ""))
 
     def _may_react(self, workspace: Workspace, now: float) -> bool:
         return self._reactions and self._room.has_room(workspace.me.team, now)
@@ -82,15 +92,21 @@ class Progress:
             await self._try(workspace, workspace.client.reactions_add(channel=channel, timestamp=message, name=sign))
         await workspace.client.reactions_remove(channel=channel, timestamp=message, name=_WORKING)
 
-    async def _status(self, workspace: Workspace, channel: str, place: Place) -> None:
-        try:
-            await workspace.client.assistant_threads_setStatus(
-                channel_id=channel, thread_ts=place.thread, status=_STATUS
-            )
-        except FAILURES as error:
-            if code_of(error) and wait_of(error) is None:  # it is no assistant's
-                _remember(self._status_at, (place.chat, place.thread), math.inf)
-            raise
+    async def _set_status(self, workspace: Workspace, place: Place, status: str) -> None:
+        """One after the other in a thread: the last one is to stay."""
+        _, channel = team_and_channel(place.chat)
+        thread = (place.chat, place.thread)
+        async with self._lines.setdefault(thread, asyncio.Lock()):
+            if self._status_at.get(thread) == math.inf:
+                return
+            try:
+                await workspace.client.assistant_threads_setStatus(
+                    channel_id=channel, thread_ts=place.thread, status=status
+                )
+            except FAILURES as error:
+                if code_of(error) and wait_of(error) is None:  # it is no assistant's
+                    _remember(self._status_at, thread, math.inf)
+                raise
 
     def _spawn(self, workspace: Workspace, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         if self._quiet_until.get(workspace.me.team, 0.0) > time.monotonic():

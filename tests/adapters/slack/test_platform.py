@@ -190,6 +190,27 @@ async def test_an_assistants_thread_has_a_status_and_others_are_asked_once(
     assert server.count("assistant.threads.setStatus") == 2
 
 
+@pytest.mark.parametrize("by_edit", [True, False])
+async def test_the_status_of_an_assistants_thread_is_cleared_when_the_turn_is_over(
+    by_edit: bool, server: SlackServer, adapter: SlackAdapter
+) -> None:
+    root = server.say("D1", "UANN", "hello")
+    server.change(lambda world: world.assistant_threads.add(root))
+    place = Place(platform="slack", chat=f"{TEAM}.D1", thread=root, message=root)
+    server.fail("assistant.threads.setStatus", Fault(delay_s=0.2))  # the next one is not to overtake it
+    for _ in range(2):
+        await adapter.platform.show_typing(place)
+        reply = owed("hello yourself", thread=root, message=root, final=not by_edit)
+        ts = await adapter.platform.send(reply, "hel" if by_edit else reply.text)
+        if by_edit:
+            await adapter.platform.edit(replace(reply, final=True, sent=(ts,)), ts, reply.text)
+    thinking, over = ("D1", root, "is thinking…"), ("D1", root, "")
+    await until(lambda: server.statuses == [thinking, over, thinking, over])
+    await adapter.platform.show_waiting(place, over=True)  # there is none to be cleared
+    await adapter.close()
+    assert server.count("assistant.threads.setStatus") == 4
+
+
 async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
