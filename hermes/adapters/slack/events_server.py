@@ -67,6 +67,7 @@ class EventsServer:
                 await asyncio.sleep(ASK_EVERY_S)
         finally:
             self.address = ""
+            look_back.closed()
             await listener.stop(_GRACE_S)
 
     def _listener(self, wire: Wire, edge: ChatEdge) -> Listener:

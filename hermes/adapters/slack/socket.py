@@ -77,6 +77,7 @@ class Socket:
                 if not announced and loop.time() - opened < _SHORT_LIVED_S:
                     raise PlatformError("Slack closed the connection right after it was opened")
         finally:
+            self._look_back.closed()  # first: what is in our hands goes back to Slack now
             tasks = list(self._tasks)
             for task in tasks:
                 task.cancel()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -50,10 +50,19 @@ def edge() -> FakeEdge:
 
 @asynccontextmanager
 async def life(
-    server: SlackServer, edge: FakeEdge, *credentials: Credentials, listen: tuple[str, int] | None = None
+    server: SlackServer,
+    edge: FakeEdge,
+    *credentials: Credentials,
+    listen: tuple[str, int] | None = None,
+    clock: Callable[[], float] = time.time,
 ) -> AsyncIterator[SlackAdapter]:
     adapter = SlackAdapter(
-        credentials or [CREDENTIALS], base_url=server.base_url, limits=HURRIED, listen=listen, answer_within_s=2
+        credentials or [CREDENTIALS],
+        base_url=server.base_url,
+        limits=HURRIED,
+        listen=listen,
+        answer_within_s=2,
+        clock=clock,
     )
     async with listening(adapter, edge):
         yield adapter
@@ -178,13 +187,15 @@ async def test_a_scope_that_is_missing_is_named_once_and_hides_nothing_else(
 async def test_a_message_that_waits_to_be_taken_keeps_the_moment_where_it_was(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
-    async with life(server, edge):
+    began, later_s = time.time(), [0.0]
+    async with life(server, edge, clock=lambda: began + later_s[0]):
         await until(lambda: DONE in said)
         edge.refusals = [BusyError("full")] * 1000
-        began = time.time()
+        later_s[0] = 100.0
         server.say("D1", "UANN", "not now")
         await until(lambda: len(edge.offered) > 1)
-    assert began - 1 <= heard_until(edge) <= began + 1
+        later_s[0] = 9000.0
+    assert heard_until(edge) == began + 100
     edge.refusals.clear()
     server.give_up()
     async with life(server, edge):
