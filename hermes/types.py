@@ -84,6 +84,16 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """Whom a conversation is with, as its platform tells it. Names are written by strangers."""
+
+    kind: str = ""  # of chat: dm, group, channel or thread
+    chat: str = ""  # the chat's name
+    person: str = ""  # the person's name, where the conversation is theirs alone
+    shared: bool = False  # several people talk in it: what each says begins with their name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where a message came from."""
 
@@ -91,6 +101,7 @@ class Source:
     user: str = ""
     automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
     place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
+    company: Company | None = None  # of the conversation that it begins, if it does; None: nobody tells
 
 
 class Effect(StrEnum):
@@ -224,6 +235,7 @@ class Session:
     taken_up_at: float = 0.0  # when somebody last came back to it
     notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
     place: Place | None = None  # where its person wrote last
+    company: Company | None = None  # whom it is with, as was told when it began
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """A model that works by rules, as a server in a thread: for tests that drive the real daemon from the outside.
 
-The last thing a person said decides: `run COMMAND` asks for the terminal tool, `ask QUESTION` for clarify, `call NAME
+The last thing a person said decides, whoever it was: `run COMMAND` asks for the terminal tool, `ask QUESTION` for clarify, `call NAME
 {JSON}` for any tool; after tool results it answers with what they were. `say TEXT` answers with the text. A request
 for a summary gets one. Everything that came in is kept.
 """
@@ -8,11 +8,15 @@ for a summary gets one. Everything that came in is kept.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from tests.model_server import DONE, ModelServer, Reply, delta, stream, usage
 from tests.threaded_server import ThreadedServer
+
+
+_NAME = re.compile(r"\A\[[^\[\]\n]+\] ")  # of whoever speaks, where several people do
 
 
 class ScriptedModel(ThreadedServer):
@@ -51,7 +55,7 @@ class ScriptedModel(ThreadedServer):
                 break
         if results:
             return answered("results: " + " | ".join(reversed(results)), tokens)
-        verb, _, rest = str(message["content"]).partition(" ")
+        verb, _, rest = _NAME.sub("", str(message["content"])).partition(" ")
         match verb:
             case "run":
                 return calling(tokens, ("terminal", {"command": rest}))

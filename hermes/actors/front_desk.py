@@ -463,6 +463,7 @@ def _post_of(submission: Submission) -> Post:
         fingerprint=submission.fingerprint,
         busy=submission.busy,
         joins=submission.joins,
+        said=submission.said,
         more_s=submission.more_s,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))

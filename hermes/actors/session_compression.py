@@ -133,7 +133,7 @@ def branch(session: Session, event: Branch, now: float) -> Step:
 
 
 def _opening(session: Session, reason: str, now: float) -> SessionStarted:
-    source = Source(platform=session.platform, user=session.owner)
+    source = Source(platform=session.platform, user=session.owner, company=session.company)
     return SessionStarted(at=now, key=session.key, source=source, reason=reason, parent=session.id)
 
 

@@ -297,7 +297,7 @@ def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
     content = json.loads(event.messages[-1]).get("content")
     if not isinstance(content, str) or not calls.may_answer(session, event.source):
         return ""
-    return calls.read_answer(asking, content)
+    return calls.read_answer(asking, event.said or content)
 
 
 # ---------------------------------------------------------------- what the model says

@@ -52,6 +52,7 @@ class Deliver:
     busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
     joins: TurnId | None = None  # it is the rest of that message, if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
+    said: str = ""  # the person's own words, where the message has more than these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

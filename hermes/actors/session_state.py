@@ -70,6 +70,7 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
         parent=started.parent,
         owner=started.source.user,
         place=started.source.place,
+        company=started.source.company,
     )
 
 

@@ -74,6 +74,7 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
         grants=session.grants,
         spent=session.usage,
         last=task.last,
+        company=session.company,
     )
 
 

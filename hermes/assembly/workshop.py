@@ -36,7 +36,7 @@ from hermes.tools.terminal import TerminalSettings, terminal_tool
 from hermes.tools.todo import todo_tool
 from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
-from hermes.types import Gate
+from hermes.types import Company, Gate
 from hermes.values import dataclass
 
 
@@ -153,6 +153,7 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
         if project is not None and project.blocked:
             logger.warning("session {}: {} in {} is not used: {}", job.session, project.name, cwd, project.text)
         tools = frozenset(toolbox.names(job.platform))
+        company = job.company or Company()
         return build_prompt(
             PromptFacts(
                 today=now.date(),
@@ -164,6 +165,10 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
                 files=(project,) if project is not None else (),
                 cwd=cwd if "terminal" in tools or "read_file" in tools else "",
                 session=job.root,
+                kind=company.kind,
+                chat=company.chat,
+                person=company.person,
+                shared=company.shared,
             )
         )
 

@@ -18,6 +18,7 @@ class Caller:
     key: SessionKey | None = None
     inbound: InboundKey | None = None  # the source's own id of it: /queue and /steer twice are one message
     admin: bool = False  # may decide about the daemon as a whole, besides its owner
+    speaker: str = ""  # their name as the model is shown it, where several people share the conversation
     trusted: bool = False  # may say where Hermes tells what belongs to no conversation
 
     @property

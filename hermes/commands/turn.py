@@ -36,7 +36,8 @@ async def _say(errand: Errand, how: Busy) -> Reply:
         return errand.usage("There is nothing to say.")
     if session is not None and (asking := pending(session)) is not None and asking.question:
         return refused(f"{question(asking)}\nAnswer that first, or /stop. Nothing was stored.")
-    message = json.dumps({"role": "user", "content": text}, ensure_ascii=False, separators=(",", ":")).encode()
+    shown = f"{caller.speaker} {text}" if caller.speaker else text
+    message = json.dumps({"role": "user", "content": shown}, ensure_ascii=False, separators=(",", ":")).encode()
     receipt = await errand.sessions.submit(
         Submission(
             turn=errand.desk.new_turn_id(),

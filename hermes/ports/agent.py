@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from hermes.types import Call, CallOutcome, EncodedMessage, Failure, Preferences, SessionId, TurnId, Usage
+from hermes.types import Call, CallOutcome, Company, EncodedMessage, Failure, Preferences, SessionId, TurnId, Usage
 from hermes.values import dataclass
 
 
@@ -68,6 +68,7 @@ class ModelJob:
     grants: tuple[str, ...] = ()
     spent: Usage = Usage()  # by the session so far
     last: bool = False  # no more tools in this turn
+    company: Company | None = None  # whom the conversation is with
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

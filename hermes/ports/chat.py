@@ -148,6 +148,8 @@ class Inbound:
     answers: str = ""  # the token of the button that was pressed; `text` is the choice
     choice: int | None = None  # its number among the choices, where `text` may not be all of it
     user_name: str = ""
+    chat_name: str = ""
+    before: str = ""  # what a model has to know first: the words that these answer, what was said in a thread so far
     edited: bool = False  # it replaces what the person wrote before as `place.message`
     deleted: bool = False  # the person took back what they wrote as `place.message`
     attachments: tuple[Attachment, ...] = ()

@@ -39,6 +39,7 @@ class Submission:
     busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
+    said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

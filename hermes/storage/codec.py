@@ -24,6 +24,7 @@ from hermes.ports.storage import Tally
 from hermes.records import BadRecord, Record
 from hermes.types import (
     Call,
+    Company,
     DeadLetter,
     Failure,
     Gate,
@@ -61,6 +62,7 @@ STORED: Final = frozenset(
         Usage,
         Failure,
         Source,
+        Company,
         Seen,
         DeadLetter,
         Tally,

@@ -56,6 +56,15 @@ def test_every_fact_is_told_with_the_changing_ones_last() -> None:
     assert places == sorted(places)
 
 
+def test_it_is_told_what_chat_it_is_and_who_talks_there() -> None:
+    private = build_prompt(replace(BARE, kind="dm", person="Bo"))
+    assert "Chat: a private chat\nPerson: 'Bo' (a name given" in private
+    assert "share this conversation" not in private
+    group = build_prompt(replace(BARE, kind="group", chat="Team", shared=True))
+    assert "Chat: a group, 'Team' (a name given" in group
+    assert "Several people share this conversation. The name in brackets" in group
+
+
 def test_the_same_facts_give_the_same_bytes() -> None:
     again = replace(FULL, tools=frozenset(["read_file", "todo", "terminal"]))
     assert build_prompt(again) == build_prompt(FULL)

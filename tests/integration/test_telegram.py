@@ -44,6 +44,26 @@ def test_a_message_is_answered(server: TelegramServer, daemon: DaemonProcess) ->
     assert TOKEN not in daemon.stderr()
 
 
+def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
+    server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    server.say(ANN, ANN, "say hello")
+    server.until(lambda: server.replies(ANN) == ["hello"])
+    daemon.kill()
+    daemon.start()
+    server.say(ANN, ANN, "say again")
+    server.until(lambda: server.replies(ANN) == ["hello", "again"])
+    first, second = ([str(each["content"]) for each in body["messages"]] for body in model.requests)
+    assert "Chat: a private chat\nPerson: 'person 7'" in first[0]
+    assert (second[0], second[-1]) == (first[0], "say again")
+    server.say(-5, ANN, "@hermes_test_bot say hi", thread=3)
+    server.until(lambda: server.replies(-5) == ["hi"])
+    shown = [str(each["content"]) for each in model.requests[-1]["messages"]]
+    assert "Chat: a thread, 'group 5'" in shown[0]
+    assert "Several people share this conversation" in shown[0]
+    assert shown[-1] == "[person 7] say hi"
+
+
 def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
     server.say(8, 8, "say hello")
     server.say(8, 8, "say hello")

@@ -81,7 +81,7 @@ ORDER = {
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
-        "blocked_by blocked_reason taken_up_at notice place"
+        "blocked_by blocked_reason taken_up_at notice place company"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written",
     "Call": "id name summary state parallel effect gate problem question choices",
@@ -90,7 +90,8 @@ ORDER = {
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns",
     "Failure": "kind message retry_after_s",
-    "Source": "platform user automatic place",
+    "Source": "platform user automatic place company",
+    "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",
     "DeadLetter": "id session turn messages source options problem at undelivered",
     "ProcessRecord": (

@@ -10,11 +10,16 @@ from hermes.ports.chat import Inbound
 from hermes.types import SessionKey
 
 
+def is_shared(inbound: Inbound, *, group_sessions_per_user: bool = True) -> bool:
+    """Whether other people may talk in the same conversation."""
+    return inbound.chat_type != "dm" and (bool(inbound.place.thread) or not group_sessions_per_user)
+
+
 def conversation_key(inbound: Inbound, *, group_sessions_per_user: bool = True) -> SessionKey:
     place = inbound.place
     parts = ["agent", "main", place.platform, inbound.chat_type, inbound.former_chat or place.chat]
     if place.thread:
         parts.append(place.thread)
-    if inbound.chat_type != "dm" and not place.thread and group_sessions_per_user:
+    if inbound.chat_type != "dm" and not is_shared(inbound, group_sessions_per_user=group_sessions_per_user):
         parts.append(inbound.user)
     return SessionKey(":".join(parts))

@@ -13,9 +13,10 @@ from dataclasses import replace
 from loguru import logger
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
-from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.moved import MovedChats
+from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named
 from hermes.asking import Question, asked_by, button_token, command_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
@@ -112,15 +113,17 @@ class ChatDesk:
         inbound = await self._unheard(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
+        shown = as_shown(inbound, shared=self._is_shared(inbound))
         submission = Submission(
             turn=self._new_turn_id(),
-            messages=(await self._compose(inbound),),
-            source=_source(inbound),
+            messages=(await self._compose(shown),),
+            source=self._source(inbound),
             key=key,
             inbound=inbound.id,
             also=tuple(piece for piece in inbound.pieces if piece != inbound.id),
             joins=self._bursts.take_up(who, now),
             more_s=WAIT_S if more else 0.0,
+            said="" if inbound.attachments or shown.text == inbound.text else inbound.text,
         )
         try:
             receipt = await self._submit(submission)
@@ -149,7 +152,7 @@ class ChatDesk:
 
     async def _unheard(self, inbound: Inbound) -> Inbound:
         """Of what came in pieces, those that were not taken before: a crash may have come between them."""
-        one = Submission(turn=TurnId(""), messages=(), source=_source(inbound))
+        one = Submission(turn=TurnId(""), messages=(), source=self._source(inbound))
         fresh = [
             piece for piece in inbound.pieces if await self._sessions.accepted(replace(one, inbound=piece)) is None
         ]
@@ -159,7 +162,7 @@ class ChatDesk:
         rest = replace(
             inbound, pieces=tuple(fresh), attachments=tuple(each for piece, each in named if piece in fresh)
         )
-        return rest if inbound.id in fresh else replace(rest, id=fresh[0], text="")
+        return rest if inbound.id in fresh else replace(rest, id=fresh[0], text="", before="")
 
     async def _submit(self, submission: Submission) -> Receipt:
         for _ in range(_BUSY_TRIES):
@@ -177,7 +180,8 @@ class ChatDesk:
         if session is None or parse(inbound.text) is not None:
             return
         try:
-            await self._sessions.rewrite(session, inbound.place, await self._compose(inbound))
+            shown = as_shown(inbound, shared=self._is_shared(inbound))
+            await self._sessions.rewrite(session, inbound.place, await self._compose(shown))
         except StoppingError:
             raise
         except RefusedError as error:
@@ -205,10 +209,14 @@ class ChatDesk:
             text = f"Hermes was interrupted while it carried out /{word}. /status says how things stand."
             await self._say(inbound, name, text)
             return
+        shared = self._is_shared(inbound)
+        if says and shared and isinstance(command, Parsed):
+            command = replace(command, argument=guarded(command.argument))
         caller = Caller(
-            source=_source(inbound),
+            source=self._source(inbound),
             key=key,
             inbound=inbound.id,
+            speaker=named(inbound) if shared else "",
             admin=self._door.is_admin(inbound.user),
             trusted=self._door.trusts(inbound.user),
         )
@@ -250,12 +258,19 @@ class ChatDesk:
             if waiting.owner not in ("", inbound.user):
                 return _NOT_YOURS
             chosen = _chosen(inbound, asked_by(call, turn.id))
-            await self._sessions.answer(waiting.id, chosen, _source(inbound), call.id)
+            await self._sessions.answer(waiting.id, chosen, self._source(inbound), call.id)
         except (StoppingError, BusyError):
             raise
         except (RefusedError, UnknownSessionError) as error:
             return f"That was not taken as an answer: {error}"
         return ""
+
+    def _is_shared(self, inbound: Inbound) -> bool:
+        return is_shared(inbound, group_sessions_per_user=self._per_user)
+
+    def _source(self, inbound: Inbound) -> Source:
+        company = company_of(inbound, shared=self._is_shared(inbound))
+        return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place, company=company)
 
     async def _say(
         self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""
@@ -278,10 +293,6 @@ def _chosen(inbound: Inbound, question: Question) -> str:
     """The choice as the question has it: what fits on a button may be less."""
     choices = question.choices
     return choices[inbound.choice] if inbound.choice is not None and inbound.choice < len(choices) else inbound.text
-
-
-def _source(inbound: Inbound) -> Source:
-    return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place)
 
 
 async def _compose(inbound: Inbound) -> EncodedMessage:

@@ -91,10 +91,7 @@ class Intake:
     async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge, patience_s: float) -> None:
         look = await self._threads.look(workspace, found)
         if look.ours:
-            text = found.inbound.text
-            if found.people:
-                text = with_names(text, await self._names.of(workspace, found.people))
-            inbound = replace(found.inbound, text=look.before + text)
+            inbound = replace(await self._with_names(found, workspace), before=look.before)
             if found.respond_to:
                 self._responses.note(inbound, found.respond_to)
             aside = await _stored(await _with_files(inbound, workspace), edge, patience_s)
@@ -104,6 +101,15 @@ class Intake:
         if len(self._taken) >= _MOST_REMEMBERED:
             del self._taken[next(iter(self._taken))]
         self._taken[found.inbound.id] = None
+
+    async def _with_names(self, found: Heard, workspace: Workspace) -> Inbound:
+        """Whoever is mentioned, and whoever writes: a button and a command need no name."""
+        inbound = found.inbound
+        nameless = inbound.user_name or inbound.answers or inbound.text.startswith("/")
+        people = found.people if nameless else (*found.people, inbound.user)
+        names = await self._names.of(workspace, people) if people else {}
+        name = inbound.user_name or names.get(inbound.user, "")
+        return replace(inbound, text=with_names(inbound.text, names), user_name=name)
 
 
 async def _with_files(inbound: Inbound, workspace: Workspace) -> Inbound:

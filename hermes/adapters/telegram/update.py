@@ -71,13 +71,16 @@ def _message(
         return None
     if for_another_bot(text, me) or not is_addressed(message, text, me, manners):
         return None
+    words = without_name(text, me)
     return Inbound(
         id=key,
         place=_place(message),
         user=str(sender["id"]),
         user_name=_name(sender),
-        text=_with_quotation(without_name(text, me), message, me),
+        text=words,
+        before="" if words.startswith("/") else _quotation(message, me),
         chat_type=_chat_type(message),
+        chat_name=_title(message),
         edited=edited,
         attachments=attachments,
     )
@@ -96,6 +99,7 @@ def _press(query: Mapping[str, Any], key: InboundKey) -> Inbound | None:
         user_name=_name(query["from"]),
         text=_label(message, query["data"]),
         chat_type=_chat_type(message),
+        chat_name=_title(message),
         answers=token,
         choice=choice,
     )
@@ -106,17 +110,15 @@ def _text(message: Mapping[str, Any]) -> str:
     return sound("\n".join(filter(None, (said, told_of(message)))))
 
 
-def _with_quotation(text: str, message: Mapping[str, Any], me: Myself) -> str:
-    """What it answers stands in front, unless that is the bot's own message, which is in the conversation anyway."""
-    if text.startswith("/"):
-        return text
+def _quotation(message: Mapping[str, Any], me: Myself) -> str:
+    """What it answers, unless that is the bot's own message, which is in the conversation anyway."""
     answered = message.get("reply_to_message") or {}
     marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
     said = marked or answered.get("text") or answered.get("caption") or ""
     if not said or (not marked and (answered.get("from") or {}).get("id") == me.id):
-        return text
+        return ""
     shown = said if len(said) <= _MOST_QUOTED else said[: _MOST_QUOTED - 1] + "…"
-    return f"[in answer to: {sound(shown)}]\n{text}"
+    return f"[in answer to: {sound(shown)}]\n"
 
 
 def _label(message: Mapping[str, Any], data: str) -> str:
@@ -138,6 +140,11 @@ def _chat_type(message: Mapping[str, Any]) -> str:
     if message["chat"]["type"] == "private":
         return "dm"  # also in a topic
     return "thread" if message.get("is_topic_message") else "group"
+
+
+def _title(message: Mapping[str, Any]) -> str:
+    """What a group is called; a private chat has no name but the person's."""
+    return sound(str(message["chat"].get("title") or ""))
 
 
 def _name(user: Mapping[str, Any]) -> str:

@@ -62,7 +62,7 @@ class FakeEdge:
 
     @property
     def texts(self) -> list[str]:
-        return [each.text for each in self.taken]
+        return [each.before + each.text for each in self.taken]
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -47,6 +47,17 @@ async def test_people_have_names_where_slack_tells_them(server: SlackServer, ada
     assert sorted(asked) == ["UANN", "UBOB", "UBOBBY", "UCY"]  # each once
 
 
+async def test_whoever_writes_is_named_and_a_command_asks_nobody(server: SlackServer, adapter: SlackAdapter) -> None:
+    server.change(lambda world: world.names.update(UANN="Ann"))
+    server.say("C1", "UBOB", f"{ME} !status")
+    server.say("C1", "UANN", f"{ME} hello")
+    edge = FakeEdge()
+    async with listening(adapter, edge):
+        await until(lambda: len(edge.taken) == 2)
+    assert [(each.user, each.user_name) for each in edge.taken] == [("UBOB", ""), ("UANN", "Ann")]
+    assert [call.about["user"] for call in server.calls if call.method == "users.info"] == ["UANN"]
+
+
 @pytest.mark.parametrize("fault", [Fault(error="missing_scope"), Fault(delay_s=9), Fault.flood(9)])
 async def test_without_a_name_the_id_stands_in_its_place_soon(
     fault: Fault, server: SlackServer, adapter: SlackAdapter

@@ -33,7 +33,7 @@ def taken(raw: dict[str, Any], **manners: Any) -> Inbound | None:
 
 def text_of(raw: dict[str, Any], **manners: Any) -> str | None:
     inbound = taken(raw, **manners)
-    return None if inbound is None else inbound.text
+    return None if inbound is None else inbound.before + inbound.text
 
 
 def test_a_private_message() -> None:
@@ -42,6 +42,12 @@ def test_a_private_message() -> None:
     assert (inbound.id, inbound.text, inbound.user, inbound.user_name) == ("telegram:42:11", "hello", "7", "Ann Lee")
     assert (inbound.chat_type, inbound.edited) == ("dm", False)
     assert (inbound.place.chat, inbound.place.thread, inbound.place.message) == ("7", "", "5")
+
+
+def test_a_group_has_a_name() -> None:
+    inbound = taken(update("/status", chat=GROUP))
+    assert inbound is not None
+    assert (inbound.chat_name, inbound.user_name) == ("Friends", "Ann Lee")
 
 
 def test_an_edited_message_names_the_same_message() -> None:
