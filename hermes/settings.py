@@ -89,6 +89,14 @@ def _chat_id_complaint(text: str) -> str:
     return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
 
 
+def _group_id_complaint(text: str) -> str:
+    if re.fullmatch(r"-\d{1,20}(:\d{1,20})?", text):
+        return ""
+    if re.fullmatch(r"\d{1,20}", text):
+        return "must be ids of groups, which begin with a minus; people go into allowed_users"
+    return "must be numeric ids of groups: -CHAT, or -CHAT:TOPIC"
+
+
 def _slack_user_complaint(text: str) -> str:
     return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be ids of people like U024BE7LH, or "*"'
 
@@ -185,6 +193,8 @@ class TelegramConfig:
     require_mention: bool = _setting(True)
     wake_words: tuple[str, ...] = _setting(())
     free_response_chats: tuple[str, ...] = _setting((), complaint=_chat_id_complaint)
+    allowed_chats: tuple[str, ...] = _setting((), complaint=_group_id_complaint)
+    open_chats: tuple[str, ...] = _setting((), complaint=_group_id_complaint)
     webhook_url: str = _setting("", complaint=_webhook_complaint)
     webhook_host: str = _setting("127.0.0.1", complaint=_host_complaint)
     webhook_port: int = _setting(8443, least=1, most=65_535)
@@ -213,6 +223,8 @@ class SlackConfig:
     admins: tuple[str, ...] = _setting((), complaint=_slack_admin_complaint)
     require_mention: bool = _setting(True)
     free_response_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
+    allowed_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
+    open_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
     reactions: bool = _setting(True)
 
 

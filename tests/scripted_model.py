@@ -1,8 +1,8 @@
 """A model that works by rules, as a server in a thread: for tests that drive the real daemon from the outside.
 
-The last thing a person said decides, whoever it was: `run COMMAND` asks for the terminal tool, `ask QUESTION` for clarify, `call NAME
-{JSON}` for any tool; after tool results it answers with what they were. `say TEXT` answers with the text. A request
-for a summary gets one. Everything that came in is kept.
+The last thing a person said decides, whoever it was: `run COMMAND` asks for the terminal tool, `ask QUESTION` for
+clarify, `call NAME {JSON}` for any tool; after tool results it answers with what they were. `say TEXT` answers with
+the text. A request for a summary gets one. Everything that came in is kept.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 from tests.model_server import DONE, ModelServer, Reply, delta, stream, usage
 from tests.threaded_server import ThreadedServer
-
 
 _NAME = re.compile(r"\A\[[^\[\]\n]+\] ")  # of whoever speaks, where several people do
 

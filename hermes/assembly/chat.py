@@ -32,7 +32,7 @@ from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Journal
-from hermes.settings import Config
+from hermes.settings import Config, SlackConfig, TelegramConfig
 from hermes.supervision.root import ChildSpec
 from hermes.types import Session, TurnId
 
@@ -103,6 +103,22 @@ def delivery_spec(
     return ChildSpec(name=DELIVERY, start=lambda owner: start(owner=owner))
 
 
+def make_door(platform: str, config: Config, pairing: PairingDesk) -> Door:
+    settings: TelegramConfig | SlackConfig = getattr(config, platform)
+    if isinstance(settings, TelegramConfig):
+        places, open_places = settings.allowed_chats, settings.open_chats
+    else:
+        places, open_places = settings.allowed_channels, settings.open_channels
+    return Door(
+        pairing=pairing,
+        allowed=settings.allowed_users,
+        admins=settings.admins,
+        pair=config.chat.strangers == "pair",
+        places=places,
+        open_places=open_places,
+    )
+
+
 def adapter_spec(
     adapter: ChatAdapter,
     *,
@@ -115,13 +131,7 @@ def adapter_spec(
     reception: Reception | None = None,
 ) -> ChildSpec:
     name = adapter.platform.name
-    settings = getattr(config, name)
-    door = Door(
-        pairing=pairing,
-        allowed=settings.allowed_users,
-        admins=settings.admins,
-        pair=config.chat.strangers == "pair",
-    )
+    door = make_door(name, config, pairing)
 
     def edge(alive: Callable[[], None], trouble: Callable[[str, str], None]) -> ChatEdge:
         return ChatDesk(

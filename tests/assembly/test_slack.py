@@ -79,6 +79,8 @@ def test_a_missing_secret_is_explained(settings: SlackConfig, environ: dict[str,
     [
         ("allowed_users: [ann]", "ids of people like"),
         ("free_response_channels: [general]", "ids of channels like"),
+        ("allowed_channels: [D024BE7LH]", "ids of channels like"),
+        ("open_channels: ['*']", "ids of channels like"),
         ("transport: rtm", "socket, http"),
         ("bot_token: abc", "slack"),
     ],

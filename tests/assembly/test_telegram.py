@@ -37,6 +37,9 @@ def test_a_missing_token_is_explained() -> None:
     [
         ("allowed_users: [ann]", "numeric ids of people"),
         ("free_response_chats: [friends]", "numeric ids: CHAT, or CHAT:TOPIC"),
+        ("allowed_chats: ['7']", "which begin with a minus; people go into allowed_users"),
+        ("open_chats: [friends]", "numeric ids of groups: -CHAT, or -CHAT:TOPIC"),
+        ("open_chats: ['*']", "numeric ids of groups"),
         ("base_url: telegram.example", "must be an address like"),
         ("token: abc", "telegram.token_file"),
     ],

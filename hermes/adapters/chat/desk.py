@@ -218,7 +218,7 @@ class ChatDesk:
             inbound=inbound.id,
             speaker=named(inbound) if shared else "",
             admin=self._door.is_admin(inbound.user),
-            trusted=self._door.trusts(inbound.user),
+            trusted=await self._door.trusts(inbound),
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):

@@ -24,16 +24,14 @@ PEOPLE = ("ann", "bob")
 
 
 class Edge:
-    def __init__(
-        self, here: World, *, allowed: Collection[str], admins: Collection[str], per_user: bool, pair: bool = True
-    ) -> None:
+    def __init__(self, here: World, *, per_user: bool = True, **door: Any) -> None:
         self.here = here
         self.owed: list[Obligation] = []
         self.aside = ""  # what whoever did the last thing was shown alone
         self.composed: list[Inbound] = []  # what became a message, or was to
         self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
         self._updates = itertools.count(1)
-        self._settings: dict[str, Any] = {"allowed": allowed, "admins": admins, "pair": pair}
+        self._settings = door
         self._per_user = per_user
         self.restart()
 
@@ -92,8 +90,7 @@ def did(user: str, text: str, chat: str = "", *, number: int = 1, thread: str = 
 
 
 @asynccontextmanager
-async def edge(
-    *, allowed: Collection[str] = PEOPLE, admins: Collection[str] = (), per_user: bool = True, pair: bool = True
-) -> AsyncIterator[Edge]:
+async def edge(*, allowed: Collection[str] = PEOPLE, per_user: bool = True, **door: Any) -> AsyncIterator[Edge]:
+    """`door` as the Door has it."""
     async with world() as here:
-        yield Edge(here, allowed=allowed, admins=admins, per_user=per_user, pair=pair)
+        yield Edge(here, allowed=allowed, per_user=per_user, **door)

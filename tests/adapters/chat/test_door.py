@@ -1,0 +1,100 @@
+"""Where people may talk: places that are heard at all, and places that are open to whoever is there."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from hermes.adapters.chat.door import Door
+from hermes.adapters.chat.pairing_desk import PairingDesk
+from hermes.assembly.chat import make_door
+from hermes.ports.chat import Inbound
+from hermes.settings import Config, SlackConfig, TelegramConfig
+from hermes.types import InboundKey, Place
+from tests.adapters.chat.edge import did, edge
+
+
+class Nobody:
+    """Of whom none was let in."""
+
+    async def admits(self, platform: str, user: str) -> bool:
+        return (platform, user) == ("toy", "paired")
+
+
+NOBODY = cast("PairingDesk", Nobody())
+
+
+def door(**settings: Any) -> Door:
+    return Door(pairing=NOBODY, **{"allowed": ("ann",), **settings})
+
+
+@pytest.mark.parametrize(("inbound", "heard"), [
+    (did("ann", "x"), True),  # in private
+    (did("ann", "x", "g"), True),
+    (did("ann", "x", "g", thread="9"), True),
+    (did("ann", "x", "h"), False),
+    (did("boss", "x", "h"), False),
+    (did("ann", "x", "h", thread="3"), True),
+    (did("ann", "x", "h", thread="4"), False),
+    (did("ann", "x", "moved", former_chat="g"), True),
+    (did("eve", "x", "g"), False),  # being in the right place is not enough
+])  # fmt: skip
+async def test_where_places_are_named_no_other_group_is_heard(inbound: Inbound, heard: bool) -> None:
+    assert await door(places=("g", "h:3"), admins=("boss",)).admits(inbound) is heard
+
+
+@pytest.mark.parametrize(("inbound", "heard"), [
+    (did("eve", "x", "g"), True),
+    (did("eve", "x", "g", thread="9"), True),
+    (did("eve", "x", "h"), False),
+    (did("eve", "x", "g2", former_chat="g"), True),
+    (did("eve", "x"), False),
+    (did("eve", "x", "eve"), False),
+])  # fmt: skip
+async def test_in_an_open_place_everybody_may_talk_and_nowhere_else(inbound: Inbound, heard: bool) -> None:
+    assert await door(open_places=("g",)).admits(inbound) is heard
+
+
+async def test_by_default_nobody_is_heard() -> None:
+    assert not await Door(pairing=NOBODY).admits(did("ann", "x", "g"))
+    assert not await Door(pairing=NOBODY).admits(did("ann", "x"))
+
+
+async def test_a_place_that_is_open_but_not_heard_stays_closed() -> None:
+    assert not await door(places=("h",), open_places=("g",)).admits(did("eve", "x", "g"))
+
+
+async def test_an_open_place_gives_no_rights() -> None:
+    here = door(open_places=("g",))
+    assert not here.is_admin("eve")
+    assert not await here.trusts(did("eve", "x", "g"))
+    assert await here.trusts(did("ann", "x", "g"))
+    assert await here.trusts(did("paired", "x", "g"))
+    assert not await door(open_places=("g",), admins=("boss",)).trusts(did("ann", "x", "g"))
+
+
+async def test_who_is_heard_only_because_of_the_place_can_talk_and_choose_no_home() -> None:
+    async with edge(open_places=("g",)) as here:
+        first = await here.says("eve", "hello", "g")
+        assert await here.session(first) is not None
+        await here.says("eve", "/sethome", "g")
+        assert "Only the admins" in here.told("g")[-1]
+        await here.says("eve", "/restart", "g")
+        assert "Only the owner" in here.told("g")[-1]
+        await here.says("eve", "hello")
+        assert await here.session(did("eve", "x")) is None
+
+
+async def test_the_settings_of_a_platform_make_its_door() -> None:
+    config = Config(
+        telegram=TelegramConfig(allowed_chats=("-5",), open_chats=("-5:3",)),
+        slack=SlackConfig(allowed_channels=("C1AB",), open_channels=("C1AB",), admins=("UANN",)),
+    )
+    telegram = make_door("telegram", config, NOBODY)
+    assert (telegram.places, telegram.open_places) == (("-5",), ("-5:3",))
+    slack = make_door("slack", config, NOBODY)
+    for chat, heard in (("T1.C1AB", True), ("T1.C2AB", False)):
+        place = Place(platform="slack", chat=chat, thread="1.2")
+        inbound = Inbound(id=InboundKey("1"), place=place, user="UEVE", text="x", chat_type="thread")
+        assert await slack.admits(inbound) is heard
