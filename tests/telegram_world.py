@@ -158,7 +158,9 @@ class World:
         if kind == "photo" and not data.startswith((b"\xff\xd8\xff", b"\x89PNG")):
             raise Refusal(400, "Bad Request: IMAGE_PROCESS_FAILED")
         caption = str(about.get("caption", ""))
-        shown = self._add(chat, BOT_ID, caption, thread=_int(about.get("message_thread_id")), reply_to=None)
+        reply = about.get("reply_parameters") or {}
+        thread, answers = _int(about.get("message_thread_id")), _int(reply.get("message_id"))
+        shown = self._add(chat, BOT_ID, caption, thread=thread, reply_to=answers)
         shown.file = (kind, name, data)
         return self._as_json(shown)
 

@@ -12,7 +12,9 @@ from hermes.values import dataclass
 
 UNTITLED = "(no title)"
 EXCERPT_CHARS = 120
-_BEFORE_OWN_WORDS = re.compile(r"\A(?:\[Earlier in this thread:\n.*?\]\n\n|\[in answer to: .*?\]\n)", re.DOTALL)
+_BEFORE_OWN_WORDS = re.compile(
+    r"\A(?:\[Earlier in this thread:\n.*?\]\n\n|\[in answer to[^:\n]*: .*?\]\n)", re.DOTALL
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -76,9 +76,7 @@ class TelegramPlatform:
         place = obligation.place
         chat, thread = _ids(place)
         bot = (await self._wire()).bot
-        quoted = None
-        if place.message and is_group(place.chat) and not obligation.sent:
-            quoted = ReplyParameters(_number(place.message), allow_sending_without_reply=True)
+        quoted = _quoted(obligation)
 
         async def say(shown: str, parse_mode: str | None) -> str:
             message = await bot.send_message(
@@ -99,7 +97,10 @@ class TelegramPlatform:
         chat, thread = _ids(place)
         bot = (await self._wire()).bot
         file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
-        return await self._in_turn(place.chat, lambda: upload(bot, chat, file, thread=thread, caption=text))
+        quoted = _quoted(obligation)
+        return await self._in_turn(
+            place.chat, lambda: upload(bot, chat, file, thread=thread, caption=text, quoted=quoted)
+        )
 
     async def edit(self, obligation: Obligation, message: str, text: str) -> None:
         chat, _ = _ids(obligation.place)
@@ -197,6 +198,14 @@ async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) 
             if not refuses_markup(error):
                 raise
     return await say(plain, None)
+
+
+def _quoted(obligation: Obligation) -> ReplyParameters | None:
+    """What the first of its messages answers, where others may have spoken since."""
+    place = obligation.place
+    if not place.message or not is_group(place.chat) or obligation.sent:
+        return None
+    return ReplyParameters(_number(place.message), allow_sending_without_reply=True)
 
 
 def _ids(place: Place) -> tuple[int, int | None]:

@@ -111,14 +111,17 @@ def _text(message: Mapping[str, Any]) -> str:
 
 
 def _quotation(message: Mapping[str, Any], me: Myself) -> str:
-    """What it answers, unless that is the bot's own message, which is in the conversation anyway."""
+    """What it answers, unless that is what the bot said just before, and no passage of it was chosen."""
     answered = message.get("reply_to_message") or {}
     marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
     said = marked or answered.get("text") or answered.get("caption") or ""
-    if not said or (not marked and (answered.get("from") or {}).get("id") == me.id):
+    mine = (answered.get("from") or {}).get("id") == me.id
+    # Ids in a chat count up: nothing was said in between.
+    just_before = answered.get("message_id") == message["message_id"] - 1
+    if not said or (mine and just_before and not marked):
         return ""
     shown = said if len(said) <= _MOST_QUOTED else said[: _MOST_QUOTED - 1] + "…"
-    return f"[in answer to: {sound(shown)}]\n"
+    return f"[in answer to{' what you said' if mine else ''}: {sound(shown)}]\n"
 
 
 def _label(message: Mapping[str, Any], data: str) -> str:

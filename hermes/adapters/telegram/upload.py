@@ -1,10 +1,11 @@
-"""Files on their way to Telegram: pictures as pictures, recordings as voice messages, all others as documents."""
+"""Files on their way to Telegram: pictures, recordings, music and films as what they are, all others as documents."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
-from telegram import Bot, InputFile, Message
+from telegram import Bot, InputFile, Message, ReplyParameters
 from telegram.error import BadRequest
 
 from hermes.adapters.chat.outgoing_file import File
@@ -16,14 +17,16 @@ _VOICES = (".ogg", ".oga", ".opus")
 _SEND_WITHIN_S = 120.0
 
 
-async def upload(bot: Bot, chat: int, file: File, *, thread: int | None, caption: str) -> str:
+async def upload(
+    bot: Bot, chat: int, file: File, *, thread: int | None, caption: str, quoted: ReplyParameters | None = None
+) -> str:
     if (kind := _kind(file)) != "document":
         try:
-            return await _sent(bot, chat, file, kind, thread=thread, caption=caption)
+            return await _sent(bot, chat, file, kind, thread=thread, caption=caption, quoted=quoted)
         except BadRequest as error:
             if not _is_about_the_file(error):
                 raise
-    return await _sent(bot, chat, file, "document", thread=thread, caption=caption)
+    return await _sent(bot, chat, file, "document", thread=thread, caption=caption, quoted=quoted)
 
 
 def _kind(file: File) -> str:
@@ -33,23 +36,22 @@ def _kind(file: File) -> str:
     return "voice" if suffix in _VOICES else "document"
 
 
-async def _sent(bot: Bot, chat: int, file: File, kind: str, *, thread: int | None, caption: str) -> str:
-    content = InputFile(file.data, filename=file.name)
-    said = caption or None
-    message: Message
-    match kind:
-        case "photo":
-            message = await bot.send_photo(
-                chat, content, caption=said, message_thread_id=thread, write_timeout=_SEND_WITHIN_S
-            )
-        case "voice":
-            message = await bot.send_voice(
-                chat, content, caption=said, message_thread_id=thread, write_timeout=_SEND_WITHIN_S
-            )
-        case _:
-            message = await bot.send_document(
-                chat, content, caption=said, message_thread_id=thread, write_timeout=_SEND_WITHIN_S
-            )
+async def _sent(
+    bot: Bot, chat: int, file: File, kind: str, *, thread: int | None, caption: str, quoted: ReplyParameters | None
+) -> str:
+    ways: Mapping[str, Callable[..., Awaitable[Message]]] = {
+        "photo": bot.send_photo,
+        "voice": bot.send_voice,
+        "document": bot.send_document,
+    }
+    message = await ways[kind](
+        chat,
+        InputFile(file.data, filename=file.name),
+        caption=caption or None,
+        message_thread_id=thread,
+        reply_parameters=quoted,
+        write_timeout=_SEND_WITHIN_S,
+    )
     return str(message.message_id)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,21 @@ async def test_a_file_is_sent_as_what_it_is(
     assert str(shown.id) == message
     assert shown.file == (kind, name, content)
     assert shown.text == "(a repeat)"
+
+
+async def test_a_file_in_a_group_quotes_what_it_answers_like_a_text(
+    server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.pdf"
+    await asyncio.to_thread(path.write_bytes, b"%PDF")
+    asked = server.say(-5, 7, "the report, please", thread=33)
+    first = owed(chat=-5, thread="33", message=str(asked))
+    await adapter.platform.send_file(first, str(path), "")
+    await adapter.platform.send_file(replace(first, sent=("9",)), str(path), "")
+    assert [(each.thread, each.reply_to) for each in server.history(-5)[1:]] == [(33, asked), (33, None)]
+    alone = server.say(7, 7, "the report, please")
+    await adapter.platform.send_file(owed(message=str(alone)), str(path), "")
+    assert server.history(7)[-1].reply_to is None
 
 
 async def test_a_file_that_can_never_be_sent_is_said_to_be_so(

@@ -166,10 +166,19 @@ def test_what_a_message_answers_stands_before_it() -> None:
     quoting = mention("@hermes_bot do you agree?", reply_to_message=earlier)
     assert (text_of(quoting) or "").startswith("[in answer to: the plan the plan")
     assert (text_of(quoting) or "").endswith("…]\ndo you agree?")
-    mine = {"from": {"id": 42}, "text": "run it?"}
-    assert text_of(update("yes", reply_to_message=mine)) == "yes"
-    assert text_of(update("why?", reply_to_message=mine, quote={"text": "it"})) == "[in answer to: it]\nwhy?"
     assert text_of(update("/status", reply_to_message=earlier)) == "/status"
+
+
+def test_what_the_bot_said_is_quoted_unless_it_was_said_just_before() -> None:
+    latest = {"message_id": 4, "from": {"id": 42}, "text": "run it?"}
+    assert text_of(update("yes", reply_to_message=latest)) == "yes"
+    chosen = update("why?", reply_to_message=latest, quote={"text": "it"})
+    assert text_of(chosen) == "[in answer to what you said: it]\nwhy?"
+    earlier = {"message_id": 2, "from": {"id": 42}, "text": "the plan " * 99}
+    inbound = taken(update("why?", reply_to_message=earlier))
+    assert inbound is not None
+    assert inbound.before.startswith("[in answer to what you said: the plan the plan")
+    assert (len(inbound.before) < 350, inbound.text) == (True, "why?")
 
 
 def test_an_album_is_the_same_message_in_whatever_order_its_pictures_come() -> None:
