@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from hermes.commands.errand import Errand, Handler, whole_number
-from hermes.commands.reply import Reply, refused
+from hermes.commands.reply import NO, YES, Reply, refused
 from hermes.commands.wording import UNTITLED, count, dropped, excerpt
 from hermes.errors import BadInputError
 from hermes.types import Session
@@ -56,11 +56,17 @@ async def retry(errand: Errand) -> Reply:
 
 
 async def undo(errand: Errand) -> Reply:
-    turns = whole_number(errand.argument or "1", low=1, high=MAX_UNDO)
+    wish, sure = _wish(errand.argument)
+    if wish == NO:
+        return Reply(text="Nothing was taken back.")
+    turns = whole_number(wish or "1", low=1, high=MAX_UNDO)
     if turns is None:
         return errand.usage(f"n is a whole number from 1 to {MAX_UNDO}.")
     if errand.open is None:
         return refused(_NOTHING_YET)
+    if turns > 1 and errand.caller.has_buttons and not sure:
+        asked = f"Take back the last {turns} turns? The agent forgets what was said in them."
+        return Reply(text=asked, choices=(f"{YES}, {turns} turns", NO))
     try:
         after = await errand.sessions.undo(errand.open.id, turns)
     except BadInputError as error:
@@ -70,6 +76,12 @@ async def undo(errand: Errand) -> Reply:
         return refused(f"{few} to take back. Nothing was changed.")
     taken = "The last turn was" if turns == 1 else f"The last {turns} turns were"
     return errand.reply(f"{taken} taken back. {await _end_of(errand, after)}", after)
+
+
+def _wish(argument: str) -> tuple[str, bool]:
+    """What is left of it without the yes, and whether there was one: as typed, or as it stands on the button."""
+    words = argument.lower().removesuffix(" turns").replace(",", " ").split()
+    return " ".join(word for word in words if word != YES), YES in words
 
 
 async def _end_of(errand: Errand, session: Session) -> str:

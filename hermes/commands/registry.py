@@ -48,6 +48,7 @@ class Command:
     choices: tuple[str, ...] = ()  # words that its argument can be, for completion
     needs_rest: bool = False  # not while a turn runs
     needs: Standing = Standing.ANYBODY
+    confirms: bool = False  # where there are buttons it may ask first, and whoever presses one means it once
     says: bool = False  # it is a message, which the inbound id makes the same one when it comes again
 
     @property
@@ -101,10 +102,12 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="undo",
         group=Group.CONVERSATION,
-        usage="[n]",
+        usage="[n] [yes]",
         help="Take back the last turn, or the last n",
-        details="The agent forgets what was said in them. What its tools did is not undone.",
+        details="The agent forgets what was said in them. What its tools did is not undone. In chats it asks before "
+        "it takes back several; yes spares you the question.",
         needs_rest=True,
+        confirms=True,
     ),
     Command(
         name="compress",
@@ -152,9 +155,12 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="restart",
         group=Group.TURN,
+        usage="[yes]",
         help="Restart the daemon; what it was doing goes on afterwards",
         needs=Standing.ADMIN,
-        details="For the owner and for admins only.",
+        details="For the owner and for admins only. In chats it asks first; yes spares you the question.",
+        choices=("yes",),
+        confirms=True,
     ),
     Command(
         name="queue",

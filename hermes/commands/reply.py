@@ -8,6 +8,8 @@ from hermes.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass
 from hermes.whose import OWNER_SURFACES
 
+YES, NO = "yes", "no"  # to a command that asks first
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
@@ -18,6 +20,7 @@ class Caller:
     key: SessionKey | None = None
     inbound: InboundKey | None = None  # the source's own id of it: /queue and /steer twice are one message
     admin: bool = False  # may decide about the daemon as a whole, besides its owner
+    has_buttons: bool = False  # what cannot be taken back is asked about first
     speaker: str = ""  # their name as the model is shown it, where several people share the conversation
     trusted: bool = False  # may say where Hermes tells what belongs to no conversation
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from hermes.commands.errand import Errand, Handler
-from hermes.commands.reply import Reply, refused
+from hermes.commands.reply import NO, YES, Reply, refused
 from hermes.commands.wording import count, dropped, pending, question
 from hermes.ports.sessions import Receipt, Submission
 from hermes.types import Busy, Call, EncodedMessage, Session
@@ -106,6 +106,11 @@ def _next_question(session: Session) -> str:
 async def restart(errand: Errand) -> Reply:
     if not (errand.caller.is_owner or errand.caller.admin):
         return refused("Only the owner of this Hermes and its admins may restart it.")
+    wish = errand.argument.lower()
+    if wish == NO:
+        return Reply(text="Nothing was restarted.")
+    if errand.caller.has_buttons and wish != YES:
+        return Reply(text="Restart Hermes? It is away for a moment, for everybody.", choices=(YES, NO))
     await errand.desk.restart(errand.reason)
     return Reply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
 

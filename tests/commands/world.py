@@ -76,6 +76,7 @@ class World:
     def __init__(self) -> None:
         self.now = START
         self.models = ["toy-1", "toy-2"]
+        self.restarts: list[str] = []
         self.journal = LoopJournal()
         self.agent = ScriptedAgent()
         self.hub = EventHub()
@@ -112,7 +113,11 @@ class World:
             personalities=lambda: ("concise", "teacher"),
             processes=self.processes,
             context_window=lambda: 1000,
+            restart=self._restart,
         )
+
+    async def _restart(self, reason: str) -> None:
+        self.restarts.append(reason)
 
     def new_turn_id(self) -> TurnId:
         return TurnId(f"turn-{next(self._turns)}")

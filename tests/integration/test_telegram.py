@@ -140,7 +140,7 @@ def test_a_restart_by_command_happens_once_though_telegram_delivers_it_again(ser
         config = f"{model.config}telegram: {telegram}\n"
         environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CRASH": "chat: taken, not confirmed"}
         with DaemonProcess(config=config, environ=environ) as daemon:
-            server.say(ANN, ANN, "/restart")
+            server.say(ANN, ANN, "/restart yes")
             assert daemon.process is not None
             daemon.process.wait(30)
             assert server.unconfirmed != []

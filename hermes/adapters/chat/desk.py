@@ -27,7 +27,18 @@ from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, Sessions, Submission
-from hermes.types import EncodedMessage, Obligation, Owed, Place, Seen, SessionId, SessionKey, Source, TurnId
+from hermes.types import (
+    EncodedMessage,
+    InboundKey,
+    Obligation,
+    Owed,
+    Place,
+    Seen,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
 
 _BUSY_PAUSE_S = 0.5
 _BUSY_TRIES = 4
@@ -216,6 +227,7 @@ class ChatDesk:
             source=self._source(inbound),
             key=key,
             inbound=inbound.id,
+            has_buttons=self._abilities.buttons,
             speaker=named(inbound) if shared else "",
             admin=self._door.is_admin(inbound.user),
             trusted=await self._door.trusts(inbound),
@@ -242,6 +254,10 @@ class ChatDesk:
             return await self._answer(inbound, key)
         if inbound.answers != command_token(name, key, inbound.user):
             return f"This is somebody else's choice. /{name} lets you choose for yourself."
+        if isinstance(command, Parsed) and command.command.confirms and command.argument:
+            # A press that comes before the buttons are gone must not do it again.
+            place = inbound.place
+            inbound = replace(inbound, id=InboundKey(f"pressed:{place.platform}:{place.chat}:{place.message}"))
         await self._command(inbound, key, command)
         return ""
 

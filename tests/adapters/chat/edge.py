@@ -57,7 +57,7 @@ class Edge:
             clock=clock,
             alive=lambda: None,
             per_user=self._per_user,
-            abilities=Abilities(edit=True, splits_at=100),
+            abilities=Abilities(edit=True, buttons=True, splits_at=100),
             compose=self._compose,
         )
 

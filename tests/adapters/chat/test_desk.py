@@ -239,6 +239,47 @@ async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
         assert await here.session(first) is None  # it would have begun one
 
 
+async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
+    async with edge(admins=("ann",)) as here:
+        await here.says("ann", "/restart", "g")
+        asked = here.owed[-1]
+        assert (asked.text.startswith("Restart Hermes?"), asked.choices) == (True, ("yes", "no"))
+        assert here.here.restarts == []
+        await here.says("bob", "yes", "g", answers=token_of(asked), choice=0, message="m9")
+        assert "somebody else's choice" in here.aside
+        here.restart()
+        for _ in range(2):  # before the buttons are gone
+            await here.says("ann", "yes", "g", answers=token_of(asked), choice=0, message="m9")
+        assert len(here.here.restarts) == 1
+        assert (here.owed[-1].text.split(".")[0], here.owed[-1].sent) == ("Restarting", ("m9",))
+        await here.says("ann", "/restart yes", "g")
+        assert len(here.here.restarts) == 2
+        await here.says("ann", "/restart", "g")
+        await here.says("ann", "no", "g", answers=token_of(here.owed[-1]), choice=1, message="m10")
+        assert (here.owed[-1].text, len(here.here.restarts)) == ("Nothing was restarted.", 2)
+
+
+async def test_several_turns_are_taken_back_only_when_that_was_meant() -> None:
+    async with edge() as here:
+        for text in ("a", "b", "c", "d", "e"):
+            first = await here.says("ann", text)
+            await here.here.answer()
+        session = await here.session(first)
+        assert session is not None
+        await here.says("ann", "/undo")
+        await here.says("ann", "/undo 2")
+        asked = here.owed[-1]
+        assert asked.choices == ("yes, 2 turns", "no")
+        await here.says("ann", "no", answers=token_of(asked), choice=1, message="m50")
+        assert here.told("ann")[-1] == "Nothing was taken back."
+        assert await here.here.transcript(session) == ["a", "yes", "b", "yes", "c", "yes", "d", "yes"]
+        for _ in range(2):
+            await here.says("ann", "yes, 2 turns", answers=token_of(asked), choice=0, message="m51")
+        assert await here.here.transcript(session) == ["a", "yes", "b", "yes"]
+        await here.says("ann", "/undo 2 yes")
+        assert await here.here.transcript(session) == []
+
+
 # ---------------------------------------------------------------- bursts and edits
 
 
