@@ -72,6 +72,23 @@ def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
         assert said[0] == words["text"] == f"what is this?\n[picture (image/jpeg, 1 KB); it is stored as {file}]"
 
 
+def test_a_voice_that_is_being_written_down_holds_up_no_command(server: TelegramServer, model: ScriptedModel) -> None:
+    server.has_file("hello", b"OggS")
+    with TranscriptionServer() as listener:
+        listener.delay_s = 8
+        more = f'transcription: {{base_url: "{listener.base_url}"}}\n'
+        with a_daemon(server, model, more):
+            server.say(ANN, ANN, "", voice={"file_id": "hello", "duration": 2})
+            server.until(lambda: bool(listener.asked))
+            server.say(ANN, ANN, "say and this")
+            server.say(ANN, ANN, "/status")
+            server.until(lambda: len(server.replies(ANN)) == 1, within_s=6)
+            assert model.requests == []
+            answers(server, 3)
+            assert "hello from a voice" in server.replies(ANN)[1]
+            assert server.replies(ANN)[2] == "and this"
+
+
 def test_a_file_of_a_stranger_is_not_even_fetched(server: TelegramServer, model: ScriptedModel) -> None:
     with a_daemon(server, model) as daemon:
         server.say(STRANGER, STRANGER, "", **PICTURE)

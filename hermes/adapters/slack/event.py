@@ -17,6 +17,7 @@ from hermes.adapters.slack.command_sign import slash_text, with_slash
 from hermes.adapters.slack.heard_text import mentioned, mentions, readable
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
 from hermes.adapters.slack.workspace import Myself
+from hermes.commands.registry import parse
 from hermes.ports.chat import Inbound
 from hermes.types import InboundKey
 from hermes.values import dataclass
@@ -45,6 +46,11 @@ class Heard:
         """Whether others may have spoken before it."""
         place = self.inbound.place
         return bool(place.thread) and place.thread != place.message and not self.inbound.answers
+
+    @property
+    def is_urgent(self) -> bool:
+        """A button, or a command: they have to wait for no file."""
+        return bool(self.inbound.answers) or parse(self.inbound.text) is not None
 
 
 def team_of(payload: Mapping[str, Any]) -> str:

@@ -1,8 +1,9 @@
 """What came in, by whichever way, on its way to the disk: in order in each channel, several channels side by side.
 
 When `take` returns, it may be confirmed to Slack: it is stored, or it is not for us. What is refused for now is
-offered again, a little later each time, and holds its place: nothing of its channel goes before it. A second delivery
-waits behind the first one and is then known by its id; after a restart the store knows it.
+offered again, a little later each time, and holds its place: nothing of its channel goes before it, but that a file
+which takes long holds up no command and no button. A second delivery waits behind the first one and is then known by
+its id; after a restart the store knows it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from weakref import WeakValueDictionary
 from loguru import logger
 
 from hermes import wall_clock
+from hermes.adapters.chat.order import Order
 from hermes.adapters.slack.attachment import is_bare
 from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
@@ -46,7 +48,7 @@ class Intake:
         self._clock = clock
         self._names = Names()
         self._threads = Threads(self._names)
-        self._lanes: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a channel, while it is used
+        self._orders: WeakValueDictionary[str, Order] = WeakValueDictionary()  # one a channel, while it is used
         self._taken: dict[str, None] = {}  # ids, the latest last
         self._in_hand: dict[object, float] = {}  # what is being taken, and since when, the oldest first
 
@@ -75,9 +77,12 @@ class Intake:
                 raise wire.missing
             logger.warning("slack: something came from the workspace {}, which has no token here", team_of(payload))
             return
-        async with self._lanes.setdefault(f"{workspace.me.team}.{channel_of(payload)}", asyncio.Lock()):
-            found = self._understood(kind, payload, workspace)
-            if found is not None and found.inbound.id not in self._taken:
+        found = self._understood(kind, payload, workspace)
+        if found is None:
+            return
+        order = self._orders.setdefault(f"{workspace.me.team}.{channel_of(payload)}", Order())
+        async with order.place(urgent=found.is_urgent, slow=bool(found.inbound.attachments)):
+            if found.inbound.id not in self._taken:
                 await self._hand_over(found, workspace, edge, patience_s)
 
     def _understood(self, kind: str, payload: Mapping[str, Any], workspace: Workspace) -> Heard | None:

@@ -17,6 +17,7 @@ _KINDS = {  # an animation is a document, too: it has to come first
     "animation": "video",
     "document": "file",
 }
+FILE_FIELDS = ("photo", *_KINDS)  # of a message
 _TYPES = {"voice": "audio/ogg", "video_note": "video/mp4"}  # where Telegram need not say so
 
 

@@ -1,8 +1,8 @@
 """Updates on their way in, however they came: side by side, in order within a chat, each until it is on disk.
 
 One that is refused for now is offered again, a little later each time, and never skipped; it holds up its own chat
-and no other. The updates of an album are waited for, for a moment, and taken together; an edit of one of them is an
-edit of all of it.
+and no other, and where it is a file that takes long, no command and no button. The updates of an album are waited
+for, for a moment, and taken together; an edit of one of them is an edit of all of it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
@@ -17,11 +18,12 @@ from weakref import WeakValueDictionary
 from loguru import logger
 from telegram.error import TelegramError
 
+from hermes.adapters.chat.order import Order
 from hermes.adapters.chat.utf16 import prefix
 from hermes.adapters.telegram.addressed import Manners, Myself
 from hermes.adapters.telegram.album import Album, album_name
 from hermes.adapters.telegram.trouble import explain
-from hermes.adapters.telegram.update import inbound_of, key_of, moved_by
+from hermes.adapters.telegram.update import has_file, inbound_of, is_urgent, key_of, moved_by
 from hermes.adapters.telegram.wire import Wire
 from hermes.errors import (
     AlreadySeenError,
@@ -52,7 +54,7 @@ class Intake:
         self._manners = manners
         self._albums: dict[str, Album] = {}  # whose pictures come in now
         self._lately: dict[str, Album] = {}  # that were taken, and may still be edited while they wait
-        self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
+        self._orders: WeakValueDictionary[str, Order] = WeakValueDictionary()  # one a chat, while it is used
 
     async def take(self, update: Mapping[str, Any]) -> None:
         """Returns when the update may be confirmed. Calls that are begun in order are served in order."""
@@ -65,14 +67,14 @@ class Intake:
         elif name and "message" in update:
             await self._take_album(name, update)
         else:
-            async with self._queue(update):
+            async with self._place(update):
                 await self._hand_over(update)
 
     async def _take_album(self, name: str, update: Mapping[str, Any]) -> None:
         album = self._albums[name] = Album(time.monotonic() + ALBUM_S)
         album.add(update)
         try:
-            async with self._queue(update):
+            async with self._place(update):
                 await asyncio.sleep(album.ready_at - time.monotonic())
                 del self._albums[name]
                 await self._hand_over(update, album)
@@ -82,8 +84,9 @@ class Intake:
             self._albums.pop(name, None)
             album.done.set()
 
-    def _queue(self, update: Mapping[str, Any]) -> asyncio.Lock:
-        return self._queues.setdefault(_chat_of(update), asyncio.Lock())
+    def _place(self, update: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
+        order = self._orders.setdefault(_chat_of(update), Order())
+        return order.place(urgent=is_urgent(update, self._me), slow=has_file(update))
 
     def _remember(self, name: str, album: Album) -> None:
         self._lately[name] = album

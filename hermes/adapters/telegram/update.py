@@ -12,8 +12,9 @@ from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
-from hermes.adapters.telegram.attachment import attachments_of, told_of
+from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, told_of
 from hermes.adapters.telegram.keyboard import pressed
+from hermes.commands.registry import parse
 from hermes.ports.chat import Inbound
 from hermes.types import InboundKey, Place
 
@@ -46,6 +47,20 @@ def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners)
         return None
     pieces = [(key_of(update, me), each) for update in updates for each in attachments_of(update["message"])]
     return replace(inbound, attachments=tuple(each for _, each in pieces), pieces=tuple(key for key, _ in pieces))
+
+
+def is_urgent(update: Mapping[str, Any], me: Myself) -> bool:
+    """A button, or a command: they have to wait for no file."""
+    message = update.get("message")
+    if not isinstance(message, dict):
+        return "callback_query" in update
+    text = message.get("text") or message.get("caption")
+    return isinstance(text, str) and parse(without_name(sound(text), me)) is not None
+
+
+def has_file(update: Mapping[str, Any]) -> bool:
+    message = update.get("message") or update.get("edited_message")
+    return isinstance(message, dict) and any(name in message for name in FILE_FIELDS)
 
 
 def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:

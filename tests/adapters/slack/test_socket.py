@@ -23,7 +23,7 @@ from hermes.ports.chat import Inbound
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.adapters.slack.edge import FakeEdge, FileEdge, listening, owed, until
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
 
@@ -87,6 +87,21 @@ async def test_a_slow_chat_holds_up_no_other_and_its_redeliveries_are_one(
         edge.may.set()
         await until(lambda: server.unacknowledged == 0)
     assert edge.texts == ["quick", "slow one", "slow two"]
+
+
+async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
+    server: SlackServer, adapter: SlackAdapter
+) -> None:
+    edge = FileEdge()
+    server.share("D1", "UANN", ("voice.ogg", b"OggS", "audio/ogg"))
+    server.say("D1", "UANN", "behind it")
+    server.say("D1", "UANN", "!stop")
+    server.slash("D1", "UANN", "status")
+    async with listening(adapter, edge):
+        await until(lambda: sorted(edge.texts) == ["/status", "/stop"])
+        edge.may.set()
+        await until(lambda: server.unacknowledged == 0)
+    assert edge.texts[2:] == ["", "behind it"]
 
 
 async def test_a_mention_is_one_message_although_slack_reports_it_twice(

@@ -67,6 +67,19 @@ class FakeEdge:
         return [each.before + each.text for each in self.taken]
 
 
+class FileEdge(FakeEdge):
+    """Where a file takes until it may be there."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.may = asyncio.Event()
+
+    async def take(self, inbound: Inbound) -> str:
+        if inbound.attachments:
+            await self.may.wait()
+        return await super().take(inbound)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(DEADLINE_S):
         while not condition():  # noqa: ASYNC110 - of another thread's doing

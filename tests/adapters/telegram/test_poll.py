@@ -21,7 +21,7 @@ from hermes.errors import (
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.telegram.conftest import HURRIED
-from tests.adapters.telegram.edge import FakeEdge, listening, until
+from tests.adapters.telegram.edge import FakeEdge, FileEdge, listening, owed, until
 from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 from tests.telegram_world import BOT_ID
 
@@ -264,6 +264,25 @@ async def test_a_chat_that_takes_its_time_holds_up_no_other(server: TelegramServ
         gate.set()
         await until(lambda: server.unconfirmed == [])
     assert edge.texts == ["quick", "slow 0", "slow 1", "slow 2"]
+
+
+@pytest.mark.parametrize("album", ["", "9"])
+async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
+    album: str, server: TelegramServer, adapter: TelegramAdapter
+) -> None:
+    edge = FileEdge()
+    more = {"media_group_id": album} if album else {}
+    async with listening(adapter, edge):
+        server.say(7, 7, "", voice={"file_id": "1"}, **more)
+        server.say(7, 7, "behind it")
+        server.say(7, 7, "/stop")
+        server.say(7, 7, "/no such command")
+        asked = await adapter.platform.send(owed("well?", choices=("yes", "no")), "well?")
+        server.press(7, int(asked), "no", 7)
+        await until(lambda: edge.texts == ["/stop", "/no such command", "no"])
+        edge.may.set()
+        await until(lambda: server.unconfirmed == [])
+    assert edge.texts == ["/stop", "/no such command", "no", "", "behind it"]
 
 
 async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: TelegramServer) -> None:
