@@ -274,7 +274,7 @@ class TelegramServer(ThreadedServer):
                     world = self._world
                     does = {"sendMessage": world.send, "editMessageText": world.edit, "deleteMessage": world.delete}
                     return does[method](about)
-                case "sendPhoto" | "sendVoice" | "sendDocument":
+                case "sendPhoto" | "sendVoice" | "sendAudio" | "sendVideo" | "sendDocument":
                     kind = method.removeprefix("send").lower()
                     with about[kind].file as file:
                         return self._world.send_file(kind, about, about[kind].filename, file.read())

@@ -157,6 +157,8 @@ class World:
         self._note_speed(chat)
         if kind == "photo" and not data.startswith((b"\xff\xd8\xff", b"\x89PNG")):
             raise Refusal(400, "Bad Request: IMAGE_PROCESS_FAILED")
+        if kind in {"audio", "video"} and data.startswith(b"no "):
+            raise Refusal(400, f"Bad Request: wrong type of {kind}")
         caption = str(about.get("caption", ""))
         reply = about.get("reply_parameters") or {}
         thread, answers = _int(about.get("message_thread_id")), _int(reply.get("message_id"))

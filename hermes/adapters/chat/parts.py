@@ -2,8 +2,8 @@
 
 The same text gives the same parts, and a text that grows keeps all its parts but the last: what was shown of a reply
 in flight stays true. Cuts are at an empty line, else at a line's end, else at a space, else where it is full, in the
-second half of what fits. A block of code that is cut is closed, and opened again in the next part. Only white space
-at a cut is dropped.
+second half of what fits. A block of code that is cut is closed, and opened again in the next part; one that stands in
+a list moves to the left there, as the list does not go along. Only white space is dropped, at a cut and by that move.
 """
 
 from __future__ import annotations
@@ -16,18 +16,41 @@ from hermes.values import dataclass
 NOTHING = "…"  # said for an empty text, which platforms refuse
 _MOST_MARKS = 16  # of a fence; a longer one is treated as text
 _MOST_INFO = 64  # characters after a fence's marks; with more it is text, too
-_CLOSING = _MOST_MARKS + 1  # units that closing a fence may take
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_MOST_INDENT = 24  # columns before a fence's marks; deeper ones are text, too
+_CLOSING = _MOST_INDENT + _MOST_MARKS + 1  # units that closing a fence may take
+_INDENT = r"((?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"  # a block may be the first in an item of a list
+_OPENS = re.compile(_INDENT + r"(`{3,}|~{3,})(.*)")
+_BEGINS = re.compile(_INDENT + "[`~]")
+_CLOSES = re.compile(r"[ \t]*(`{3,}|~{3,})[ \t]*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fence:
+    indent: str
     marks: str
     line: str  # that opened it
 
+    @property
+    def closing(self) -> str:
+        return re.sub(r"[^\t]", " ", self.indent) + self.marks
+
+    @property
+    def opening(self) -> str:
+        """Where there is no list around it."""
+        return self.line[len(self.indent) :]
+
     def is_closed_by(self, line: str) -> bool:
-        found = _FENCE.fullmatch(line)
-        return bool(found and not found[2].strip() and found[1].startswith(self.marks))
+        found = _CLOSES.fullmatch(line)
+        return bool(found and found[1].startswith(self.marks))
+
+    def moved_left(self, text: str) -> str:
+        """The rest of the block without its indentation, and what follows as it is."""
+        lines = text.split("\n")
+        for number, line in enumerate(lines):
+            lines[number] = line[min(len(self.indent), len(line) - len(line.lstrip(" \t"))) :]
+            if self.is_closed_by(line):
+                break
+        return "\n".join(lines)
 
 
 def split(text: str, limit: int) -> tuple[str, ...]:
@@ -55,8 +78,8 @@ def _first(opening: str, rest: str, limit: int) -> tuple[str, str, str]:
         return part, "", left
     first, _, others = left.partition("\n")
     if fence.is_closed_by(first):  # the cut came just before its end
-        return f"{part}\n{fence.marks}", "", others
-    return f"{part}\n{fence.marks}", f"{fence.line}\n", left
+        return f"{part}\n{fence.closing}", "", others
+    return f"{part}\n{fence.closing}", f"{fence.opening}\n", fence.moved_left(left) if fence.indent else left
 
 
 def _cut(text: str, room: int) -> int:
@@ -77,7 +100,8 @@ def _cut(text: str, room: int) -> int:
 
 def _looks_like_fence(text: str, at: int) -> bool:
     """Whether a line that began here would open or close a block of code, and does not begin here now."""
-    return text[at : at + 1] in {"`", "~"} and text[at - 1 : at] != "\n"
+    # No further ahead than what is there whenever a text is cut, or a text that grows would be cut elsewhere.
+    return text[at - 1 : at] != "\n" and _BEGINS.match(text, at, at + _MOST_INDENT + 1) is not None
 
 
 def _trimmed(rest: str, at: int) -> str:
@@ -105,9 +129,9 @@ def _open_fence(text: str) -> _Fence | None:
 
 
 def _opened_by(line: str) -> _Fence | None:
-    found = _FENCE.fullmatch(line)
-    if found is None or len(found[1]) > _MOST_MARKS or len(found[2]) > _MOST_INFO:
+    found = _OPENS.fullmatch(line)
+    if found is None or len(found[1]) > _MOST_INDENT or len(found[2]) > _MOST_MARKS or len(found[3]) > _MOST_INFO:
         return None
-    if found[1][0] == "`" and "`" in found[2]:
+    if found[2][0] == "`" and "`" in found[3]:
         return None  # code within a line
-    return _Fence(marks=found[1], line=line)
+    return _Fence(indent=found[1], marks=found[2], line=line)

@@ -13,7 +13,14 @@ from hermes.adapters.chat.outgoing_file import File
 TOO_LARGE = "Telegram takes no files of more than 50 MB from a bot"
 _PHOTO_MOST_BYTES = 10 << 20
 _PHOTOS = (".jpg", ".jpeg", ".png", ".webp")
-_VOICES = (".ogg", ".oga", ".opus")
+_KINDS = {
+    ".ogg": "voice",
+    ".oga": "voice",
+    ".opus": "voice",
+    ".mp3": "audio",
+    ".m4a": "audio",
+    ".mp4": "video",
+}
 _SEND_WITHIN_S = 120.0
 
 
@@ -33,7 +40,7 @@ def _kind(file: File) -> str:
     suffix = Path(file.name).suffix.lower()
     if suffix in _PHOTOS and len(file.data) <= _PHOTO_MOST_BYTES:
         return "photo"
-    return "voice" if suffix in _VOICES else "document"
+    return _KINDS.get(suffix, "document")
 
 
 async def _sent(
@@ -42,6 +49,8 @@ async def _sent(
     ways: Mapping[str, Callable[..., Awaitable[Message]]] = {
         "photo": bot.send_photo,
         "voice": bot.send_voice,
+        "audio": bot.send_audio,
+        "video": bot.send_video,
         "document": bot.send_document,
     }
     message = await ways[kind](
@@ -56,6 +65,6 @@ async def _sent(
 
 
 def _is_about_the_file(error: BadRequest) -> bool:
-    """No picture or recording that Telegram can show; as a document it takes everything."""
+    """Nothing that Telegram can show or play; as a document it takes everything."""
     text = error.message.lower()
-    return any(word in text for word in ("photo", "image", "voice", "wrong file", "dimensions"))
+    return any(word in text for word in ("photo", "image", "voice", "audio", "video", "wrong file", "dimensions"))

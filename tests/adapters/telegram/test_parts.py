@@ -15,16 +15,22 @@ WORDS = st.text(alphabet="ab😀\ud83d é\n", max_size=60)
 LINES = st.one_of(
     WORDS,
     st.sampled_from(
-        ["```", "```python", "~~~", "````", "  ```", "   ~~~ text", "```inline```", "x ``` y", "`a`", "", "\n"]
+        [
+            *("```", "```python", "~~~", "````", "  ```", "   ~~~ text", "```inline```", "x ``` y", "`a`", "", "\n"),
+            *("      ```", "        ~~~ text", "\t```", "- ```", "  1. ```python", "x   ``` y", "x - ``` y", "- a"),
+        ]
     ),
     st.integers(0, 300).map(lambda size: "x" * size),
 )
 TEXTS = st.lists(LINES, max_size=40).map("\n".join)
-SMALL = st.integers(60, 200)
+SMALL = st.integers(90, 230)
+
+
+INDENT = r"(?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*"
 
 
 def fence_lines(text: str) -> list[str]:
-    return [line for line in text.split("\n") if re.fullmatch(r" {0,3}(`{3,}[^`]*|~{3,}.*)", line)]
+    return [line for line in text.split("\n") if re.fullmatch(INDENT + r"(`{3,}[^`]*|~{3,}.*)", line)]
 
 
 def said(*texts: str) -> str:
@@ -36,7 +42,7 @@ def said(*texts: str) -> str:
 def is_balanced(part: str) -> bool:
     marks = ""
     for line in part.split("\n"):
-        found = re.fullmatch(r" {0,3}(`{3,}|~{3,})(.*)", line)
+        found = re.fullmatch((r"[ \t]*" if marks else INDENT) + r"(`{3,}|~{3,})(.*)", line)
         if found is None:
             continue
         if marks:
@@ -101,6 +107,20 @@ def test_long_code_is_code_in_every_part() -> None:
     assert all(part.startswith("```python\nx = 1\n") and part.endswith("\n```") for part in parts[1:-1])
     assert parts[0].startswith("look:\n\n```python")
     assert parts[-1].endswith("```\nthat was it")
+
+
+@given(st.integers(0, 12), st.sampled_from(["```", "~~~~"]), st.integers(60, 400), st.integers(150, 400))
+def test_long_code_in_a_nested_list_is_code_in_every_part(indent: int, marks: str, lines: int, limit: int) -> None:
+    space = " " * indent
+    text = f"- a\n{space}{marks}python\n" + f"{space}if x:\n{space}  y()\n" * lines + f"{space}{marks}\nthe end"
+    first, *others = split(text, limit)
+    assert first.endswith(f"\n{space}{marks}")  # closed where it stands
+    for part in others[:-1]:
+        opened, *code, closed = part.split("\n")
+        assert (opened, closed) == (f"{marks}python", marks)
+        assert set(code) <= {"if x:", "  y()"}
+    assert is_balanced(others[-1])
+    assert others[-1].endswith("the end")
 
 
 def test_emoji_count_twice() -> None:
