@@ -153,6 +153,38 @@ def test_a_restart_by_command_happens_once_though_telegram_delivers_it_again(ser
             assert len([text for text in server.replies(ANN) if "estart" in text]) == 1
 
 
+def test_several_turns_are_taken_back_by_a_button_also_after_a_restart(
+    server: TelegramServer, daemon: DaemonProcess
+) -> None:
+    for number in range(3):
+        server.say(ANN, ANN, f"say number {number}")
+        server.until(lambda number=number: f"number {number}" in server.replies(ANN))  # type: ignore[misc]
+    server.say(ANN, ANN, "/undo 2")
+    server.until(lambda: any(each.keyboard for each in server.history(ANN)))
+    question = next(each for each in server.history(ANN) if each.keyboard)
+    assert question.text.startswith("Take back the last 2 turns?")
+    daemon.terminate()  # killed, it might ask again
+    daemon.start()
+    for _ in range(2):  # in a hurry
+        server.press(ANN, question.id, "yes, 2 turns", ANN)
+    server.until(lambda: not any(each.keyboard for each in server.history(ANN)) and server.unconfirmed == [])
+    assert server.replies(ANN)[-1].endswith("The last thing said is now: “number 0”")
+    assert len(server.replies(ANN)) == 4
+
+
+def test_a_group_that_is_open_hears_strangers_and_one_that_is_not_named_hears_nobody(server: TelegramServer) -> None:
+    with ScriptedModel() as model:
+        places = 'allowed_chats: ["-5", "-6"], open_chats: ["-5"]'
+        telegram = f'{{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"], {places}}}'
+        config = f"{model.config}telegram: {telegram}\n"
+        with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}):
+            for chat, user in ((-5, 8), (-6, 8), (-6, ANN), (-7, ANN), (ANN, ANN)):
+                server.say(chat, user, f"@hermes_test_bot say hello {user}")
+            server.until(lambda: server.unconfirmed == [] and bool(server.replies(ANN)))
+            server.until(lambda: (server.replies(-5), server.replies(-6)) == (["hello 8"], ["hello 7"]))
+            assert server.replies(-7) == []
+
+
 def test_a_stop_keeps_what_was_shown_and_answers_once(
     server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
 ) -> None:
