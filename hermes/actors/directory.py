@@ -53,6 +53,7 @@ from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import given_up, open_turns
 from hermes.actors.succession import nobody_there, open_session
 from hermes.actors.sweeping import SteadyClock, may_leave
+from hermes.crash_point import reach
 from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.events import ActorFailed
 from hermes.listing import some
@@ -371,6 +372,7 @@ class SessionDirectory(LoopActor):
             self._roster.comes_back(session, mail)
             self._bring_back(session)
         else:
+            reach("session: gone from memory")
             for post in mail:
                 self._dispatch(post)
 

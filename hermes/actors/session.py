@@ -59,6 +59,7 @@ from hermes.actors.session_steps import given_up
 from hermes.actors.session_work import SessionWork
 from hermes.actors.tally import tallies_of
 from hermes.actors.transcript import Transcript
+from hermes.crash_point import reach
 from hermes.errors import (
     AlreadySeenError,
     HermesError,
@@ -483,6 +484,7 @@ class SessionActor(LoopActor):
             # over, mail that it cannot take if it has ended or is suspended.
             self._put_off(Passivate())
         else:
+            reach("session: about to leave memory")
             self.stop()
 
     def on_stop(self) -> None:

@@ -1,7 +1,8 @@
 """One conversation over HTTP and one on a chat platform, with a daemon that a signal hits at a named point.
 
 A turn with a tool runs in each. Depending on the point the signal hits the start (of a daemon that finds open turns),
-the turns, or the stop (while turns are open). Then a daemon is left alone with what there is, and the judge is asked.
+the turns, a session that leaves memory, or the stop (while turns are open). Where the point is about leave, the tools
+want some, and get it. Then a daemon is left alone with what there is, and the judge is asked.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
-from hermes.actors.courier import REPEATED
 from hermes.crash_point import POINTS
+from tests.crash.people import SECRETS, TelegramPeople, unmarked
 from tests.crash.survey import survey
 from tests.daemon_process import DaemonProcess, eventually
 from tests.history import (
@@ -35,19 +36,24 @@ from tests.history import (
 )
 from tests.model_server import STALL, stream
 from tests.scripted_model import ScriptedModel, check_valid
-from tests.telegram_server import TOKEN, TelegramServer
 
-RECORDS: Final = ("MessageReceived", "TurnStarted", "ModelReplied", "ToolStarted", "ToolFinished", "TurnFinished")
-ALL_POINTS: Final = (
-    *(f"{when} {record}" for record in RECORDS for when in ("before", "after")),
-    "before MarkedResumePending",
-    "after MarkedResumePending",
-    "after Discharge",
-    *POINTS,
+RECORDS: Final = (
+    "MessageReceived",
+    "TurnStarted",
+    "ModelReplied",
+    "Asked",
+    "Answered",
+    "ToolStarted",
+    "ToolFinished",
+    "TurnFinished",
+    "Discharge",
+    "MarkedResumePending",
 )
+ALL_POINTS: Final = (*(f"{when} {record}" for record in RECORDS for when in ("before", "after")), *POINTS)
 CHAT: Final = 7
+_PATIENT: Final = "shutdown: {drain_s: 1, timeout_s: 30}\n"  # many run side by side: a stop is slow, not stuck
 _GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
-_NOTICES: Final = ("Hermes is stopping", "I was interrupted")
+_ASIDE: Final = ("Hermes is stopping", "I was interrupted", "May I run this?", "⚙")  # not the reply of a turn
 
 
 class Ordeal:
@@ -57,25 +63,30 @@ class Ordeal:
         self._stopped_s = stopped_s
         self._ran = folder / "ran"
         self._history = History(surveyed=True)
-        self._http = f"run echo http >> {self._ran}; echo made"
-        self._chat = f"run echo chat >> {self._ran}; echo made"
-        self._answer = ""
-        self._said: threading.Thread | None = None
+        self._during = "stop" if "MarkedResumePending" in point else point.split(":", maxsplit=1)[0]
+        self._wants_leave = point.endswith(("Asked", "Answered"))
+        then = f"rm -rf {folder}/nothing-there" if self._wants_leave else "echo made"
+        self._http = f"run echo http >> {self._ran}; {then}"
+        self._chat = f"run echo chat >> {self._ran}; {then}"
+        self._answers: dict[str, str] = {}  # that the client got
+        self._said: list[tuple[str, str]] = []  # over HTTP, and in the chat
+        self._stopped = False  # it was, for a while
+        self._over = threading.Event()
 
     def run(self) -> list[Violation]:
         with ExitStack() as stack:
             self._model = stack.enter_context(ScriptedModel())
-            self._telegram = stack.enter_context(TelegramServer())
-            config = (
-                self._model.config
-                + f'telegram: {{enabled: true, base_url: "{self._telegram.base_url}", allowed_users: ["{CHAT}"]}}\n'
-                + "shutdown: {drain_s: 1}\n"
-            )
-            self._daemon = DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN})
+            self._platform = stack.enter_context(TelegramPeople())
+            config = self._model.config + self._platform.config + _PATIENT
+            if self._during == "session":
+                config += "sessions: {idle_after_s: 0.01}\n"
+            self._daemon = DaemonProcess(config=config, environ=SECRETS)
             stack.enter_context(suppress_exit(self._daemon))
+            stack.callback(self._over.set)
             self._go_through()
+            assert self._stopped == (self._strikes is signal.SIGSTOP), "the point was not reached"
             self._finish()
-            self._daemon.terminate()
+            self._stop()
             found = list(survey(self._daemon.home))
             self._history.add(*found)
             self._take_down({each.inbound: each.turn for each in found if isinstance(each, Accepted)})
@@ -85,8 +96,7 @@ class Ordeal:
 
     def _go_through(self) -> None:
         armed = {"HERMES_TEST_CRASH": self.point, "HERMES_TEST_CRASH_SIGNAL": self._strikes.name[3:]}
-        during = "stop" if "MarkedResumePending" in self.point else self.point.split(":")[0]
-        if during == "start":
+        if self._during == "start":
             self._daemon.start()
             self._talk(stalled=True)
             self._daemon.kill()
@@ -96,7 +106,7 @@ class Ordeal:
             with suppress(AssertionError):  # it does not get as far as being ready
                 self._daemon.start(armed)
             watch.join()
-        elif during == "stop":
+        elif self._during == "stop":
             self._daemon.start(armed)
             self._talk(stalled=True)
             watch = self._watch()
@@ -110,7 +120,7 @@ class Ordeal:
             watch = self._watch()
             self._talk(stalled=False)
             watch.join()
-        if self._strikes is not signal.SIGSTOP or during == "stop":
+        if self._strikes is not signal.SIGSTOP or self._during == "stop":
             self._await_end()
             self._history.add(Crashed(at=time.monotonic()))
             self._daemon.start({"HERMES_TEST_CRASH": ""})
@@ -126,8 +136,9 @@ class Ordeal:
             return
         process = eventually(lambda: self._daemon.process)
         with suppress(AssertionError):  # then the end of the test says that the point was not reached
-            eventually(lambda: _state(process.pid) in "TZ", within_s=60)
-            self._reached = True
+            self._stopped = (
+                eventually(lambda: _state(process.pid) in "TZ", within_s=60) and _state(process.pid) == "T"
+            )
             time.sleep(self._stopped_s)
             process.send_signal(signal.SIGCONT)
 
@@ -143,49 +154,83 @@ class Ordeal:
         assert code in expected[self._strikes], f"exit code {code}: {self._daemon.stderr()[-1500:]}"
         self._daemon.kill()
 
+    def _stop(self) -> None:
+        """In order, however busy the machine is with the others."""
+        assert self._daemon.process is not None
+        self._daemon.process.send_signal(signal.SIGTERM)
+        self._daemon.process.wait(60)
+        self._daemon.kill()
+
     # ------------------------------------------------------------ the people
 
     def _talk(self, *, stalled: bool) -> None:
         if stalled:
             self._model.on_request = lambda _: stream(STALL)
-        now = time.monotonic()
-        self._history.add(Sent(inbound=self._http, at=now), Sent(inbound=self._chat, at=now))
-        self._telegram.say(CHAT, CHAT, self._chat)
-        self._said = threading.Thread(target=self._ask_until_answered, name=f"client {self.point}")
-        self._said.start()
+        if self._wants_leave:
+            threading.Thread(target=self._give_leave, name=f"leave {self.point}").start()
+        self._say(self._http, self._chat)
         if stalled:
             eventually(lambda: len(self._model.requests) >= 2, within_s=60)
 
-    def _ask_until_answered(self) -> None:
+    def _give_leave(self) -> None:
+        """In the chat, once for each question that is shown."""
+        while not self._over.wait(0.02):
+            self._platform.press(CHAT, "once")
+
+    def _say(self, over_http: str, in_chat: str) -> None:
+        now = time.monotonic()
+        self._history.add(Sent(inbound=over_http, at=now), Sent(inbound=in_chat, at=now))
+        self._said.append((over_http, in_chat))
+        self._platform.say(CHAT, in_chat)
+        self._client = threading.Thread(
+            target=self._ask_until_answered, args=(over_http,), name=f"client {self.point}"
+        )
+        self._client.start()
+
+    def _ask_until_answered(self, text: str) -> None:
         """As a patient client does: the same again, under the same key, until there is an answer."""
+        key = f"key-{len(self._said)}"
         deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             with suppress(*_GONE, OSError):
-                answer = self._daemon.ask(self._http, session="s", Idempotency_Key="k")
-                if answer.status == 200:
-                    self._answer = answer.text
+                if (answer := self._ask(text, key)) is not None:
+                    self._answers[text] = answer
                     return
             time.sleep(0.05)
 
+    def _ask(self, text: str, key: str) -> str | None:
+        answer = self._daemon.ask(text, session="s", Idempotency_Key=key)
+        if answer.status != 200:
+            return None
+        return self._ask("yes", "leave") if "pending" in answer.json()["hermes"] else answer.text
+
+    def _hear(self) -> None:
+        """What both are told."""
+        self._client.join(130)
+        assert len(self._answers) == len(self._said), "the client never got its answer"
+        self._platform.until(lambda: len(set(map(unmarked, self._replies()))) >= len(self._said), within_s=60)
+
     def _finish(self) -> None:
-        assert self._said is not None
-        self._said.join(130)
-        assert self._answer, "the client never got its answer"
-        self._telegram.until(lambda: bool(self._replies()), within_s=60)
-        self._telegram.until(lambda: self._telegram.unconfirmed == [], within_s=30)
+        self._hear()
+        if self._during == "session":  # they come back to conversations that are on disk only
+            self._say("say more here", "say more there")
+            self._hear()
+        self._platform.until(lambda: not self._platform.unconfirmed, within_s=30)
         eventually(lambda: self._daemon.admin.get("/store")["outbox"] == 0, within_s=30)
 
     def _take_down(self, turns: dict[str, str]) -> None:
         history = self._history
         now = time.monotonic()
-        history.add(Acknowledged(inbound=self._http, at=now), Acknowledged(inbound=self._chat, at=now))
+        for over_http, in_chat in self._said:
+            history.add(Acknowledged(inbound=over_http, at=now), Acknowledged(inbound=in_chat, at=now))
+            history.add(Delivered(to="client", turn=turns[over_http], text=self._answers[over_http]))
+            history.add(Owed(to="chat", turn=turns[in_chat]))
         ran = self._ran.read_text().split() if self._ran.exists() else []
         history.add(*(Effect(call=line) for line in ran))
-        history.add(Delivered(to="client", turn=turns[self._http], text=self._answer))
-        history.add(Owed(to="chat", turn=turns[self._chat]))
         for text in self._replies():
-            marked = _plain(text) != text
-            history.add(Delivered(to="chat", turn=turns[self._chat], text=_plain(text), marked=marked))
+            asked = next((said for _, said in self._said if said == f"say {unmarked(text)}"), self._chat)
+            marked = unmarked(text) != text
+            history.add(Delivered(to="chat", turn=turns[asked], text=unmarked(text), marked=marked))
         for request in self._model.requests:
             check_valid(request["messages"])
             said = tuple(
@@ -194,17 +239,12 @@ class Ordeal:
             history.add(Shown(session=said[0], inbounds=said))
 
     def _replies(self) -> list[str]:
-        """What the chat shows in the end, without the notices and without what is still growing."""
+        """What the chat shows in the end, without what is said aside and without what is still growing."""
         return [
             text
-            for text in self._telegram.replies(CHAT)
-            if not _plain(text).startswith((*_NOTICES, "⚙")) and not text.endswith("▌")
+            for text in self._platform.replies(CHAT)
+            if not unmarked(text).startswith(_ASIDE) and not text.endswith("▌")
         ]
-
-
-def _plain(text: str) -> str:
-    """Without the warning that it may be a repeat."""
-    return text.removeprefix(REPEATED.strip()).lstrip()
 
 
 def _state(pid: int) -> str:

@@ -7,80 +7,36 @@ platform delivers again whatever was not confirmed.
 
 from __future__ import annotations
 
-import html
 import os
 import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Self, TypeAlias
 
 import pytest
 
-from hermes.actors.courier import REPEATED
 from hermes.errors import HermesError
+from tests.crash.people import PLATFORMS, SECRETS, People, unmarked
 from tests.crash.survey import survey
 from tests.daemon_process import DaemonProcess, eventually
 from tests.history import Accepted, Acknowledged, Crashed, Delivered, Effect, History, Owed, Sent, Settled, judge
 from tests.scripted_model import ScriptedModel
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
-from tests.telegram_server import TOKEN, TelegramServer
 
 KILLS = int(os.environ.get("HERMES_TEST_CHAT_KILLS", "6"))  # through each platform
 PEOPLE = int(os.environ.get("HERMES_TEST_PEOPLE", "10"))
 SEED = int(os.environ.get("HERMES_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 
-SECRETS = {"TELEGRAM_BOT_TOKEN": TOKEN, "SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
-
 pytestmark = pytest.mark.timeout(180 + 10 * KILLS)
 
 
-class SlackPeople:
-    """Slack, seen as the test sees Telegram: everybody has a direct message of their own."""
-
-    def __init__(self) -> None:
-        self._server = SlackServer(again_after_s=1.0)
-        self.until = self._server.until
-
-    def __enter__(self) -> Self:
-        self._server.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._server.__exit__(None, None, None)
-
-    @property
-    def base_url(self) -> str:
-        return self._server.base_url
-
-    @property
-    def violations(self) -> list[str]:
-        return self._server.violations
-
-    @property
-    def unconfirmed(self) -> list[int]:
-        return [0] * self._server.unacknowledged
-
-    def say(self, chat: int, user: int, text: str) -> str:
-        return self._server.say(f"D{chat}", f"U{user:03}", text)
-
-    def replies(self, chat: int) -> list[str]:
-        return [html.unescape(text) for text in self._server.replies(f"D{chat}")]
-
-
-People: TypeAlias = TelegramServer | SlackPeople
-PLATFORMS: Mapping[str, Callable[[], People]] = {"telegram": TelegramServer, "slack": SlackPeople}
-
-
 class Person(threading.Thread):
-    def __init__(self, number: int, telegram: People, ran: Path) -> None:
+    def __init__(self, number: int, platform: People, ran: Path) -> None:
         super().__init__(name=f"person {number}", daemon=True)
         self.chat = number
         self.sent: list[tuple[str, float]] = []
-        self._telegram = telegram
+        self._platform = platform
         self._ran = ran
         self._chance = random.Random(f"{SEED}-{number}")
         self.done = threading.Event()
@@ -91,31 +47,26 @@ class Person(threading.Thread):
             word = f"w{self.chat}-{number}"
             text = f"run echo {word} >> {self._ran}; echo {word}" if self._chance.random() < 0.3 else f"say {word}"
             self.sent.append((text, time.monotonic()))
-            self._telegram.say(self.chat, self.chat, text)
+            self._platform.say(self.chat, text)
             deadline = time.monotonic() + self._chance.uniform(1, 6)
             while time.monotonic() < deadline and not self._answered(word):
                 if self.done.wait(0.05):
                     return
 
     def _answered(self, word: str) -> bool:
-        return any(word in text for text in self._telegram.replies(self.chat))
+        return any(word in text for text in self._platform.replies(self.chat))
 
 
-@pytest.mark.parametrize("platform", ["telegram", "slack"])
-def test_kills_at_random_moments_lose_and_double_nothing_in_chats(platform: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["telegram", "slack"])
+def test_kills_at_random_moments_lose_and_double_nothing_in_chats(name: str, tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    print(f"seed {SEED}, {KILLS} kills through {platform}")
+    print(f"seed {SEED}, {KILLS} kills through {name}")
     history = History(surveyed=True)
     ran = tmp_path / "ran"
-    with ScriptedModel() as model, PLATFORMS[platform]() as telegram:
-        # Reactions are forgotten by each kill, and would be more than Slack takes in a minute.
-        more = "reactions: false, " if platform == "slack" else ""
-        config = model.config + (
-            f'{platform}: {{{more}enabled: true, base_url: "{telegram.base_url}", allowed_users: ["*"]}}\n'
-            "agent: {busy_input_mode: queue}\n"
-        )
+    with ScriptedModel() as model, PLATFORMS[name]() as platform:
+        config = model.config + platform.config + "agent: {busy_input_mode: queue}\n"
         with DaemonProcess(config=config, environ=SECRETS) as daemon:
-            people = [Person(number, telegram, ran) for number in range(1, PEOPLE + 1)]
+            people = [Person(number, platform, ran) for number in range(1, PEOPLE + 1)]
             for person in people:
                 person.start()
             for _ in range(KILLS):
@@ -127,25 +78,25 @@ def test_kills_at_random_moments_lose_and_double_nothing_in_chats(platform: str,
             for person in people:
                 person.done.set()
                 person.join(20)
-            _let_finish(daemon, telegram)
+            _let_finish(daemon, platform)
             daemon.terminate()
             history.add(*survey(daemon.home))
         for person in people:
-            _take_down(history, person, telegram)
+            _take_down(history, person, platform)
         history.add(*(Effect(call=line) for line in (ran.read_text().split() if ran.exists() else ())))
         problems = [str(each) for each in judge(history)]
-        assert telegram.violations == []
+        assert platform.violations == []
     answered = sum(len(person.sent) for person in people)
     marked = sum(each.marked for each in history.of(Delivered))
-    print(f"random kills: {KILLS} through {platform}, {answered} messages, {marked} marked as possible repeats")
-    assert platform == "telegram" or not marked
+    print(f"random kills: {KILLS} through {name}, {answered} messages, {marked} marked as possible repeats")
+    assert name == "telegram" or not marked
     assert answered > KILLS, "the load was too light to prove anything"
     assert problems == []
 
 
-def _let_finish(daemon: DaemonProcess, telegram: People) -> None:
+def _let_finish(daemon: DaemonProcess, platform: People) -> None:
     """Everything is confirmed, every session at rest, everything said. What was suspended is resumed first."""
-    telegram.until(lambda: telegram.unconfirmed == [], within_s=60)
+    platform.until(lambda: not platform.unconfirmed, within_s=60)
 
     def at_rest() -> bool:
         sessions = daemon.admin.get("/sessions?limit=200")["sessions"]
@@ -159,10 +110,10 @@ def _let_finish(daemon: DaemonProcess, telegram: People) -> None:
     eventually(at_rest, within_s=90)
 
 
-def _take_down(history: History, person: Person, telegram: People) -> None:
+def _take_down(history: History, person: Person, platform: People) -> None:
     turns = {each.inbound: each.turn for each in history.of(Accepted)}
     texts = {each.turn: each.text for each in history.of(Settled) if not each.failure}
-    shown = telegram.replies(person.chat)
+    shown = platform.replies(person.chat)
     to = f"chat {person.chat}"
     same: dict[str, list[str]] = defaultdict(list)  # turns by their answer: "no recorded outcome" is said of several
     for text, at in person.sent:
@@ -172,15 +123,10 @@ def _take_down(history: History, person: Person, telegram: People) -> None:
         same[texts.get(turn, "?")].append(turn)
     for said, its_turns in same.items():
         plain = [reply for reply in shown if reply == said]
-        marked = [reply for reply in shown if reply != said and _plain(reply) == said]
+        marked = [reply for reply in shown if reply != said and unmarked(reply) == said]
         for number, _ in enumerate(plain):
             turn = its_turns[min(number, len(its_turns) - 1)]
             history.add(Delivered(to=to, turn=turn, text=said))
         for number, _ in enumerate(marked):  # of those that have no other first
             turn = its_turns[-1 - number % len(its_turns)]
             history.add(Delivered(to=to, turn=turn, text=said, marked=True))
-
-
-def _plain(text: str) -> str:
-    """Without the warning that it may be a repeat."""
-    return text.removeprefix(REPEATED.strip()).lstrip()

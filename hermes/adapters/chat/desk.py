@@ -84,6 +84,7 @@ class ChatDesk:
         self.trouble = trouble
 
     async def take(self, inbound: Inbound) -> str:
+        reach("chat: received")
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
         aside = ""
         if not await self._door.admits(inbound):

@@ -24,6 +24,7 @@ from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, 
 from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_once, settled, while_wanted
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.commands.registry import Parsed, Unknown, parse
+from hermes.crash_point import reach
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports.sessions import Receipt, Submission
@@ -40,6 +41,7 @@ class Chat:
     async def completions(self, request: web.Request) -> web.StreamResponse:
         stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         chat, submission = await self._read(request)
+        reach("http: received")
         service = self._service
         await check_intake(service, submission)
         if (command := parse(chat.messages[-1]["content"])) is not None:
