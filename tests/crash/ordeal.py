@@ -8,6 +8,7 @@ want some, and get it. Then a daemon is left alone with what there is, and the j
 from __future__ import annotations
 
 import http.client
+import json
 import os
 import signal
 import threading
@@ -18,12 +19,13 @@ from pathlib import Path
 from typing import Final
 
 from hermes.crash_point import POINTS
-from tests.crash.people import SECRETS, TelegramPeople, unmarked
+from tests.crash.people import PLATFORMS, SECRETS, unmarked
 from tests.crash.survey import survey
 from tests.daemon_process import DaemonProcess, eventually
 from tests.history import (
     Accepted,
     Acknowledged,
+    Complaint,
     Crashed,
     Delivered,
     Effect,
@@ -50,6 +52,15 @@ RECORDS: Final = (
     "MarkedResumePending",
 )
 ALL_POINTS: Final = (*(f"{when} {record}" for record in RECORDS for when in ("before", "after")), *POINTS)
+CHAT_POINTS: Final = (  # where it matters which platform it is
+    "chat: received",
+    "chat: taken, not confirmed",
+    "reply: about to be sent",
+    "reply: sent",
+    "reply: shown, not noted",
+    "before Discharge",
+    "after Discharge",
+)
 CHAT: Final = 7
 _PATIENT: Final = "shutdown: {drain_s: 1, timeout_s: 30}\n"  # many run side by side: a stop is slow, not stuck
 _GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
@@ -57,8 +68,20 @@ _ASIDE: Final = ("Hermes is stopping", "I was interrupted", "May I run this?", "
 
 
 class Ordeal:
-    def __init__(self, point: str, strikes: signal.Signals, folder: Path, *, stopped_s: float = 30.0) -> None:
+    def __init__(
+        self,
+        point: str,
+        strikes: signal.Signals,
+        folder: Path,
+        *,
+        platform: str = "telegram",
+        streams: bool = False,
+        stopped_s: float = 30.0,
+    ) -> None:
+        """`streams`: the client over HTTP wants its answer bit by bit; leave is then asked for in the chat alone."""
         self.point = point
+        self._name = platform
+        self._streams = streams
         self._strikes = strikes
         self._stopped_s = stopped_s
         self._ran = folder / "ran"
@@ -66,7 +89,7 @@ class Ordeal:
         self._during = "stop" if "MarkedResumePending" in point else point.split(":", maxsplit=1)[0]
         self._wants_leave = point.endswith(("Asked", "Answered"))
         then = f"rm -rf {folder}/nothing-there" if self._wants_leave else "echo made"
-        self._http = f"run echo http >> {self._ran}; {then}"
+        self._http = f"run echo http >> {self._ran}; {'echo made' if streams else then}"
         self._chat = f"run echo chat >> {self._ran}; {then}"
         self._answers: dict[str, str] = {}  # that the client got
         self._said: list[tuple[str, str]] = []  # over HTTP, and in the chat
@@ -76,7 +99,7 @@ class Ordeal:
     def run(self) -> list[Violation]:
         with ExitStack() as stack:
             self._model = stack.enter_context(ScriptedModel())
-            self._platform = stack.enter_context(TelegramPeople())
+            self._platform = stack.enter_context(PLATFORMS[self._name]())
             config = self._model.config + self._platform.config + _PATIENT
             if self._during == "session":
                 config += "sessions: {idle_after_s: 0.01}\n"
@@ -199,9 +222,13 @@ class Ordeal:
             time.sleep(0.05)
 
     def _ask(self, text: str, key: str) -> str | None:
-        answer = self._daemon.ask(text, session="s", Idempotency_Key=key)
+        body = {"model": "hermes", "stream": self._streams, "messages": [{"role": "user", "content": text}]}
+        headers = {"X_Hermes_Session_Id": "s", "Idempotency_Key": key}
+        answer = self._daemon.request("POST", "/v1/chat/completions", body, **headers)
         if answer.status != 200:
             return None
+        if self._streams:
+            return _streamed(answer.body)
         return self._ask("yes", "leave") if "pending" in answer.json()["hermes"] else answer.text
 
     def _hear(self) -> None:
@@ -230,7 +257,10 @@ class Ordeal:
         for text in self._replies():
             asked = next((said for _, said in self._said if said == f"say {unmarked(text)}"), self._chat)
             marked = unmarked(text) != text
+            if marked and not self._platform.may_repeat:
+                history.add(Complaint(problem=f"{self._name} could have been asked whether this is there: {text}"))
             history.add(Delivered(to="chat", turn=turns[asked], text=unmarked(text), marked=marked))
+        history.add(*(Complaint(problem=each) for each in self._platform.violations))
         for request in self._model.requests:
             check_valid(request["messages"])
             said = tuple(
@@ -245,6 +275,17 @@ class Ordeal:
             for text in self._platform.replies(CHAT)
             if not unmarked(text).startswith(_ASIDE) and not text.endswith("▌")
         ]
+
+
+def _streamed(body: bytes) -> str | None:
+    """What a stream said, if it was said to its end."""
+    events = [line.removeprefix(b"data: ") for line in body.splitlines() if line.startswith(b"data: ")]
+    if not events or events.pop() != b"[DONE]":
+        return None
+    chunks = [json.loads(each) for each in events]
+    if any("error" in each for each in chunks):
+        return None
+    return "".join(each["choices"][0]["delta"].get("content") or "" for each in chunks if each["choices"])
 
 
 def _state(pid: int) -> str:
