@@ -99,7 +99,8 @@ class Ordeal:
     def run(self) -> list[Violation]:
         with ExitStack() as stack:
             self._model = stack.enter_context(ScriptedModel())
-            self._platform = stack.enter_context(PLATFORMS[self._name]())
+            self._platform = PLATFORMS[self._name]()
+            stack.enter_context(self._platform)
             config = self._model.config + self._platform.config + _PATIENT
             if self._during == "session":
                 config += "sessions: {idle_after_s: 0.01}\n"

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 from hermes.errors import HermesError
+from tests.crash import figures
 from tests.crash.people import PLATFORMS, SECRETS, People, unmarked
 from tests.crash.survey import survey
 from tests.daemon_process import DaemonProcess, eventually
@@ -71,9 +72,11 @@ def test_kills_at_random_moments_lose_and_double_nothing_in_chats(name: str, tmp
                 person.start()
             for _ in range(KILLS):
                 time.sleep(chance.uniform(0.3, 4.0))
+                history.add(*figures.at_the_end_of_a_life(daemon))
                 daemon.kill()
                 history.add(Crashed(at=time.monotonic()))
                 daemon.start()
+                history.add(*figures.at_the_start_of_a_life(daemon))
             time.sleep(1)
             for person in people:
                 person.done.set()
@@ -89,6 +92,7 @@ def test_kills_at_random_moments_lose_and_double_nothing_in_chats(name: str, tmp
     answered = sum(len(person.sent) for person in people)
     marked = sum(each.marked for each in history.of(Delivered))
     print(f"random kills: {KILLS} through {name}, {answered} messages, {marked} marked as possible repeats")
+    print(f"random kills: {figures.most(history)}")
     assert name == "telegram" or not marked
     assert answered > KILLS, "the load was too light to prove anything"
     assert problems == []

@@ -2,7 +2,8 @@
 
 Each client remembers what was acknowledged to it (the status line of a stream is the acknowledgement). Afterwards the
 model is shown every session once more: no acknowledged message may be missing from that prompt, none may stand there
-twice, and their order is the order in which they were acknowledged. The store must verify after every single kill.
+twice, and their order is the order in which they were acknowledged. The store must verify after every single kill,
+and no life may use more of the machine than it should.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pytest
 
 from hermes.errors import HermesError
 from hermes.storage.verify import verify
+from tests.crash import figures
 from tests.daemon_process import DaemonProcess, eventually
 from tests.history import Acknowledged, Crashed, History, Looked, Sent, judge
 
@@ -53,23 +55,24 @@ def test_no_acknowledged_message_is_lost_or_doubled_by_kills_at_random_moments(e
         clients = [Client(number, daemon, random.Random(f"{SEED}-{number}")) for number in range(CLIENTS)]
         for client in clients:
             client.start()
-        kills = []
+        history = History()
         for _ in range(KILLS):
             time.sleep(chance.uniform(0.05, 2.5))
+            history.add(*figures.at_the_end_of_a_life(daemon))
             daemon.kill()
-            kills.append(Crashed(at=time.monotonic()))
+            history.add(Crashed(at=time.monotonic()))
             assert verify(daemon.home / "store") == []
             daemon.start()
+            history.add(*figures.at_the_start_of_a_life(daemon))
         for client in clients:
             client.finish()
         answered = sum(client.answered for client in clients)
         assert answered > KILLS, "the load was too light to prove anything"
-        history = History(kills)
         for client in clients:
             history.add(*client.history.happenings)
         sent = {each.inbound for each in history.of(Sent)}
         history.add(*(look(daemon, log, session, sent) for session in sessions_of(history)))
-    print(f"random kills: {KILLS} over HTTP, {len(sent)} messages, {answered} answers")
+    print(f"random kills: {KILLS} over HTTP, {len(sent)} messages, {answered} answers; {figures.most(history)}")
     assert judge(history) == []
 
 
