@@ -93,7 +93,7 @@ def test_kills_at_random_moments_lose_and_double_nothing_in_chats(name: str, tmp
     marked = sum(each.marked for each in history.of(Delivered))
     print(f"random kills: {KILLS} through {name}, {answered} messages, {marked} marked as possible repeats")
     print(f"random kills: {figures.most(history)}")
-    assert name == "telegram" or not marked
+    assert marked <= (KILLS if platform.may_repeat else 0)
     assert answered > KILLS, "the load was too light to prove anything"
     assert problems == []
 
