@@ -7,9 +7,11 @@ import signal
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
+from hermes.storage.verify import verify
 from tests.crash.machine import EVERY, Talk, pause, wait_for_end
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, stream
@@ -137,4 +139,28 @@ def test_a_sigterm_at_any_moment_of_a_start_ends_it_in_order(model: ScriptedMode
             assert wait_for_end(daemon, 20) in (0, -TERM)
             daemon.kill()
         daemon.start()
+        talk.check()
+
+
+def test_a_sigterm_between_the_lock_and_being_ready_leaves_cleanly_and_the_open_turn_goes_on_afterwards(
+    model: ScriptedModel, pool: ThreadPoolExecutor
+) -> None:
+    model.on_request = lambda body: stream(STALL) if "unfinished" in str(body["messages"][-1]) else None
+    with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.5}\n") as daemon:
+        talk = Talk(daemon, model)
+        talk.say("say one")
+        waiting = pool.submit(talk.say, "say unfinished")
+        eventually(lambda: len(model.requests) == 2)
+        daemon.kill()
+        waiting.result(20)
+        for point in ("start: locked", "start: store open", "start: actors there", "start: serving"):
+            with suppress(AssertionError):  # it need not get as far as being ready
+                daemon.start({"HERMES_TEST_CRASH": point, "HERMES_TEST_CRASH_SIGNAL": "TERM"})
+            assert wait_for_end(daemon, 20) == 0, point
+            assert not (daemon.home / "hermes.sock").exists(), point
+            assert verify(daemon.home / "store") == [], point
+        assert daemon.stderr().count("stopping for a ") == 4
+        model.on_request = lambda body: None
+        daemon.start({"HERMES_TEST_CRASH": ""})
+        assert talk.say_until_heard("say unfinished") == "unfinished"
         talk.check()

@@ -104,6 +104,27 @@ def test_a_kill_while_the_tool_runs_leaves_an_unknown_outcome(model: ScriptedMod
         assert "terminal" in note
 
 
+def test_a_stop_while_the_tool_runs_ends_it_and_it_is_not_run_again(model: ScriptedModel, tmp_path: Path) -> None:
+    ran, pid = tmp_path / "ran", tmp_path / "pid"
+    command = f"run echo once >> {ran}; echo $$ > {pid}; sleep 300; echo ended >> {ran}"
+    with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.5}\n") as daemon:
+        waiting = threading.Thread(target=lambda: _try(daemon, command, "k"))
+        waiting.start()
+        shell = int(eventually(lambda: pid.exists() and pid.read_text()))
+        assert daemon.terminate() == 0
+        waiting.join(30)
+        eventually(lambda: not Path(f"/proc/{shell}").exists())
+        daemon.start()
+        answer = daemon.ask(command, session="s", Idempotency_Key="k").text
+        assert "No recorded outcome" in answer
+        history = told((command, answer))
+        history.add(*effects(ran), looked(shown(model)))
+        assert judge(history) == []
+        assert ran.read_text() == "once\n"
+        assert "Traceback" not in daemon.stderr()
+    check_valid(shown(model))
+
+
 @pytest.mark.parametrize("moment", ["request", "stream"])
 def test_a_kill_while_the_model_answers_asks_it_again(model: ScriptedModel, moment: str) -> None:
     with DaemonProcess(config=model.config) as daemon:
