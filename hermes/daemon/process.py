@@ -11,6 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 
 from loguru import logger
 
@@ -27,6 +28,7 @@ from hermes.secret import api_key_path
 from hermes.settings import Config
 
 EXIT_TRY_AGAIN = 75
+_LEFT_S = 1.0
 
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
@@ -74,7 +76,15 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
             last_resort = LastResort(within(daemon.config.shutdown.timeout_s, allowed_s))
             await daemon.drain(request, last_resort.put_off)
         logger.info("stopped")
+        last_resort.all_is_done(partial(_leave_now, environ, stop, request.exit_code))
     return request.exit_code, stop
+
+
+def _leave_now(environ: Mapping[str, str], stop: StopSwitch, code: int) -> None:
+    logger.remove()
+    if stop.comes_back:
+        _begin_anew(environ, stop)
+    os._exit(code)
 
 
 class Reload:
@@ -100,11 +110,13 @@ class LastResort:
         self._timer.cancel()
         self._timer = self._armed()
 
+    def all_is_done(self, leave: Callable[[], None]) -> None:
+        """What is left are threads that nobody needs any more, one that imports a library, say: they get a moment."""
+        self._timer.cancel()
+        self._timer = _in(_LEFT_S, leave)
+
     def _armed(self) -> threading.Timer:
-        timer = threading.Timer(self._timeout_s, self._leave)
-        timer.daemon = True
-        timer.start()
-        return timer
+        return _in(self._timeout_s, self._leave)
 
     def _leave(self) -> None:
         said = threading.Thread(
@@ -115,6 +127,13 @@ class LastResort:
         said.start()
         said.join(0.2)  # and no longer: the log may be what hangs
         os._exit(EXIT_TRY_AGAIN)
+
+
+def _in(seconds: float, call: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, call)
+    timer.daemon = True
+    timer.start()
+    return timer
 
 
 def _greeting(daemon: Daemon) -> str:

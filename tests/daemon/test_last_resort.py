@@ -1,0 +1,32 @@
+"""The end of a stop that hangs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+from hermes.daemon.process import LastResort
+
+
+def test_when_all_is_done_it_leaves_in_order_whatever_threads_are_left() -> None:
+    left = threading.Event()
+    LastResort(600.0).all_is_done(left.set)
+    assert left.wait(20)
+
+
+def test_a_stop_that_hangs_is_left_and_one_that_goes_on_is_not() -> None:
+    script = """
+import time
+from hermes.daemon.process import LastResort
+last_resort = LastResort(1.0)
+for _ in range(3):
+    time.sleep(0.6)
+    last_resort.put_off()
+print("it goes on", flush=True)
+time.sleep(60)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=50, check=False)
+    assert done.returncode == 75
+    assert "it goes on" in done.stdout
+    assert "leaving by force" in done.stderr
