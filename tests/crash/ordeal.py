@@ -62,7 +62,7 @@ CHAT_POINTS: Final = (  # where it matters which platform it is
     "after Discharge",
 )
 CHAT: Final = 7
-_PATIENT: Final = "shutdown: {drain_s: 1, timeout_s: 30}\n"  # many run side by side: a stop is slow, not stuck
+_SHUTDOWN: Final = "shutdown: {drain_s: 1}\n"
 _GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 _ASIDE: Final = ("Hermes is stopping", "I was interrupted", "May I run this?", "⚙")  # not the reply of a turn
 
@@ -101,7 +101,7 @@ class Ordeal:
             self._model = stack.enter_context(ScriptedModel())
             self._platform = PLATFORMS[self._name]()
             stack.enter_context(self._platform)
-            config = self._model.config + self._platform.config + _PATIENT
+            config = self._model.config + self._platform.config + _SHUTDOWN
             if self._during == "session":
                 config += "sessions: {idle_after_s: 0.01}\n"
             self._daemon = DaemonProcess(config=config, environ=SECRETS)
