@@ -67,14 +67,8 @@ def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapp
     problems += environ_problems + _unknown_variables(environ, config)
     # Only what could be read can contradict itself.
     if problems := problems or _contradictions(config, found):
-        raise ConfigError(_report(problems))
+        raise ConfigError(*problems)
     return config, {name: each.where for name, each in found.items()}
-
-
-def _report(problems: list[str]) -> str:
-    if len(problems) == 1:
-        return problems[0]
-    return "\n  ".join([f"the configuration has {len(problems)} problems:", *problems])
 
 
 def _build(found: Mapping[str, Found], home: Home) -> Config:

@@ -45,7 +45,14 @@ class HermesError(Exception):
 
 
 class ConfigError(HermesError):
+    """With every problem that was found."""
+
     exit_code = 78
+
+    def __init__(self, *problems: str) -> None:
+        many = (f"the configuration has {len(problems)} problems:", *problems)
+        super().__init__(problems[0] if len(problems) == 1 else "\n  ".join(many))
+        self.problems = problems
 
 
 class HomeError(HermesError):

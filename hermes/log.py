@@ -74,21 +74,22 @@ def redacted(text: str) -> str:
     return _redactor.clean(text)
 
 
-def configure_logging(config: LogConfig, home: Home) -> None:
+def configure_logging(config: LogConfig, home: Home, *, terminal: bool = True) -> None:
     """Send everything to stderr and to the home's log file. Calling it again replaces what was there."""
     logger.remove()
     logger.configure(patcher=_clean)
     form = _as_json if config.json else _as_text
-    logger.add(
-        Terminal(sys.stderr),
-        level=config.level,
-        filter=_is_no_dump if config.file else None,
-        format=form,
-        backtrace=False,
-        diagnose=False,
-        catch=True,
-        colorize=False if config.json else None,
-    )
+    if terminal:
+        logger.add(
+            Terminal(sys.stderr),
+            level=config.level,
+            filter=_is_no_dump if config.file else None,
+            format=form,
+            backtrace=False,
+            diagnose=False,
+            catch=True,
+            colorize=False if config.json else None,
+        )
     if config.file:
         logger.add(
             LogFile(home.log_dir / "hermes.log", most_bytes=config.rotation_mb << 20, keep=config.keep),
@@ -100,6 +101,13 @@ def configure_logging(config: LogConfig, home: Home) -> None:
             colorize=False,
         )
     _route_standard_logging()
+
+
+def log_refusal(config: LogConfig, home: Home, text: str) -> None:
+    """The last line of a daemon that does not start, into the log file alone: the terminal is told by the command."""
+    configure_logging(config, home, terminal=False)
+    logger.error("{}", text)
+    logger.remove()
 
 
 def log_dump(text: str, what: str) -> None:

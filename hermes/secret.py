@@ -80,10 +80,22 @@ def ensure_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> Se
     if given is not None:
         return given
     path = api_key_path(home, config)
-    if path == home.api_key_file and not os.path.lexists(path):
-        return _make_key_file(path)
-    key = _read_private(path)
-    return _long_enough(key, f"the API key in {path}", "write a longer one, or remove the file to have one made")
+    return _make_key_file(path) if _is_to_be_made(home, path) else _kept(path)
+
+
+def check_api_key(home: Home, config: Config, environ: Mapping[str, str]) -> None:
+    """Raises ConfigError where `ensure_api_key` would, and makes nothing."""
+    if given_api_key(environ) is None and not _is_to_be_made(home, path := api_key_path(home, config)):
+        _kept(path)
+
+
+def _is_to_be_made(home: Home, path: Path) -> bool:
+    return path == home.api_key_file and not os.path.lexists(path)
+
+
+def _kept(path: Path) -> Secret:
+    remedy = "write a longer one, or remove the file to have one made"
+    return _long_enough(_read_private(path), f"the API key in {path}", remedy)
 
 
 def _read_private(path: Path) -> Secret:

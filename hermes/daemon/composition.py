@@ -45,11 +45,11 @@ from hermes.assembly.chat import (
     tell_left,
 )
 from hermes.assembly.media import make_reception
+from hermes.assembly.preflight import preflight
 from hermes.assembly.processes import NAME as PROCESSES
 from hermes.assembly.processes import ProcessParts, open_processes
 from hermes.assembly.resets import LateViews, reset_settings
 from hermes.commands.desk import CommandDesk
-from hermes.config import load_config
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.live import Daemon
@@ -159,7 +159,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts=facts,
             turns=agent.runner.counts,
             clock=wall_clock.wall,
-            check_config=lambda: make_models(load_config(home, environ), environ),
+            check_config=partial(preflight, home, environ),
         )
         commands = CommandDesk(
             desk,

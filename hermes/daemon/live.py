@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
@@ -21,11 +21,12 @@ from hermes.actors.reset_clock import PolicyChanged
 from hermes.actors.reset_rules import ResetRules
 from hermes.assembly.agent import AgentParts, make_models, process_settings
 from hermes.assembly.chat import DELIVERY
+from hermes.assembly.preflight import preflight
 from hermes.assembly.resets import reset_settings
-from hermes.config import load_config
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
+from hermes.daemon.reload import Reloaded, with_values
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
 from hermes.listing import some
@@ -61,6 +62,7 @@ class Daemon:
     facts: dict[str, Any]
     processes: ProcessFront
     homes: HomeDesk | None = None  # of chat platforms, to be told of a stop
+    reloading: asyncio.Lock = field(default_factory=asyncio.Lock)  # one after the other
 
     async def drain(self, request: StopRequest, put_off: Callable[[], None] = lambda: None) -> None:
         """Take no more work, mark what is in flight, then give it a while to finish and to be told.
@@ -129,14 +131,18 @@ class Daemon:
         finally:
             idle.cancel()
 
-    def reload(self) -> None:
-        """Read the configuration again and apply what can change while the daemon runs."""
-        try:
-            new = load_config(self.home, self.environ)
-            models = make_models(new, self.environ)
-        except ConfigError as error:
-            logger.error("the configuration was not reloaded, the old one stays: {}", error)
-            return
+    async def reload(self) -> Reloaded:
+        """Read the configuration again and apply what can change while the daemon runs. Raises ConfigError."""
+        async with self.reloading:
+            try:
+                new = (await asyncio.to_thread(preflight, self.home, self.environ)).config
+            except ConfigError as error:
+                logger.error("the configuration was not reloaded, the old one stays: {}", error)
+                raise
+            return self._apply(new)
+
+    def _apply(self, new: Config) -> Reloaded:
+        models = make_models(new, self.environ)
         applied, later = Config.reloadable_changes(self.config, new)
         if any(name.startswith("model.") for name in applied):
             self.agent.runner.set_models(models)
@@ -152,7 +158,9 @@ class Daemon:
         self.rules.settings = reset_settings(new, self.environ)
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
-        self.config = new
+        # What needs a restart is not in force, and the next reload has to say so again.
+        self.config = with_values(self.config, new, applied)
         logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
         if later:
             logger.warning("these settings need a restart: {}", ", ".join(later))
+        return Reloaded(applied=applied, needs_restart=later)

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import partial
 
 from loguru import logger
@@ -21,9 +21,11 @@ from hermes.daemon.composition import running
 from hermes.daemon.live import Daemon
 from hermes.daemon.operations import StopSwitch
 from hermes.daemon.os_process import LoopComplaints, hide_from_children, raise_descriptor_limit
+from hermes.daemon.reload import Reload
 from hermes.daemon.signals import STOP_SIGNALS, handle_signals
 from hermes.daemon.stop_budget import patience_s, within
 from hermes.home import Home
+from hermes.refused_start import noting_refusal
 from hermes.secret import api_key_path
 from hermes.settings import Config
 
@@ -66,7 +68,9 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
     reload = Reload()
     # Before anything is there to stop, and until nothing is left.
     with handle_signals(stop.request, reload, stop.request_late):
-        async with running(home, config, environ, stop) as daemon:
+        async with AsyncExitStack() as stack:
+            with noting_refusal(home, config.log):
+                daemon = await stack.enter_async_context(running(home, config, environ, stop))
             reload.target = daemon.reload
             with suppress(OSError):  # nobody reads: that is no reason not to serve
                 print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
@@ -85,17 +89,6 @@ def _leave_now(environ: Mapping[str, str], stop: StopSwitch, code: int) -> None:
     if stop.comes_back:
         _begin_anew(environ, stop)
     os._exit(code)
-
-
-class Reload:
-    """What SIGHUP does: nothing until there is something to reload."""
-
-    def __init__(self) -> None:
-        self.target: Callable[[], None] | None = None
-
-    def __call__(self) -> None:
-        if self.target is not None:
-            self.target()
 
 
 class LastResort:

@@ -7,11 +7,12 @@ from pathlib import Path
 from hermes.agent.accounting import Budget, Price
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.seeing import Sight
-from hermes.agent.thinking import ThinkingSettings
+from hermes.agent.thinking import ThinkingSettings, not_thought
+from hermes.errors import ConfigError
 from hermes.media.reference import user_message
 from hermes.ports.agent import ModelDone, ModelReport
 from hermes.types import Effect, EncodedMessage, FailureKind, Preferences, TurnId, Usage, Verdict
-from tests.agent.bench import DONE, AgentBench, Script, ScriptedModel, broken, calls, says, text, user
+from tests.agent.bench import DONE, AgentBench, Script, ScriptedModel, broken, calls, model_job, says, text, user
 
 K = FailureKind
 SETTINGS = ThinkingSettings(context_window=8000, max_replies=5, compression=CompressionSettings())
@@ -177,3 +178,9 @@ async def test_a_budget_that_is_spent_asks_no_model(tmp_path: Path) -> None:
     spent = await session.think(spent=Usage(prompt_tokens=10))
     assert spent.failure is not None
     assert "session" in spent.failure.message
+
+
+def test_what_is_wrong_with_the_configuration_is_said_and_not_left_to_the_log() -> None:
+    report = not_thought(model_job(), ConfigError("tools.cli: there is no tool 'termnal'"))
+    assert report.failure is not None
+    assert report.failure.message == "tools.cli: there is no tool 'termnal'"

@@ -113,3 +113,21 @@ def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> Non
 def test_what_show_prints_is_a_configuration_again(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text(hermes("config", "show").stdout)
     assert hermes("config", "check").returncode == 0
+
+
+def test_check_knows_the_keys_of_the_service_and_says_that_this_shell_has_them_not(
+    home: Home, hermes: Hermes
+) -> None:
+    home.config_file.write_text("telegram:\n  enabled: true\n")
+    (home.data_dir / "service.env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
+    done = hermes("config", "check", TELEGRAM_BOT_TOKEN="")
+    assert done.returncode == 0
+    good, warning = done.stdout.splitlines()
+    assert good == f"{home.config_file}: good"
+    assert warning.startswith("warning: this holds for the service only, not for this shell: ")
+    assert "the Telegram bot's token is missing" in warning
+
+
+def test_check_warns_of_a_fallback_without_its_key(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("model: {fallbacks: ['m@http://localhost:1/v1#ANOTHER_KEY']}\n")
+    assert "names the variable ANOTHER_KEY, which is not set" in hermes("config", "check").stdout

@@ -46,6 +46,57 @@ def test_a_restart_that_could_not_come_back_is_refused_with_the_reason() -> None
         assert daemon.ask("Hello").status == 200
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("telegram:\n  enabled: true\n", "config.yaml:2:3: the Telegram bot's token is missing"),
+        ("slack:\n  enabled: true\n", "config.yaml:2:3: the Slack bot's token is missing"),
+        ("tools:\n  cli: [termnal]\n", "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'"),
+    ],
+)
+def test_whatever_config_check_refuses_keeps_a_healthy_daemon_from_a_restart(text: str, problem: str) -> None:
+    with DaemonProcess() as daemon:
+        (daemon.home / "config.yaml").write_text(text)
+        checked = daemon.hermes("config", "check")
+        assert checked.returncode == 78
+        assert problem in checked.stderr
+        done = daemon.hermes("restart", timeout_s=20)
+        assert done.returncode == 1
+        assert problem in done.stderr
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGHUP)
+        eventually(lambda: "was not reloaded, the old one stays" in daemon.stderr())
+        assert problem in daemon.stderr()
+        assert daemon.ask("Hello").status == 200
+
+
+def test_a_start_that_is_refused_is_in_the_log_too() -> None:
+    with DaemonProcess() as daemon:
+        daemon.kill()
+        (daemon.home / "config.yaml").write_text("telegram:\n  enabled: true\n")
+        done = daemon.hermes("daemon", timeout_s=20)
+        assert done.returncode == 78
+        log = (daemon.home / "logs" / "hermes.log").read_text()
+        assert "the daemon did not start (exit code 78)" in log
+        for told in (done.stderr, log):
+            assert "config.yaml:2:3: the Telegram bot's token is missing" in told
+
+
+def test_a_restart_says_why_the_daemon_refused_to_come_back(pool: ThreadPoolExecutor) -> None:
+    with DaemonProcess(config=LONG) as daemon:
+        running(daemon, pool, "!slow 20")
+        restart = pool.submit(daemon.hermes, "restart", timeout_s=30)
+        eventually(lambda: stopping(daemon))
+        (daemon.home / "config.yaml").write_text("telegram:\n  enabled: true\n")  # after it was checked
+        daemon.admin.post("/sessions/long/stop")
+        done = restart.result()
+        assert done.returncode == 1
+        told = done.stderr.replace("\n", " ")
+        assert "it refused to start (exit code 78)" in told
+        assert "the Telegram bot's token is missing" in told
+        assert "What was in flight is kept" in told
+
+
 def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=SHORT) as daemon:
         session = running(daemon, pool, "!slow 20")

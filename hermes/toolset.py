@@ -1,0 +1,34 @@
+"""The names by which settings choose tools: every toolset, and the tools in it.
+
+The tools themselves take long to import; what a setting may say is known without them. A test compares both.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+TOOLSETS: Mapping[str, tuple[str, ...]] = {
+    "terminal": ("terminal",),
+    "file": ("read_file", "write_file", "patch", "search_files"),
+    "web": ("web_fetch",),
+    "todo": ("todo",),
+    "clarify": ("clarify",),
+    "session_search": ("session_search",),
+    "process": ("process",),
+    "send_file": ("send_file",),
+}
+
+
+def complaint_about_tool(name: str) -> str:
+    """What is wrong with it as the name of a tool or toolset; empty when nothing is."""
+    known = {*TOOLSETS, *(tool for tools in TOOLSETS.values() for tool in tools)}
+    if name in known:
+        return ""
+    from difflib import get_close_matches  # noqa: PLC0415 - only for mistakes
+
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+    return f"there is no tool or toolset {name[:40]!r}; {hint}"

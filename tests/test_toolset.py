@@ -1,0 +1,30 @@
+"""The names that settings may choose tools by are those of the tools there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import MagicMock
+
+from hermes.assembly import workshop
+from hermes.home import Home
+from hermes.settings import EVERY_TOOLSET, Config
+from hermes.toolset import TOOLSETS, complaint_about_tool
+
+
+def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
+    home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
+    given = {name: MagicMock() for name in ("search", "messages", "recent", "heads", "processes")}
+    toolbox = workshop.make_toolbox(Config(), home, {}, **given)
+    found: dict[str, set[str]] = {}
+    for name in toolbox.names("telegram"):
+        tool = toolbox.get(name, "telegram")
+        assert tool is not None
+        found.setdefault(tool.toolset, set()).add(name)
+    assert found == {toolset: set(tools) for toolset, tools in TOOLSETS.items()}
+    assert set(EVERY_TOOLSET) < set(TOOLSETS)
+
+
+def test_a_name_may_be_that_of_a_tool_or_a_toolset() -> None:
+    assert [complaint_about_tool(name) for name in ("file", "read_file")] == ["", ""]
+    assert complaint_about_tool("reed_file").endswith("did you mean read_file?")
+    assert "there are clarify, file" in complaint_about_tool("quux")
