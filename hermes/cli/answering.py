@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.output import one_line, print_json, say
 from hermes.cli.parser import add_session
+from hermes.errors import HermesError
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
+    from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
 _SESSION = "20260102_030405_1a2b3c4d"
@@ -24,7 +26,7 @@ _ALLOWED = {
 def add_commands(commands: Commands) -> None:
     approve = commands.add(
         "approve",
-        _send(lambda args: args.span, lambda args: _ALLOWED[args.span]),
+        _send(lambda args: args.span, lambda args: _ALLOWED[args.span], permits=True),
         "Give a tool call the permission that its session waits for.",
         examples=f"  hermes approve {_SESSION}\n  hermes approve - session",
         json=True,
@@ -35,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     )
     deny = commands.add(
         "deny",
-        _send(lambda _: "deny", lambda _: "Denied in {id}"),
+        _send(lambda _: "deny", lambda _: "Denied in {id}", permits=True),
         "Refuse a tool call the permission that its session waits for. The turn goes on without it.",
         examples=f"  hermes deny {_SESSION}",
         json=True,
@@ -53,8 +55,13 @@ def add_commands(commands: Commands) -> None:
 
 
 def _send(
-    answer_of: Callable[[argparse.Namespace], str], said_of: Callable[[argparse.Namespace], str]
+    answer_of: Callable[[argparse.Namespace], str],
+    said_of: Callable[[argparse.Namespace], str],
+    *,
+    permits: bool = False,
 ) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+    """`permits`: what is said is about a permission, and no answer to a question."""
+
     def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from hermes.cli.client import connect
         from hermes.cli.conversation import send
@@ -62,7 +69,8 @@ def _send(
 
         client = connect(environ)
         session = meant_by(client, args.session)
-        reply = send(client, session, "answer", {"answer": answer_of(args)})
+        call = _permission(client, session) if permits else {}
+        reply = send(client, session, "answer", {"answer": answer_of(args), **call})
         if args.json:
             print_json(reply)
         else:
@@ -71,3 +79,19 @@ def _send(
         return 0
 
     return run
+
+
+def _permission(client: AdminClient, session: str) -> dict[str, str]:
+    """Which call is asked about, so that it is this one that is answered; a question is no matter of permission."""
+    from hermes.cli.client import AdminError, session_path
+
+    try:
+        pending = client.get(f"/api{session_path(session)}").get("pending")
+    except AdminError:  # what is wrong is said in answer to the answer
+        return {}
+    if pending is None:
+        return {}
+    if pending["kind"] == "question":
+        choices = f" ({', '.join(pending['choices'])})" if pending["choices"] else ""
+        raise HermesError(one_line(f"this is a question, not a permission: `hermes answer {session} TEXT`{choices}"))
+    return {"call_id": pending["call_id"]}

@@ -60,3 +60,26 @@ def test_a_daemon_of_another_version_is_told_apart_from_a_mistake(
 def test_there_are_three_ways_to_allow(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["approve", "s1", "often"]) == 2
     assert "invalid choice: 'often'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+@pytest.mark.parametrize(("choices", "listed"), [(["red", "blue"], " (red, blue)"), ([], "")])
+def test_a_question_is_neither_approved_nor_denied(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], verb: str, choices: list[str], listed: str
+) -> None:
+    pending = {"kind": "question", "call_id": "c1", "question": "Which?", "choices": choices}
+    admin.routes["GET /api/sessions/s1"] = Answer(body={"pending": pending})
+    admin.routes[ANSWER] = Answer(body={"session_id": "s1"})
+    assert main([verb, "s1"]) == 1
+    said = f"hermes: this is a question, not a permission: `hermes answer s1 TEXT`{listed}\n"
+    assert capsys.readouterr() == ("", said)
+    assert admin.asked[-1].method == "GET"
+    assert main(["answer", "s1", "red"]) == 0
+
+
+def test_a_permission_is_given_to_the_call_that_was_asked_about(admin: FakeAdmin) -> None:
+    pending = {"kind": "approval", "call_id": "c1", "question": "May I?", "choices": ["once", "deny"]}
+    admin.routes["GET /api/sessions/s1"] = Answer(body={"pending": pending})
+    admin.routes[ANSWER] = Answer(body={"session_id": "s1"})
+    assert main(["approve", "s1"]) == 0
+    assert admin.asked[-1].body == {"answer": "once", "call_id": "c1"}
