@@ -101,7 +101,9 @@ def prepare(home: Home, *, restoring: bool = False) -> None:
         _check_socket_path(home)
         if _exists(home.data_dir):
             _check_directory(home.data_dir)
-            _check_ours(home)
+            _check_ours(home)  # first: another program's directory is not to be changed for us
+            _check_owner(home.data_dir)
+            _check_private(home)
             if not restoring:
                 check_store(home)
         _make(home)
@@ -128,18 +130,30 @@ def _exists(path: Path) -> bool:
 
 
 def _check_directory(path: Path) -> None:
-    status = path.stat()
-    if not stat.S_ISDIR(status.st_mode):
+    if not path.is_dir():
         raise HomeError(f"the home {path} is not a directory; set HERMES_HOME to one")
-    if status.st_uid != os.geteuid():
+    if not os.access(path, os.R_OK | os.X_OK):  # nobody can say what it holds
+        _check_owner(path)
+        raise HomeError(f"the home {path} cannot be read; set HERMES_HOME to a directory of your own")
+
+
+def _check_owner(path: Path) -> None:
+    if (owner := path.stat().st_uid) != os.geteuid():
         raise HomeError(
-            f"the home {path} belongs to uid {status.st_uid} and this is uid {os.geteuid()}; "
+            f"the home {path} belongs to uid {owner} and this is uid {os.geteuid()}; "
             "run Hermes as its owner or set HERMES_HOME to a directory of your own"
         )
-    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise HomeError(f"other users can write to the home {path}; run `chmod 700 {path}`")
-    if not os.access(path, os.R_OK | os.W_OK | os.X_OK):
-        raise HomeError(f"the home {path} is not writable; run `chmod 700 {path}` or set another HERMES_HOME")
+
+
+def _check_private(home: Home) -> None:
+    """Only our own is to be closed to others: whoever closed another directory might break what uses it."""
+    path, mode = home.data_dir, home.data_dir.stat().st_mode
+    ours = _exists(home.marker) and not mode & stat.S_ISVTX
+    remedy = f"run `chmod 700 {shlex.quote(str(path))}` or " if ours else ""
+    if mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise HomeError(f"other users can write to the home {path}; {remedy}set HERMES_HOME to a new directory")
+    if not os.access(path, os.W_OK):
+        raise HomeError(f"the home {path} is not writable; {remedy}set HERMES_HOME to another directory")
 
 
 def _check_ours(home: Home) -> None:

@@ -188,9 +188,29 @@ def test_a_home_that_others_can_write_to_is_refused(home: Home) -> None:
     home.data_dir.mkdir()
     for bits in (0o770, 0o707):
         home.data_dir.chmod(bits)
-        with pytest.raises(HomeError, match=r"run `chmod 700 "):
+        with pytest.raises(HomeError, match=r"other users can write .*; set HERMES_HOME to a new directory"):
             prepare(home)
     assert list(home.data_dir.iterdir()) == []
+
+
+def test_only_a_home_of_ours_is_to_be_closed_to_others(home: Home) -> None:
+    prepare(home)
+    home.data_dir.chmod(0o770)
+    with pytest.raises(HomeError, match=r"run `chmod 700 .*` or set HERMES_HOME"):
+        prepare(home)
+    home.data_dir.chmod(0o1777)
+    with pytest.raises(HomeError, match="other users can write") as caught:
+        prepare(home)
+    assert "chmod" not in str(caught.value)
+
+
+def test_a_directory_that_all_users_share_is_somebody_elses_and_not_to_be_changed(home: Home) -> None:
+    home.data_dir.mkdir()
+    (home.data_dir / "theirs").touch()
+    home.data_dir.chmod(0o1777)
+    with pytest.raises(HomeError, match="was made by something else") as caught:
+        prepare(home)
+    assert "chmod" not in str(caught.value)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
