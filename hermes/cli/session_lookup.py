@@ -1,7 +1,7 @@
 """What is known of sessions: asked of the daemon when one runs, else read from the store under the home's lock.
 
 Both give the same values. The store is opened read-only: looking changes nothing, not even who owns it. So it is also
-looked at when a daemon has it and does not answer; whoever asked is told that.
+looked at when a daemon has it and does not answer, as one that hangs, starts or stops; whoever asked is told that.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import quote
 
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.cli.output import say
-from hermes.errors import HermesError, NotRunningError, UnknownSessionError
+from hermes.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,6 +28,8 @@ LAST = "-"  # in place of an id: the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
 _PAGE = 100
 _SEARCHED = 1000  # sessions, when an id was not given whole
+_BETWEEN_S = 1.0  # that a daemon's start takes, and most of its stop
+_POLL_S = 0.05
 _NAMED = 5  # of those that a beginning could mean
 
 
@@ -157,20 +159,45 @@ class StoredRecords:
 def open_records(environ: Mapping[str, str], *, quietly: bool = False) -> Iterator[Records]:
     from hermes.home import Home
 
-    home = Home.from_environ(environ)
+    with ExitStack() as stack:
+        yield _find_records(stack, Home.from_environ(environ), quietly=quietly)
+
+
+def _find_records(stack: ExitStack, home: Home, *, quietly: bool) -> Records:
     client = AdminClient(home.socket)
-    try:
-        client.info()
-    except NotRunningError:
-        with stored(home) as reader:
-            yield StoredRecords(reader)
-    except SilentError as error:
-        with _in_use(home, error) as reader:
-            if not quietly:
-                say(f"hermes: {error}. This is what the store says:", file=sys.stderr)
-            yield StoredRecords(reader, alive=True)
-    else:
-        yield DaemonRecords(client)
+    deadline = time.monotonic() + _BETWEEN_S
+    while True:
+        try:
+            client.info()
+        except SilentError as error:
+            return _in_use(stack, home, error, quietly=quietly)
+        except NotRunningError:
+            pass
+        else:
+            return DaemonRecords(client)
+        try:
+            return StoredRecords(stack.enter_context(stored(home)))
+        except AlreadyRunningError as error:  # a daemon that starts or stops has the home, and no socket
+            if time.monotonic() > deadline:
+                pid = f" (pid {error.pid})" if error.pid else ""
+                busy = AlreadyRunningError(f"a daemon{pid} is starting or stopping on {home.data_dir}")
+                return _in_use(stack, home, busy, quietly=quietly)
+        time.sleep(_POLL_S)
+
+
+def _in_use(stack: ExitStack, home: Home, error: HermesError, *, quietly: bool) -> Records:
+    """Of a home whose daemon does not answer; its complaint if there is nothing to see."""
+    data = home.store_dir / "data.mdb"
+    if not data.exists() or not data.stat().st_size:  # not made yet
+        raise error
+    from hermes.storage.lmdb_reader import open_reader
+
+    reader = stack.enter_context(open_reader(home.store_dir))
+    if reader is None:
+        raise error
+    if not quietly:
+        say(f"hermes: {error}. This is what the store says:", file=sys.stderr)
+    return StoredRecords(cast("Reader", reader), alive=True)
 
 
 @contextmanager
@@ -187,19 +214,6 @@ def stored(home: Home) -> Iterator[Reader]:
         if reader is None:
             raise NotRunningError(f"{absent}; nothing is stored there yet")
         yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
-
-
-@contextmanager
-def _in_use(home: Home, error: SilentError) -> Iterator[Reader]:
-    """Of a home whose daemon does not answer; its complaint if there is nothing to see."""
-    if not (home.store_dir / "data.mdb").exists():
-        raise error
-    from hermes.storage.lmdb_reader import open_reader
-
-    with open_reader(home.store_dir) as reader:
-        if reader is None:
-            raise error
-        yield cast("Reader", reader)
 
 
 def recent(records: Records, limit: int) -> Iterator[dict[str, Any]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from threading import Timer
 
 import pytest
 
@@ -78,14 +79,32 @@ def test_that_very_session_can_be_asked_for(admin: FakeAdmin) -> None:
     assert admin.asked[-1].path == "/sessions/s0/why?exact=1"
 
 
-def test_the_store_is_not_looked_at_while_somebody_else_has_it(
-    home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_store_that_is_just_being_made_has_nothing_to_show(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     prepare(home)
     (home.store_dir / "data.mdb").write_bytes(b"")
     with lock(home):  # a daemon that starts or stops, and has no socket
         assert main(["sessions"]) == 75
-    assert "another Hermes runs on" in capsys.readouterr().err
+    assert "is starting or stopping on" in capsys.readouterr().err
+
+
+def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DaemonProcess() as daemon:
+        name = daemon.ask("My name is Ada.").session
+        daemon.kill()
+        home = Home.from_environ({"HERMES_HOME": str(daemon.home)})
+        monkeypatch.setenv("HERMES_HOME", str(daemon.home))
+        with lock(home):  # as a daemon has it before its socket is there, and after it has closed it
+            for argv in (["sessions"], ["why", name], ["show", name], ["trace", name]):
+                assert main(argv) == 0
+                told = capsys.readouterr()
+                assert name in told.out
+                assert "is starting or stopping on" in told.err
+        held = lock(home)
+        Timer(0.3, held.close).start()  # it has stopped meanwhile
+        assert main(["sessions"]) == 0
+        assert capsys.readouterr().err == ""
 
 
 def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> None:
