@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.presentation import JsonObject
-from hermes.asking import Question, open_question
+from hermes.asking import FOR_THE_SESSION, Question, open_question
 from hermes.events import CallAsked
 from hermes.types import Session, SessionId, TurnId
 
@@ -40,10 +40,9 @@ def field(asked: CallAsked) -> JsonObject:
 def in_words(asked: CallAsked, turn: TurnId) -> str:
     """For whoever sees nothing but an answer's text. `turn` is the one that they wait for."""
     first = "" if asked.turn == turn else "Your message is stored and waits its turn: something else comes first.\n\n"
-    asks = f"May I run this?\n\n{asked.question}" if asked.approval else asked.question
     if asked.approval:
-        how = "yes (this once), session, always or no"
+        how = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in asked.choices)]) + " or no"
     else:
         how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
     where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
-    return f"{first}{asks}\n\nSay {how}: {where}."
+    return f"{first}{asked.question}\n\nSay {how}: {where}."

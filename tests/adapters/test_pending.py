@@ -1,0 +1,26 @@
+"""What a turn waits for, for whoever sees nothing but an answer's text."""
+
+from __future__ import annotations
+
+from hermes.adapters.openai_api import pending
+from hermes.types import Gate, TurnId, Verdict
+from tests.adapters.a_call import a_call, waiting
+from tests.fakes import a_session
+
+T = TurnId("t1")
+
+
+def test_a_permission_is_asked_for_once_with_the_ways_to_give_it() -> None:
+    gate = Gate(verdict=Verdict.ASK, reason="it deletes", rules=("delete",))
+    asked = pending.asked_in(waiting(a_session("s"), T, a_call(name="terminal", summary="rm x", gate=gate)))
+    assert asked is not None
+    said = pending.in_words(asked, T)
+    assert said.count("May I run this?") == 1
+    assert "Say yes (this once), session, always or no: as the next message" in said
+
+
+def test_what_may_be_allowed_only_once_is_not_offered_for_longer() -> None:
+    gate = Gate(verdict=Verdict.ASK, reason="it deletes", once=True)
+    asked = pending.asked_in(waiting(a_session("s"), T, a_call(gate=gate)))
+    assert asked is not None
+    assert "Say yes (this once) or no:" in pending.in_words(asked, T)
