@@ -153,6 +153,10 @@ class SessionActor(LoopActor):
         view = super().statistics()
         return replace(view, state=self._session.phase) if view.state == "running" else view
 
+    @property
+    def phase(self) -> Phase:
+        return self._session.phase
+
     # ------------------------------------------------------------ mail
 
     def on_start(self) -> None:

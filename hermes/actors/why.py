@@ -5,12 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.actors.session_compression import STOP_AFTER
+from hermes.asking import Question, open_question
 from hermes.types import Failure, FailureKind, Phase, Session
 
 
 def explain(session: Session, now: float, *, alive: bool = True) -> str:
     """`alive`: a daemon runs."""
     lines = [_phase(session, now, alive=alive)]
+    if (asked := open_question(session)) is not None:
+        lines.append(_ways(session, asked))
     if session.parent is not None:
         lines.append(f"It continues {session.parent}.")
     if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
@@ -33,6 +36,13 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
     else:
         lines.append("Nothing was said in it yet.")
     return "\n".join(lines)
+
+
+def _ways(session: Session, asked: Question) -> str:
+    if asked.approval:
+        return f"To let it go on: `hermes approve {session.id}` or `hermes deny {session.id}`."
+    choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
+    return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
 
 
 def _last_failure(failure: Failure) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hermes.cli.output import duration, one_line, print_json, say, size
+from hermes.cli.output import count, duration, one_line, print_json, say, size
 
 if TYPE_CHECKING:
     import argparse
@@ -36,7 +36,6 @@ def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
-    turns = ", ".join(f"{number} {name}" for name, number in info.get("turns", {}).items() if number)
     return [
         ("state", "ready" if info["ready"] else f"not ready: {info['reason']}"),
         ("version", str(info["version"])),
@@ -44,10 +43,23 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("home", str(info["home"])),
         ("API", str(info.get("address", "off"))),
         ("model", str(info["model"])),
-        ("turns", turns or "none in flight"),
+        ("turns", _turns(info.get("turns", {}))),
+        *([("waiting", _waiting(waiting))] if (waiting := info.get("sessions_waiting", 0)) else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
+
+
+def _turns(counts: Mapping[str, int]) -> str:
+    flying, calling = counts.get("in_flight", 0), counts.get("calling", 0)
+    if not flying:
+        return "none in flight"
+    return f"{flying} in flight" + (f", {calling} of them asking the model" if calling else "")
+
+
+def _waiting(sessions: int) -> str:
+    one = sessions == 1
+    return f"{count(sessions, 'session')} wait{'s' if one else ''} for an answer; `hermes sessions` shows which"
 
 
 def _platform(each: Mapping[str, str]) -> str:

@@ -15,6 +15,7 @@ from hermes import __version__
 from hermes.actors.adapter import AdapterActor
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
+from hermes.actors.session import SessionActor
 from hermes.assembly.chat import ADAPTERS
 from hermes.daemon.notify import Notifier
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
@@ -23,6 +24,7 @@ from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Engine, StoreStats, Transaction
 from hermes.session_id import new_session_id
 from hermes.supervision.root import Children
+from hermes.types import Phase
 from hermes.values import dataclass
 
 EXIT_STORAGE = 74
@@ -179,6 +181,7 @@ class DaemonOperations:
             "restarting": self._stop.comes_back,
             "waiting_writes": self._journal.waiting,
             "turns": self._turns(),
+            "sessions_waiting": _sessions_waiting(),
             "memory_bytes": self.memory_bytes,
             "platforms": self._platforms(),
             **self._facts,
@@ -251,6 +254,12 @@ class DaemonOperations:
         else:
             logger.info("ready again")
         self._not_ready = problem
+
+
+def _sessions_waiting() -> int:
+    """For an answer of a person: those are always in memory."""
+    sessions = (actor for actor in live_actors() if isinstance(actor, SessionActor))
+    return sum(session.phase is Phase.WAITING for session in sessions)
 
 
 def resident_bytes() -> int:

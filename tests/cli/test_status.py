@@ -14,7 +14,8 @@ INFO = {
     "uptime_s": 61.0,
     "ready": True,
     "reason": "",
-    "turns": {"running": 2, "waiting": 0},
+    "turns": {"in_flight": 3, "calling": 2},
+    "sessions_waiting": 1,
     "memory_bytes": 50 << 20,
     "home": "/srv/hermes",
     "model": "offline",
@@ -28,7 +29,8 @@ def test_a_daemon_that_is_ready_is_a_success(admin: FakeAdmin, hermes: Hermes) -
     assert (done.returncode, done.stderr) == (0, "")
     assert "state:    ready\n" in done.stdout
     assert "process:  42, up 1m01s, 50.0 MiB of memory\n" in done.stdout
-    assert "turns:    2 running\n" in done.stdout
+    assert "turns:    3 in flight, 2 of them asking the model\n" in done.stdout
+    assert "waiting:  1 session waits for an answer; `hermes sessions` shows which\n" in done.stdout
     assert json.loads(hermes("status", "--json").stdout) == INFO
 
 
@@ -61,3 +63,11 @@ def test_without_a_daemon_there_is_nothing_to_tell(home: Home, hermes: Hermes) -
     done = hermes("status")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no daemon runs on" in done.stderr
+
+
+def test_nothing_in_flight_and_nobody_asked_is_said_shortly(admin: FakeAdmin, hermes: Hermes) -> None:
+    quiet = {"turns": {"in_flight": 0, "calling": 0}, "sessions_waiting": 0}
+    admin.routes["GET /info"] = Answer(body={**INFO, **quiet})
+    told = hermes("status").stdout
+    assert "turns:    none in flight\n" in told
+    assert "waiting:" not in told
