@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 _SIZE_MOST = 262_144  # bytes
 _LINE_MOST = 10_000  # characters
+# What the parser says of a line that stands too far left or right.
+_SIGNS_OF_INDENTATION = ("expected <block end>", "mapping values are not allowed here")
 _TAG = "tag:yaml.org,2002:"
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9_]{0,30})")
 _NUMBER = re.compile(r"[+-]?(0|[1-9][0-9_]{0,30})(\.[0-9]{0,30})?([eE][+-]?[0-9]{1,3})?")
@@ -142,6 +144,8 @@ class _Reader:
             text, column = "a tab cannot indent in YAML; use spaces", indent.index("\t")
         elif r"'\t'" in problem:
             text = "a tab cannot stand here in YAML; use spaces"
+        elif any(sign in problem for sign in _SIGNS_OF_INDENTATION):
+            text = "is not valid YAML: check the indentation here and in the lines above"
         else:  # some of the parser's sentences begin in the context
             text = f"is not valid YAML: {f'{error.context} ' if problem.startswith('but') else ''}{problem}"
         self.problems.append(f"{self._at(line, column)}: {text}")
@@ -169,9 +173,7 @@ class _Reader:
     def _read_section(self, key: Node, node: Node) -> None:
         section = key.value
         if section not in SECTIONS:
-            homes = [each.name for each in SETTINGS.values() if each.key == section]
-            hint = f"; did you mean {homes[0]}?" if homes else did_you_mean(section, [*SECTIONS, *SETTINGS])
-            self._complain(key, f"unknown section {_short(section)}{hint}")
+            self._complain(key, f"unknown section {_short(section)}{_meant(section, node)}")
         elif node.id == "mapping":
             for inner, value in self._pairs(node):
                 self._read_setting(section, inner, value)
@@ -242,6 +244,14 @@ NO_KEY_HERE = (
     "a key does not belong in the configuration; put it into the environment variable that model.api_key_env names, "
     "or into a file that model.api_key_file names"
 )
+
+
+def _meant(section: str, node: Node) -> str:
+    """What has settings below it was meant for a section, a bare value for a setting."""
+    if (node.id == "mapping" or _tag(node) == "null") and (hint := did_you_mean(section, SECTIONS)):
+        return hint
+    homes = [each.name for each in SETTINGS.values() if each.key == section]
+    return f"; did you mean {homes[0]}?" if homes else did_you_mean(section, [*SECTIONS, *SETTINGS])
 
 
 def _text(setting: Setting, node: Node) -> str:

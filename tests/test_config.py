@@ -140,6 +140,14 @@ def test_defaults_obey_their_own_rules() -> None:
         ("just text\n", "FILE:1:1: expected sections like `api:`, found the text 'just text'"),
         ("[" * 5000, "FILE:1:1: is nested too deeply; settings are section: key: value"),
         ("api: {port: 1\n", "FILE:2:1: is not valid YAML: expected ',' or '}', but got '<stream end>'"),
+        (
+            "api:\n    port: 1\n  host: x\n",
+            "FILE:3:3: is not valid YAML: check the indentation here and in the lines above",
+        ),
+        (
+            "api:\n  port: 1\n   host: x\n",
+            "FILE:3:8: is not valid YAML: check the indentation here and in the lines above",
+        ),
         ("api: {host: *gone}\n", "FILE:1:13: is not valid YAML: found undefined alias 'gone'"),
         (
             "api: {}\n---\nlog: {}\n",
@@ -195,6 +203,8 @@ def test_defaults_obey_their_own_rules() -> None:
         ("log: {level: LOUD}\n", "FILE:1:14: log.level: must be one of DEBUG, INFO, WARNING, ERROR, not 'LOUD'"),
         ("model: {base_url: 'ftp://x'}\n", "FILE:1:19: model.base_url: must be an address like https://host/v1"),
         ("modle: {}\n", "FILE:1:1: unknown section 'modle'; did you mean model?"),
+        ("mode: {provider: offline}\n", "FILE:1:1: unknown section 'mode'; did you mean model?"),
+        ("mode: off\n", "FILE:1:1: unknown section 'mode'; did you mean approvals.mode?"),
         ("port: 80\n", "FILE:1:1: unknown section 'port'; did you mean api.port?"),
         ("api:\n  prot: 80\n", "FILE:2:3: unknown setting 'api.prot'; did you mean api.port?"),
         ("api:\n  quux: 80\n", "FILE:2:3: unknown setting 'api.quux'"),

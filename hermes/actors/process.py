@@ -299,9 +299,8 @@ class ProcessActor(LoopActor):
         self._services.board.put(with_record(self._row, record))
         if first:
             logger.info(
-                "process {} of session {} ended: {}, exit code {}, signal {}",
-                self._id, record.session, record.reason, record.exit_code, record.signal,
-            )  # fmt: skip
+                "process {} of session {} ended: {}, {}", self._id, record.session, record.reason, _status(record)
+            )
             view = self._row.view
             self._services.publish(
                 ProcessEnded(session=view.session, process=view.id, command=view.command, end=how_ended(view))
@@ -416,3 +415,9 @@ def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> Chunk:
     """Empty when nothing is left of it. Blocking."""
     found = handle or host.find(process)
     return host.tail(found, TAIL_BYTES) if isinstance(found, Handle) else Chunk(offset=0, data=b"", total=0)
+
+
+def _status(record: ProcessRecord) -> str:
+    if record.signal is not None:
+        return f"signal {record.signal}"
+    return "exit code not known" if record.exit_code is None else f"exit code {record.exit_code}"

@@ -23,6 +23,7 @@ from hermes.actors.process_services import ProcessServices
 from hermes.actors.process_state import ProcessRow, row_of, summary, with_record
 from hermes.errors import BadInputError, BadRowError, HermesError
 from hermes.events import ProcessStarted
+from hermes.listing import counted
 from hermes.ports.processes import ProcessHost, ProcessOrder
 from hermes.ports.storage import DropProcess, PutProcess, Reader
 from hermes.ports.supervision import Park, RestartPolicy
@@ -167,7 +168,8 @@ class ProcessDesk(LoopActor):
                 self._start_actor(record.id)
         running = sum(record.ended_at is None for record in records)
         if running:
-            logger.info("{} background processes were running when the daemon stopped; looking for them", running)
+            what = counted(running, "background process was", "background processes were")
+            logger.info("{} running when the daemon stopped; looking for what is left", what)
         self._restored = True
         board.filled.set()
         early, self._early = self._early, []

@@ -47,7 +47,8 @@ def _ways(session: Session, asked: Question) -> str:
 
 def _last_failure(failure: Failure) -> str:
     if failure.kind is FailureKind.CANCELLED:
-        return f"The last turn was {failure.message}."
+        stopped = failure.message if failure.message.startswith("stopped") else f"stopped: {failure.message}"
+        return f"The last turn was {stopped}."
     return f"The last turn failed ({failure.kind}): {failure.message}"
 
 
@@ -64,25 +65,31 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
     since = f"since {_clock(session.since)} ({_ago(session.since, now)})"
     match session.phase:
         case Phase.IDLE:
-            return f"Session {session.id} is idle {since}: {session.reason}. The next message starts a turn."
+            return f"Session {session.id} has been idle {since}: {session.reason}. The next message starts a turn."
         case Phase.RUNNING if not alive:
-            return f"Session {session.id} has an open turn {since}: no daemon runs; it goes on when one does."
+            return f"Session {session.id} has had an open turn {since}: no daemon runs; it goes on when one does."
         case Phase.RUNNING:
-            return f"Session {session.id} is running {since}: {_running(session)}."
+            return f"Session {session.id} has been running {since}: {_running(session)}."
         case Phase.WAITING:
-            return f"Session {session.id} waits for an answer {since}: {session.reason}."
+            return f"Session {session.id} has waited for an answer {since}: {_sentence(session.reason)}"
         case Phase.RESUME_PENDING:
             held = f"with the next message, or by `hermes resume {session.id}`,"
             how = held if session.turn is not None else "by itself,"
-            return f"Session {session.id} was interrupted {since}: {session.reason}. It continues {how} under its id."
+            when = since.removeprefix("since ")
+            return f"Session {session.id} was interrupted {when}: {session.reason}. It continues {how} under its id."
         case Phase.SUSPENDED:
             fresh = "" if session.successor else "The next message gets a fresh session; "
             back = f"`hermes resume {session.id}` brings this one back"
-            return f"Session {session.id} is suspended {since}: {session.reason}. {fresh}{back}."
+            return f"Session {session.id} has been suspended {since}: {session.reason}. {fresh}{back}."
         case Phase.ENDED:
             return (
                 f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."
             )
+
+
+def _sentence(text: str) -> str:
+    """With an end, if it has none: a question has."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 def _running(session: Session) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import print_json
@@ -108,6 +109,10 @@ def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:
     path = "/chat/completions"
     if (url := model.base_url.rstrip("/")).endswith(path):
         warnings.append(f"model.base_url ends in {path}, which is added to it anyway: use {url.removesuffix(path)}")
+    if config.terminal.cwd and not Path(config.terminal.cwd).is_dir():
+        warnings.append(
+            f"terminal.cwd is {config.terminal.cwd}, which is not a directory: commands cannot start there"
+        )
     variables = (fallback.partition("@")[2].partition("#")[2] for fallback in model.fallbacks)
     warnings += [
         f"model.fallbacks names the variable {name}, which is not set: that model will be asked without a key"

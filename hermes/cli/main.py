@@ -37,7 +37,7 @@ from hermes.cli import (
 )
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
-from hermes.errors import HermesError
+from hermes.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +66,7 @@ def main(argv: list[str] | None = None) -> int:
     except SystemExit as request:  # of the argument parser
         return request.code if isinstance(request.code, int) else 0
     except HermesError as error:
-        say(f"hermes: {error}", file=sys.stderr)
+        say(f"hermes: {error}{_remedy(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -78,6 +78,12 @@ def main(argv: list[str] | None = None) -> int:
         print(f"hermes: {error}", file=sys.stderr)
         return 1
     return code
+
+
+def _remedy(error: HermesError) -> str:
+    """What a person at a terminal can do about an error that others may get, too."""
+    unknown = isinstance(error, UnknownSessionError) or getattr(error, "code", "") == "session_not_found"
+    return "; `hermes sessions` lists them" if unknown else ""
 
 
 def _forget_stdout() -> None:

@@ -34,7 +34,8 @@ def add_commands(commands: Commands) -> None:
 def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
-    answer = connect(environ).get("/pairing")
+    client = connect(environ)
+    answer = client.get("/pairing")
     if args.json:
         print_json(answer)
         return 0
@@ -47,6 +48,8 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print_table(["PLATFORM", "USER", "STATE", "SINCE", "NAME"], rows, drop=("SINCE",))
     else:
         say("Nobody was let in by pairing, and nobody asks to be.")
+        if not client.info().get("platforms"):
+            say("No chat platform is set up; `hermes setup telegram` or `hermes setup slack` does that.")
     if answer["locked_until"]:
         say(f"Approving is locked until {moment(answer['locked_until'])}: there were too many wrong codes.")
     return 0

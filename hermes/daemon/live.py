@@ -29,7 +29,7 @@ from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
 from hermes.daemon.reload import Reloaded, with_values
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
-from hermes.listing import some
+from hermes.listing import counted, some
 from hermes.log import configure_logging
 from hermes.settings import Config
 from hermes.supervision.root import Children
@@ -100,11 +100,13 @@ class Daemon:
                 await self._mark(request)  # each answers when its last answer is on disk and with delivery
                 await self.children[DELIVERY].ask(Settle(), block=False)
         if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
-            logger.info("{} background processes were ended with the daemon (processes.keep_on_stop)", ended)
+            what = counted(ended, "background process was", "background processes were")
+            logger.info("{} ended with the daemon (processes.keep_on_stop)", what)
         elif left := self.processes.running():
-            logger.info("{} background processes run on (processes.keep_on_stop); the next daemon finds them", left)
+            what = counted(left, "background process runs", "background processes run")
+            logger.info("{} on (processes.keep_on_stop); the next daemon finds what it left", what)
         if busy := self.agent.runner.busy:
-            what = "1 session" if len(busy) == 1 else f"{len(busy)} sessions"
+            what = counted(len(busy), "session", "sessions")
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
     async def _mark(self, request: StopRequest) -> set[Chat]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hermes.actors.why import explain
+from hermes.types import Failure, FailureKind, Phase
 from tests.adapters.a_call import a_call, waiting
 from tests.fakes import a_session
 
@@ -16,3 +19,31 @@ def test_a_session_that_waits_says_how_to_let_it_go_on() -> None:
     assert "\nTo let it go on: `hermes answer s TEXT` (a, b).\n" in explain(question, NOW)
     assert "To let it go on" not in explain(a_session("s"), NOW)
     assert "hermes answer s TEXT`.\n" in explain(waiting(a_session("s"), "t1", a_call(question="Why?")), NOW)
+
+
+def test_a_question_ends_as_it_was_asked() -> None:
+    asks = waiting(a_session("s", reason="it asked: Which?"), "t1", a_call(question="Which?"))
+    assert ": it asked: Which?\n" in explain(asks, NOW)
+    permits = waiting(a_session("s", reason="terminal needs permission: it deletes"), "t1")
+    assert ": it deletes.\n" in explain(permits, NOW)
+
+
+def test_how_long_it_has_been_so_is_said_in_a_sentence() -> None:
+    for phase, words in (
+        (Phase.IDLE, "has been idle since"),
+        (Phase.RUNNING, "has been running since"),
+        (Phase.SUSPENDED, "has been suspended since"),
+    ):
+        assert f"Session s {words} " in explain(a_session("s", phase=phase), NOW)
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ("stopped: by Ctrl-C", "The last turn was stopped: by Ctrl-C."),
+        ("the session ended: asked for", "The last turn was stopped: the session ended: asked for."),
+    ],
+)
+def test_what_became_of_the_last_turn_is_a_sentence(message: str, said: str) -> None:
+    failure = Failure(kind=FailureKind.CANCELLED, message=message)
+    assert said in explain(a_session("s", last_failure=failure), NOW)

@@ -131,3 +131,11 @@ def test_check_knows_the_keys_of_the_service_and_says_that_this_shell_has_them_n
 def test_check_warns_of_a_fallback_without_its_key(home: Home, hermes: Hermes) -> None:
     home.config_file.write_text("model: {fallbacks: ['m@http://localhost:1/v1#ANOTHER_KEY']}\n")
     assert "names the variable ANOTHER_KEY, which is not set" in hermes("config", "check").stdout
+
+
+def test_check_warns_of_a_working_directory_that_is_not_there(home: Home, hermes: Hermes) -> None:
+    home.config_file.write_text("terminal: {cwd: nowhere}\n")
+    warning = (
+        f"warning: terminal.cwd is {home.data_dir}/nowhere, which is not a directory: commands cannot start there"
+    )
+    assert warning in hermes("config", "check").stdout.splitlines()

@@ -32,6 +32,10 @@ def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pyt
 def test_pairing_says_when_there_is_nobody(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.routes["GET /pairing"] = Answer(body={"pending": [], "approved": [], "locked_until": None})
     assert main(["pairing", "list"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("Nobody was let in by pairing, and nobody asks to be.\nNo chat platform is set up; ")
+    admin.routes["GET /info"] = Answer(body={"platforms": [{"name": "telegram", "state": "running", "problem": ""}]})
+    assert main(["pairing", "list"]) == 0
     assert capsys.readouterr().out == "Nobody was let in by pairing, and nobody asks to be.\n"
 
 

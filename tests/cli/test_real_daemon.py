@@ -72,11 +72,11 @@ def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, her
     assert f"session:    {session}\n" in shown.stdout
     assert "in memory:  no\n" in shown.stdout
     assert "My name is Ada." in shown.stdout
-    assert f"Session {session} is idle" in hermes("why", session.rpartition("_")[2], "--exact").stdout
+    assert f"Session {session} has been idle since " in hermes("why", session.rpartition("_")[2], "--exact").stdout
     assert "My name is Ada." in hermes("sessions").stdout
     assert json.loads(hermes("ps", "--sessions", "--json").stdout)["sessions"][0]["id"] == session
     assert hermes("dead-letters").stdout == "There are no dead letters.\n"
-    assert hermes("show", "nobody").stderr == "hermes: there is no session nobody\n"
+    assert hermes("show", "nobody").stderr == "hermes: there is no session nobody; `hermes sessions` lists them\n"
     assert is_free(home)
     assert hermes("storage", "verify").stdout == "The store is sound.\n"
     stats = hermes("storage", "stats", HERMES_STORAGE_MAP_SIZE_MB="64").stdout

@@ -116,7 +116,7 @@ def test_the_store_is_looked_at_when_a_daemon_has_it_and_does_not_answer() -> No
         commands = [("sessions",), ("show", name), ("why", name), ("trace", run), ("ps",), ("__complete", "sessions")]
         with ThreadPoolExecutor(len(commands)) as pool:
             listed, shown, why, trace, ps, offered = pool.map(lambda command: daemon.hermes(*command), commands)
-    for done, said in ((listed, name), (shown, "Ada"), (why, f"{name} is running"), (trace, "running")):
+    for done, said in ((listed, name), (shown, "Ada"), (why, f"{name} has been running since"), (trace, "running")):
         assert done.returncode == 0
         assert said in done.stdout
         assert "did not answer within 5 s; if it hangs, `kill -9 " in done.stderr

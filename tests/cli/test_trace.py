@@ -118,7 +118,7 @@ def test_a_session_may_be_given_by_its_beginning_or_as_the_last(
         assert capsys.readouterr().out == "Nobody has written in this session yet.\n"
     for given in ("telegram:5", "a b"):
         assert main(["trace", given]) == 1
-        assert capsys.readouterr().err == "hermes: there is no such thing\n"
+        assert capsys.readouterr().err == "hermes: there is no such thing; `hermes sessions` lists them\n"
 
 
 def test_gaps_are_red_on_a_terminal(admin: FakeAdmin) -> None:

@@ -597,7 +597,7 @@ async def test_a_conversation_in_which_nothing_was_said_says_so_and_is_named_by_
 async def test_why_whoami_processes_and_help_answer() -> None:
     async with world() as here:
         await here.talk("a", "s")
-        assert "is idle" in (await here.command("/why", "s")).text
+        assert "has been idle since" in (await here.command("/why", "s")).text
         assert "the owner" in (await here.command("/whoami", "s")).text
         assert "user ann" in (await here.command("/whoami", key=ANNS, source=ANN)).text
         assert "Nothing runs in the background" in (await here.command("/ps", "s")).text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any
 
 from hermes.adapters.chat.home_desk import HomeDesk
@@ -26,8 +27,7 @@ class ChatOffice:
 
     def check(self, platform: str) -> str:
         if platform not in self.platforms:
-            known = f"there is {_listed(self.platforms)}" if self.platforms else "none is; `hermes setup` sets one up"
-            raise BadInputError(f"{platform or 'no platform'} is not configured: {known}", code="unknown_platform")
+            raise BadInputError(_unknown(platform, self.platforms), code="unknown_platform")
         return platform
 
     async def revoke(self, platform: str, user: str) -> bool:
@@ -43,7 +43,7 @@ class ChatOffice:
             raise _which([place.platform for place in homes])
         if homes:
             return homes[0]
-        on = f" on {self.check(platform)}" if platform else ""
+        on = f" on {self.check(platform)}" if platform or not self.platforms else ""
         raise BadInputError(
             f"there is no home channel{on}: say /sethome in the chat that is to be it", code="no_home"
         )
@@ -75,6 +75,14 @@ class ChatOffice:
 
 def _which(platforms: Sequence[str]) -> BadInputError:
     return BadInputError(f"say on which platform, with --platform: {' or '.join(platforms)}", code="unknown_platform")
+
+
+def _unknown(platform: str, platforms: Sequence[str]) -> str:
+    if not platforms:
+        return "no chat platform is set up; `hermes setup telegram` or `hermes setup slack`"
+    near = get_close_matches(platform, platforms, n=1)
+    known = f"did you mean {near[0]}?" if near else f"there is {_listed(platforms)}"
+    return f"{platform} is not configured: {known}"
 
 
 def _listed(platforms: Sequence[str]) -> str:

@@ -75,7 +75,9 @@ class Guard:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         given_hash = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
         if not hmac.compare_digest(given_hash, self._key_hash) or scheme.lower() != "bearer":
-            message = "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home."
+            wrong = "This is not the API key. " if given.strip() and scheme.lower() == "bearer" else ""
+            where = "It is in the file api.key of Hermes' home, unless HERMES_API_KEY or api.key_file names another."
+            message = f"{wrong}Send the API key as `Authorization: Bearer KEY`. {where}"
             headers = {"WWW-Authenticate": 'Bearer realm="hermes"'}
             raise ProblemError(Problem(status=401, code="invalid_api_key", message=message, headers=headers))
 

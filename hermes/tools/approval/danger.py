@@ -196,11 +196,12 @@ def _reads(case: Case) -> Iterator[Finding]:
         if Kind.CREDENTIAL in kinds:
             yield Finding(rule="credential-read", why=f"reads {shown}, where credentials are")
         if Kind.HOLDS_SECRET in kinds and goes_through(path):
-            yield Finding(rule="secret-tree", why=f"reads what it finds in {shown}, secrets of Hermes among it")
+            yield Finding(rule="secret-tree", why=f"reads what it finds in {shown}, which holds secrets of Hermes")
     for path in trees_read(case.command):
         if Kind.HOLDS_SECRET in kinds_of(path, case.place):
-            shown = path.replace(UNKNOWN, "…")[:80]
-            yield Finding(rule="secret-tree", why=f"reads all in {shown}, secrets of Hermes or of processes among it")
+            shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
+            why = f"reads everything in {shown}, which holds secrets of Hermes or of running processes"
+            yield Finding(rule="secret-tree", why=why)
     if reads_unknown_list(case.command):
         yield Finding(rule="secret-tree", why="reads files that are only known when it runs")
 

@@ -202,8 +202,13 @@ async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
         office = here.office
         with pytest.raises(BadInputError, match="no home channel"):
             await office.address("", "", "")
-        with pytest.raises(BadInputError, match="other is not configured"):
+        with pytest.raises(BadInputError, match="other is not configured: there is toy"):
             await office.address("other", "c", "")
+        with pytest.raises(BadInputError, match=r"toyy is not configured: did you mean toy\?"):
+            await office.address("toyy", "c", "")
+        for chat in ("", "c"):
+            with pytest.raises(BadInputError, match="no chat platform is set up; `hermes setup telegram` or"):
+                await replace(office, platforms=(), homes=none_at(here)).address("", chat, "")
         assert await office.address("", "c", "t") == Place(platform="toy", chat="c", thread="t")
         await here.says("ann", "/sethome")
         assert await office.address("toy", "", "") == await office.address("", "", "") == HOME
@@ -233,3 +238,7 @@ async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
         }  # fmt: skip
         with pytest.raises(BadInputError, match="nothing was posted"):
             await office.progress("3")
+
+
+def none_at(here: Edge) -> HomeDesk:
+    return HomeDesk([], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
