@@ -59,6 +59,7 @@ from hermes.actors.session_steps import given_up
 from hermes.actors.session_work import SessionWork
 from hermes.actors.tally import tallies_of
 from hermes.actors.transcript import Transcript
+from hermes.actors.why import last_problem
 from hermes.crash_point import reach
 from hermes.errors import (
     AlreadySeenError,
@@ -149,9 +150,10 @@ class SessionActor(LoopActor):
         self._patience: asyncio.TimerHandle | None = None  # with a message whose rest is probably on its way
 
     def statistics(self) -> ActorView:
-        """With the session's phase for a state: that is what an operator looks for."""
+        """With the session's phase for a state, and its last failure: that is what an operator looks for."""
         view = super().statistics()
-        return replace(view, state=self._session.phase) if view.state == "running" else view
+        state = self._session.phase if view.state == "running" else view.state
+        return replace(view, state=state, last_error=view.last_error or last_problem(self._session))
 
     @property
     def phase(self) -> Phase:

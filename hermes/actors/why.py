@@ -45,6 +45,12 @@ def _ways(session: Session, asked: Question) -> str:
     return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
 
 
+def last_problem(session: Session) -> str:
+    """How its last turn failed; empty: it did not, or somebody stopped it."""
+    failure = session.last_failure
+    return "" if failure is None or failure.kind is FailureKind.CANCELLED else _last_failure(failure)
+
+
 def _last_failure(failure: Failure) -> str:
     if failure.kind is FailureKind.CANCELLED:
         stopped = failure.message if failure.message.startswith("stopped") else f"stopped: {failure.message}"

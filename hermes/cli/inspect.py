@@ -125,7 +125,7 @@ def _print_actors(actors: list[dict[str, Any]]) -> None:
         for actor in actors
     ]
     columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
-    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"))
+    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR")
 
 
 def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -149,7 +149,7 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
     rows = [
         [
             session["id"],
-            session["phase"],
+            _phase(session),
             ago(session["active_at"]),
             str(session["messages"]),
             str(session["turns"]),
@@ -161,6 +161,13 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
     ]
     columns = ["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "ABOUT"]
     print_table(columns, rows, drop=("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE"))
+
+
+def _phase(session: Mapping[str, Any]) -> str:
+    """A failure of the last turn is to be seen; a turn that somebody stopped is none."""
+    failure = session["last_failure"]
+    is_failed = session["phase"] == "idle" and failure and failure["kind"] != "cancelled"
+    return "idle, failed" if is_failed else str(session["phase"])
 
 
 # ---------------------------------------------------------------- one session

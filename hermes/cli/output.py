@@ -21,6 +21,7 @@ _STYLES = {
     "parked": "red",
     "interrupted": "red",
     "failed": "red",
+    "idle, failed": "red",
     "undelivered": "red",
     "suspended": "red",
     "ended": "dim",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.actors.why import explain
+from hermes.actors.why import explain, last_problem
 from hermes.types import Failure, FailureKind, Phase
 from tests.adapters.a_call import a_call, waiting
 from tests.fakes import a_session
@@ -47,3 +47,10 @@ def test_how_long_it_has_been_so_is_said_in_a_sentence() -> None:
 def test_what_became_of_the_last_turn_is_a_sentence(message: str, said: str) -> None:
     failure = Failure(kind=FailureKind.CANCELLED, message=message)
     assert said in explain(a_session("s", last_failure=failure), NOW)
+
+
+def test_a_turn_that_was_stopped_is_no_problem_of_its_session() -> None:
+    failed = Failure(kind=FailureKind.AUTH, message="check the key")
+    assert last_problem(a_session("s", last_failure=failed)) == "The last turn failed (auth): check the key"
+    stopped = Failure(kind=FailureKind.CANCELLED, message="stopped: by Ctrl-C")
+    assert last_problem(a_session("s", last_failure=stopped)) == last_problem(a_session("s")) == ""

@@ -18,7 +18,7 @@ import pytest
 from hermes.cli.main import main
 from hermes.home import Home
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, Asked, FakeAdmin, Stream, sse
+from tests.cli.fake_admin import Answer, Asked, FakeAdmin, Stream, listing, sse
 
 ACTOR = {
     "kind": "session",
@@ -261,3 +261,17 @@ def test_without_a_daemon_there_is_a_plain_message(home: Home, argv: list[str], 
     done = hermes(*argv)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith(f"hermes: no daemon runs on {home.data_dir} (start one with `hermes daemon`)")
+
+
+def test_a_session_whose_last_turn_failed_is_seen_in_the_list(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed, stopped = ({"kind": kind, "message": "no"} for kind in ("auth", "cancelled"))
+    admin.routes["GET /sessions"] = listing(
+        session("s1", last_failure=failed), session("s2", last_failure=stopped), session("s3")
+    )
+    assert main(["sessions"]) == 0
+    _, first, second, third = capsys.readouterr().out.splitlines()
+    assert first.startswith("s1       idle, failed ")
+    assert second.startswith("s2       idle  ")
+    assert third.startswith("s3       idle  ")
