@@ -438,6 +438,9 @@ class FakeOperations:
     def request_stop(self, reason: str) -> None:
         self.stop_reasons.append(reason)
 
+    async def reload(self) -> Mapping[str, Any]:
+        return {"applied": {"log.level": ("INFO", "DEBUG")}, "needs_restart": {}}
+
     async def request_restart(self, reason: str) -> None:
         self.stop_reasons.append(f"restart: {reason}")
 

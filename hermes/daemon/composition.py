@@ -244,7 +244,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             back = banner(life.boot, config) if life is not None else ""
             telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
             stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
-        yield Daemon(
+        daemon = Daemon(
             home=home,
             config=config,
             environ=environ,
@@ -259,6 +259,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             processes=processes.front,
             homes=office.homes if adapters else None,
         )
+        if api:
+            operations.reloader = daemon.reload
+        yield daemon
     left = [str(actor) for actor in live_actors()]
     if left:
         logger.error("still there after the stop: {}", ", ".join(left[:10]))

@@ -26,7 +26,7 @@ from hermes.assembly.resets import reset_settings
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
-from hermes.daemon.reload import Reloaded, with_values
+from hermes.daemon.reload import Reloaded, changes, with_values
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
 from hermes.listing import counted, some
@@ -160,9 +160,12 @@ class Daemon:
         self.rules.settings = reset_settings(new, self.environ)
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
+        came_of_it = Reloaded(
+            applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later)
+        )
         # What needs a restart is not in force, and the next reload has to say so again.
         self.config = with_values(self.config, new, applied)
         logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
         if later:
             logger.warning("these settings need a restart: {}", ", ".join(later))
-        return Reloaded(applied=applied, needs_restart=later)
+        return came_of_it

@@ -18,6 +18,7 @@ from hermes.actors.loop import live_actors
 from hermes.actors.session import SessionActor
 from hermes.assembly.chat import ADAPTERS
 from hermes.daemon.notify import Notifier
+from hermes.daemon.reload import Reloaded
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.ports.given import Clock
 from hermes.ports.sessions import ActorView
@@ -115,6 +116,7 @@ class DaemonOperations:
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
+        self.reloader: Callable[[], Awaitable[Reloaded]] | None = None  # not in a program around the daemon
         self.memory_bytes = 0
 
     # ------------------------------------------------------------ for the admin socket and the API
@@ -210,6 +212,18 @@ class DaemonOperations:
                 code="bad_configuration",
             ) from error
         self._stop.request(reason, restart=True)
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Raises BadInputError when the configuration cannot be used; then the old one stays."""
+        if self.reloader is None:
+            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and reloads nothing")
+        try:
+            came_of_it = await self.reloader()
+        except ConfigError as error:
+            raise BadInputError(
+                f"the configuration was not reloaded, the old one stays: {error}", code="bad_configuration"
+            ) from error
+        return {"applied": came_of_it.applied, "needs_restart": came_of_it.needs_restart}
 
     # ------------------------------------------------------------ for the composition root
 

@@ -4,37 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TypeAlias
 
 from hermes.errors import ConfigError
-from hermes.settings import Config
+from hermes.settings import Config, Value
 from hermes.values import dataclass
+
+Change: TypeAlias = tuple[Value, Value]  # from, to
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    applied: tuple[str, ...]  # names of settings
-    needs_restart: tuple[str, ...]
+    """By the names of settings."""
+
+    applied: Mapping[str, Change]
+    needs_restart: Mapping[str, Change]
 
 
 class Reload:
-    """What SIGHUP does: nothing until there is something to reload."""
+    """What SIGHUP does: nothing until there is something to reload. Any number of them in a reload is one more."""
 
     def __init__(self) -> None:
         self.target: Callable[[], Awaitable[Reloaded]] | None = None
-        self._tasks: set[asyncio.Task[None]] = set()  # held, or nobody would finish them
+        self._task: asyncio.Task[None] | None = None  # held, or nobody would finish it
+        self._again = False
 
     def __call__(self) -> None:
-        if self.target is not None:
-            task = asyncio.get_running_loop().create_task(_finish(self.target), name="reload")
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+        if self.target is None:
+            return
+        self._again = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(self.target), name="reload")
+
+    async def _run(self, target: Callable[[], Awaitable[Reloaded]]) -> None:
+        while self._again:
+            self._again = False
+            with suppress(ConfigError):  # the log has it: a signal has nobody to tell
+                await target()
 
 
-async def _finish(target: Callable[[], Awaitable[Reloaded]]) -> None:
-    with suppress(ConfigError):  # the log has it: a signal has nobody to tell
-        await target()
+def changes(old: Config, new: Config, names: Iterable[str]) -> dict[str, Change]:
+    return {name: (old.value(name), new.value(name)) for name in names}
 
 
 def with_values(config: Config, new: Config, names: Iterable[str]) -> Config:

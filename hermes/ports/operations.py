@@ -26,6 +26,9 @@ class Operations(Protocol):
         """Empty when the daemon can take work, else the reason why not."""
 
     def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
+    async def reload(self) -> Mapping[str, Any]:
+        """Read the configuration again. What changed, by name, and what would after a restart."""
+
     def request_stop(self, reason: str) -> None: ...
     async def request_restart(self, reason: str) -> None:
         """Refused when it could not come back."""

@@ -429,3 +429,9 @@ async def test_watchers_go_home_at_once_when_the_server_stops(
         async with asyncio.timeout(5):
             await server.stop(60)
         assert await events(response) == []
+
+
+async def test_a_reload_tells_what_came_of_it(admin: aiohttp.ClientSession) -> None:
+    async with admin.post("http://hermes/reload") as response:
+        assert response.status == 200
+        assert await response.json() == {"applied": {"log.level": ["INFO", "DEBUG"]}, "needs_restart": {}}

@@ -61,6 +61,7 @@ class OperatorApi:
             (web.get("/actors", self.actors), "Every actor: its state, its mailbox, its last error"),
             (web.get("/events", self.events), "What happens, as it happens; of one session with ?session=ID"),
             (web.post("/stop", self.stop), 'Stop the daemon; {"reason": ..., "restart": true} may be given'),
+            (web.post("/reload", self.reload), "Read the configuration again, and apply what can change now"),
             (web.get("/sessions", self._sessions.recent), "Sessions, the last active first; ?limit=N, ?after=ID"),
             (web.get("/sessions/{id}", self.session), "One session and the end of its transcript; ?tail=N"),
             (web.delete("/sessions/{id}", self._sessions.erase), "Forget a session and all that was said in it"),
@@ -109,6 +110,9 @@ class OperatorApi:
         else:
             self._service.operations.request_stop(reason)
         return json_response({"stopping": True, "restart": restart, "reason": reason}, status=202)
+
+    async def reload(self, _request: web.Request) -> web.Response:
+        return json_response(dict(await self._service.operations.reload()))
 
     # ------------------------------------------------------------ sessions
 
