@@ -39,6 +39,13 @@ def policy_book(config: SessionResetConfig) -> PolicyBook:
     )
 
 
+def are_there_resets(config: SessionResetConfig) -> bool:
+    """Whether any conversation at all could be reset."""
+    book = policy_book(config)
+    policies = (book.default, *book.by_platform.values(), *book.by_type.values())
+    return any(policy.mode is not ResetMode.NONE for policy in policies)
+
+
 def _overridden(default: ResetPolicy, override: ResetOverride) -> ResetPolicy:
     return replace(
         default,

@@ -96,11 +96,11 @@ def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
 
     client = connect(environ)
-    client.info()
+    info = client.info()
     if args.processes or args.running or args.processes_named:
         from hermes.cli.processes import show_processes
 
-        return show_processes(args, client)
+        return show_processes(args, client, resets=info.get("resets", True))
     actors = client.get("/actors")["actors"][: args.limit]
     if args.json:
         print_json({"actors": actors})
@@ -125,7 +125,8 @@ def _print_actors(actors: list[dict[str, Any]]) -> None:
         for actor in actors
     ]
     columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
-    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR")
+    numbers = ("MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE")
+    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR", numbers=numbers)
 
 
 def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
@@ -160,7 +161,8 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
         for session in sessions
     ]
     columns = ["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "ABOUT"]
-    print_table(columns, rows, drop=("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE"))
+    drop = ("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE")
+    print_table(columns, rows, drop=drop, numbers=("ACTIVE", "MESSAGES", "TURNS", "QUEUED"))
 
 
 def _phase(session: Mapping[str, Any]) -> str:

@@ -37,7 +37,7 @@ from hermes.cli import (
     trace,
 )
 from hermes.cli.output import say
-from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Parser
+from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Help, Parser
 from hermes.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _build_parser() -> Parser:
             "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too\n"
             "(but for `hermes config check --json`, whose answer they are)."
         ),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=Help,
     )
     parser.add_argument("--version", action="version", version=f"hermes {__version__}")
     parser.set_defaults(run=_print_help(parser), usage_error=parser.error, json=False)

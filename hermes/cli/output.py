@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,22 +87,31 @@ def _wrapped(line: str, indent: str, columns: int) -> list[str]:
 
 
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str] = (), alarm: str = ""
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    drop: Sequence[str] = (),
+    alarm: str = "",
+    numbers: Sequence[str] = (),
 ) -> None:
     """For a pipe plain and whole. For a terminal in colour and to its width: columns of `drop` are left out as long
     as there is too little room, then the last column is shortened; what the others hold is never broken. What the
-    column `alarm` holds is red.
+    column `alarm` holds is red, and what those of `numbers` hold stands to the right.
     """
     clean = [[one_line(cell) for cell in row] for row in rows]
     if sys.stdout.isatty():
-        _print_rich(list(columns), clean, drop, alarm)
+        _print_rich(list(columns), clean, drop, alarm, numbers)
         return
     widths = [max(map(len, column)) for column in zip(columns, *clean, strict=True)]
+    sides = [str.rjust if name in numbers else str.ljust for name in columns]
     for row in (columns, *clean):
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        cells = (to_side(cell, width) for cell, width, to_side in zip(row, widths, sides, strict=True))
+        print("  ".join(cells).rstrip())
 
 
-def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str], alarm: str) -> None:
+def _print_rich(
+    columns: list[str], rows: list[list[str]], drop: Sequence[str], alarm: str, numbers: Sequence[str]
+) -> None:
     from rich.cells import cell_len
     from rich.console import Console
     from rich.table import Table
@@ -120,7 +129,8 @@ def _print_rich(columns: list[str], rows: list[list[str]], drop: Sequence[str], 
     room = max(1, console.width - 1 - sum(widths[each] + 2 for each in fixed))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in fixed:
-        table.add_column(name, no_wrap=True, min_width=widths[name])
+        justify: Literal["left", "right"] = "right" if name in numbers else "left"
+        table.add_column(name, no_wrap=True, min_width=widths[name], justify=justify)
     table.add_column(last, no_wrap=True, overflow="ellipsis", max_width=room)
     for row in zip(*(cells[name] for name in (*fixed, last)), strict=True):
         named = zip((*fixed, last), row, strict=True)

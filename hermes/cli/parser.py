@@ -37,6 +37,22 @@ class Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
+class Help(argparse.HelpFormatter):
+    """Lines that are indented stay as they are written; the others are filled, and broken between words."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        from functools import partial
+        from itertools import groupby
+        from textwrap import fill
+
+        parts: list[str] = []
+        for is_prose, lines in groupby(text.splitlines(), lambda line: bool(line) and not line.startswith(" ")):
+            found = list(lines)
+            filled = partial(fill, width=width, break_long_words=False, break_on_hyphens=False)
+            parts += [filled(" ".join(found))] if is_prose else found
+        return "\n".join(f"{indent}{part}" for part in parts)
+
+
 def _reworded(message: str) -> str:
     """An unknown command is asked about in our words; everything else argparse says well enough."""
     unknown = re.match(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
@@ -105,7 +121,7 @@ class Commands:
             help=f"{about[0].lower()}{about[1:]}".partition(".")[0],
             description=about,
             epilog=f"examples:\n{examples}" if examples else None,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=Help,
         )
         self._names.append(name)
         if json:

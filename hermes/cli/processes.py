@@ -51,8 +51,11 @@ def add_commands(commands: Commands) -> None:
         parser.add_argument("id", metavar="PROCESS", help="its id, or the beginning of it")
 
 
-def show_processes(args: argparse.Namespace, client: AdminClient) -> int:
-    """Those that run first, then those that ended last. The ones that were named are explained."""
+def show_processes(args: argparse.Namespace, client: AdminClient, *, resets: bool) -> int:
+    """Those that run first, then those that ended last. The ones that were named are explained.
+
+    `resets`: there are any that could wait for one of them.
+    """
     processes = _listed(client)
     if args.processes_named:
         processes = [_meant(processes, name) for name in args.processes_named]
@@ -67,7 +70,7 @@ def show_processes(args: argparse.Namespace, client: AdminClient) -> int:
         for process in processes:
             say(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
     else:
-        _print(processes)
+        _print(processes, resets=resets)
     return 0
 
 
@@ -79,7 +82,7 @@ def _listed(client: AdminClient) -> list[dict[str, Any]]:
     return [*(each for each in processes if each["running"]), *ended]
 
 
-def _print(processes: list[dict[str, Any]]) -> None:
+def _print(processes: list[dict[str, Any]], *, resets: bool) -> None:
     rows = [
         [
             process["id"],
@@ -90,14 +93,18 @@ def _print(processes: list[dict[str, Any]]) -> None:
             f"{process['cpu_s']:.1f} s",
             size(process["memory_bytes"]) if process["running"] else "-",
             ", ".join(map(str, process["ports"])) or "-",
-            "waits" if process["blocks_reset"] else "-",
+            *(["waits" if process["blocks_reset"] else "-"] if resets else []),
             process["session_id"],
             shortened(process["command"]),
         ]
         for process in processes
     ]
     columns = ["PROCESS", "STATE", "PID", "AGE", "ACTIVE", "CPU", "MEMORY", "PORTS", "RESET", "SESSION", "COMMAND"]
-    print_table(columns, rows, drop=("CPU", "MEMORY", "PID", "PORTS", "SESSION", "RESET", "ACTIVE"))
+    drop = ["CPU", "MEMORY", "PID", "PORTS", "SESSION", "RESET", "ACTIVE"]
+    if not resets:
+        columns.remove("RESET")
+        drop.remove("RESET")
+    print_table(columns, rows, drop=drop, numbers=("PID", "AGE", "ACTIVE", "CPU", "MEMORY"))
     if sys.stdout.isatty():
         say("`hermes ps PROCESS` explains one, `hermes log PROCESS` prints its output.")
 

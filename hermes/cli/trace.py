@@ -115,7 +115,8 @@ def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
         for line, key in ((line, _message(line, given)) for line in lines)
     ]
     columns = ["ACCEPTED", "MESSAGE", "TURN", "STATE", "TOOK", "ATTEMPTS", "MODEL", "TOOLS", "SENT", "GAPS"]
-    print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS")
+    numbers = ("TOOK", "ATTEMPTS", "MODEL", "TOOLS")
+    print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS", numbers=numbers)
 
 
 def _print_gaps(line: Mapping[str, Any]) -> None:

@@ -48,7 +48,7 @@ from hermes.assembly.media import make_reception
 from hermes.assembly.preflight import preflight
 from hermes.assembly.processes import NAME as PROCESSES
 from hermes.assembly.processes import ProcessParts, open_processes
-from hermes.assembly.resets import LateViews, reset_settings
+from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
 from hermes.commands.desk import CommandDesk
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
@@ -148,7 +148,12 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         stack.push_async_callback(agent.runner.close)
 
-        facts: dict[str, Any] = {"home": str(home.data_dir), "model": models[0].name, "epoch": engine.epoch}
+        facts: dict[str, Any] = {
+            "home": str(home.data_dir),
+            "model": models[0].name,
+            "epoch": engine.epoch,
+            "resets": are_there_resets(config.session_reset),
+        }
         operations = DaemonOperations(
             engine=engine,
             journal=journal,

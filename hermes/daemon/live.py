@@ -22,7 +22,7 @@ from hermes.actors.reset_rules import ResetRules
 from hermes.assembly.agent import AgentParts, make_models, process_settings
 from hermes.assembly.chat import DELIVERY
 from hermes.assembly.preflight import preflight
-from hermes.assembly.resets import reset_settings
+from hermes.assembly.resets import are_there_resets, reset_settings
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
@@ -158,6 +158,7 @@ class Daemon:
         self.processes.settings = process_settings(new)
         self.directory.set(directory_settings(new, take_up=True))
         self.rules.settings = reset_settings(new, self.environ)
+        self.facts["resets"] = are_there_resets(new.session_reset)
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
         came_of_it = Reloaded(

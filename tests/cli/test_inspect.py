@@ -275,3 +275,12 @@ def test_a_session_whose_last_turn_failed_is_seen_in_the_list(
     assert first.startswith("s1       idle, failed ")
     assert second.startswith("s2       idle  ")
     assert third.startswith("s3       idle  ")
+
+
+def test_numbers_stand_to_the_right_below_each_other(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.routes["GET /sessions"] = listing(session("s1", messages=7), session("s2", messages=12345))
+    assert main(["sessions"]) == 0
+    header, first, second = capsys.readouterr().out.splitlines()
+    end = header.index("MESSAGES") + len("MESSAGES")
+    assert (first[:end].split()[-1], second[:end].split()[-1]) == ("7", "12345")
+    assert first[end] == second[end] == " "

@@ -30,7 +30,7 @@ def test_help_names_every_command(argv: list[str], capsys: pytest.CaptureFixture
     text = capsys.readouterr().out
     assert re.findall(r"^    ([a-z-]+)\s", text, re.MULTILINE) == COMMANDS
     assert "examples:" in text
-    assert "stdout stays empty, with --json too" in text
+    assert "stdout stays empty, with --json too" in " ".join(text.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -192,3 +192,12 @@ def test_storage_commands_keep_off_a_home_that_is_in_use(home: Home, capsys: pyt
     with lock(home):
         assert main(["storage", "verify"]) == 75
     assert "another Hermes runs on" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("argv", [[], ["stop"], ["restart"], ["ps"], ["reload"]])
+def test_help_fits_a_terminal_of_80_columns(
+    argv: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*argv, "--help"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80

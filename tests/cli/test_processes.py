@@ -97,3 +97,14 @@ def test_output_is_printed_whole_if_that_is_asked_for(admin: FakeAdmin, capsys: 
     assert end.err == "(from byte 63 of 70; --all prints all that is kept)\n"
     assert main(["log", "b1", "--all"]) == 0
     assert capsys.readouterr().out == out
+
+
+def test_the_column_of_resets_is_there_only_where_there_are_any(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for resets in (True, False):
+        admin.routes["GET /info"] = Answer(body={"resets": resets})
+        assert main(["ps", "--processes"]) == 0
+        header, first, *_ = capsys.readouterr().out.splitlines()
+        assert ("RESET" in header.split()) is resets
+        assert first.split()[:2] == ["proc_b1", "running"]

@@ -61,7 +61,7 @@ def test_a_message_is_one_line_and_its_steps(admin: FakeAdmin, capsys: pytest.Ca
         "SENT",
         "GAPS",
     ]
-    assert "telegram:77  1f2e3d4c5b6a  sent   14s   2         3      1      501, 502  the daemon was killed" in line
+    assert "telegram:77  1f2e3d4c5b6a  sent    14s         2      3      1  501, 502  the daemon was killed" in line
     assert (empty, turn) == (
         "",
         "Turn 1f2e3d4c5b6a of s1, by telegram, as telegram:77: 2 attempts, 1 interruption.",
