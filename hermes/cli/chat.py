@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.conversation import Conversation, Fact, Reply
+    from hermes.cli.conversation import Conversation, Reply
+    from hermes.cli.fact import Fact
     from hermes.cli.parser import Commands
 
 _LOOK_BACK = 4  # messages
@@ -205,7 +206,7 @@ def _only_answer(
     conversation: Conversation, answer: Generator[Fact], args: argparse.Namespace, *, inside: bool
 ) -> str:
     """What was said after the last tool call: everything before it was on the way to the answer."""
-    from hermes.cli.conversation import Asked, CallBegan, Notice, Reset, Text
+    from hermes.cli.fact import Asked, CallBegan, Notice, Reset, Text
     from hermes.cli.waiting import WaitingError, details
 
     texts: list[str] = []

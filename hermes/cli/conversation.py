@@ -1,7 +1,6 @@
 """One session, as a person on a terminal meets it: what state it is in, what they say, what comes back.
 
-What comes back is a stream of small facts; whoever shows them decides how. A fact of a kind that is not known here is
-passed over: the daemon may be newer than this program.
+What comes back is a stream of small facts; whoever shows them decides how.
 """
 
 from __future__ import annotations
@@ -11,10 +10,11 @@ import re
 import time
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from hermes.cli.client import AdminError, LostError, session_path
+from hermes.cli.fact import Asked, CallBegan, CallEnded, Notice, Quiet, Text, gist, of_event, of_stream
 from hermes.cli.output import one_line, shortened
 from hermes.errors import HermesError
 from hermes.values import dataclass
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
     from hermes.cli.client import AdminClient
+    from hermes.cli.fact import Fact
 
 _STATES = {
     "idle": "Session {id} resumed.",
@@ -44,62 +45,6 @@ _LOOK_UP_S = 0.5
 _LOOK_BACK = 20  # messages, among which is the call that was just refused
 _PATIENCE_S = 3.0  # of silence, before it is said what is waited for
 _TURN_PREFIX = "chatcmpl-"  # in front of a turn's id, where it is the id of a chunk
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reset:
-    """What was said since the last tool call does not count: it was cut off, and is said again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallBegan:
-    call: str
-    name: str
-    summary: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallProgress:
-    call: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallEnded:
-    call: str
-    name: str
-    outcome: str
-    took_s: float
-    summary: str = ""  # of a call that never began: nothing else told what it was
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The turn waits for a person."""
-
-    call: str
-    name: str
-    question: str
-    choices: tuple[str, ...]
-    approval: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Notice:
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Quiet:
-    """Nothing came for a moment."""
-
-
-Fact: TypeAlias = Text | Reset | CallBegan | CallProgress | CallEnded | Asked | Notice | Quiet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,7 +153,7 @@ class Conversation:
                     return
                 if event == "turn_gave_up":
                     raise HermesError(fields["failure"]["message"])
-                for fact in _live_facts(event, fields):
+                for fact in of_event(event, fields):
                     if not (isinstance(fact, Asked) and asked is not None and fact.call == asked.call):
                         yield self._completed(fact)
         yield from self.watch(turn)
@@ -296,7 +241,7 @@ class Conversation:
             return fact
         made = (call for message in transcript for call in message.get("tool_calls") or ())
         arguments = next((call["function"]["arguments"] for call in made if call.get("id") == fact.call), "")
-        return replace(fact, summary=_gist(arguments))
+        return replace(fact, summary=gist(arguments))
 
     def _facts(self, event: str, data: str) -> Iterator[Fact]:
         if data == "[DONE]":
@@ -306,33 +251,7 @@ class Conversation:
             yield Text(text=text)
         fields = {**chunk, **chunk.get("hermes", {})}  # every event is a chunk as well; ours has a place in it
         self.session = fields.get("session_id", self.session)
-        match event:
-            case "hermes.tool.started":
-                yield CallBegan(call=fields["call_id"], name=fields["name"], summary=str(fields.get("summary") or ""))
-            case "hermes.tool.progress":
-                yield CallProgress(call=fields["call_id"], text=str(fields["text"]))
-            case "hermes.tool.completed":
-                yield CallEnded(
-                    call=fields["call_id"],
-                    name=fields["name"],
-                    outcome=str(fields["outcome"]),
-                    took_s=float(fields.get("took_s") or 0.0),
-                    summary=str(fields.get("summary") or ""),
-                )
-            case "hermes.approval.request" | "hermes.question":
-                yield Asked(
-                    call=fields["call_id"],
-                    name=fields["name"],
-                    question=str(fields["question"]),
-                    choices=tuple(map(str, fields.get("choices") or ())),
-                    approval=event == "hermes.approval.request",
-                )
-            case "hermes.message.reset":
-                yield Reset()
-            case "hermes.notice":
-                yield Notice(text=str(fields["text"]))
-            case _:
-                pass
+        yield from of_stream(event, fields)
 
     def _piece(self, chunk: Mapping[str, Any]) -> str:
         if "error" in chunk:
@@ -384,45 +303,6 @@ class Conversation:
             f"finished when a daemon runs again: hermes show {self.session}; "
             f"go on with: hermes chat -r {self.session}"
         )
-
-
-def _live_facts(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
-    """Of the daemon's own events, which have other names than those of the API."""
-    match event:
-        case "call_began":
-            yield CallBegan(call=fields["call"], name=fields["name"], summary=fields["summary"])
-        case "call_progress":
-            yield CallProgress(call=fields["call"], text=fields["text"])
-        case "call_ended":
-            yield CallEnded(
-                call=fields["call"],
-                name=fields["name"],
-                outcome=fields["outcome"],
-                took_s=fields["took_s"],
-                summary=str(fields.get("summary") or ""),
-            )
-        case "call_asked":
-            yield Asked(
-                call=fields["call"],
-                name=fields["name"],
-                question=fields["question"],
-                choices=tuple(fields["choices"]),
-                approval=fields["approval"],
-            )
-        case "notice":
-            yield Notice(text=fields["text"])
-        case _:
-            pass
-
-
-def _gist(arguments: str) -> str:
-    """What a call is about, as far as its arguments say so: the only one, or all of them."""
-    try:
-        given = json.loads(arguments)
-    except ValueError:
-        return arguments
-    values = list(given.values()) if isinstance(given, dict) else []
-    return values[0] if len(values) == 1 and isinstance(values[0], str) else arguments
 
 
 def send(client: AdminClient, session: str, verb: str, body: Mapping[str, str]) -> Any:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
-from hermes.cli.conversation import Asked, Notice, Reset, is_command
+from hermes.cli.conversation import is_command
+from hermes.cli.fact import Asked, Notice, Reset
 from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
 from hermes.cli.news import News
 from hermes.cli.next_life import AWAY_S, life_of, until_back
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.conversation import Conversation, Fact, Reply
+    from hermes.cli.conversation import Conversation, Reply
+    from hermes.cli.fact import Fact
     from hermes.cli.view import View
 
 _LEAVE = ("/quit", "/exit", "/q")

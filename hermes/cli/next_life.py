@@ -6,14 +6,15 @@ import time
 from typing import TYPE_CHECKING
 
 from hermes.cli.client import LostError
-from hermes.cli.conversation import Notice, Quiet, Reset
+from hermes.cli.fact import Notice, Quiet, Reset
 from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
     from hermes.cli.client import AdminClient
-    from hermes.cli.conversation import Conversation, Fact
+    from hermes.cli.conversation import Conversation
+    from hermes.cli.fact import Fact
 
 AWAY_S = 60.0
 _LOOK_UP_S = 0.25

@@ -10,14 +10,14 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
-from hermes.cli.conversation import Asked, CallBegan, CallEnded, CallProgress, Notice, Reset, Text
+from hermes.cli.fact import Asked, CallBegan, CallEnded, CallProgress, Notice, Reset, Text
 from hermes.cli.output import duration, one_line, printable, shortened
 from hermes.cli.waiting import details
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from hermes.cli.conversation import Fact
+    from hermes.cli.fact import Fact
 
 _FENCES = ("```", "~~~")
 _LEAST_LINES = 3

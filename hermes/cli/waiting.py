@@ -8,7 +8,7 @@ from hermes.cli.output import one_line, printable
 from hermes.errors import HermesError
 
 if TYPE_CHECKING:
-    from hermes.cli.conversation import Asked
+    from hermes.cli.fact import Asked
 
 _LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
 
