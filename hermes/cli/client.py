@@ -195,6 +195,9 @@ class Feed:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
         with suppress(OSError):  # closed already
             self._source.shutdown(socket.SHUT_RDWR)  # wakes the thread, which closes what it reads from
         self._thread.join()

@@ -8,21 +8,24 @@ from __future__ import annotations
 import json
 import re
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 from hermes.cli.client import AdminError, LostError, session_path
 from hermes.cli.fact import Asked, CallBegan, CallEnded, Notice, Quiet, Text, gist, of_event, of_stream
 from hermes.cli.output import one_line, shortened
-from hermes.errors import HermesError
+from hermes.errors import HermesError, NotRunningError
+from hermes.turn_token import RUN, TurnToken
+from hermes.types import SessionId, TurnId
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
 
-    from hermes.cli.client import AdminClient
+    from hermes.cli.client import AdminClient, Feed
     from hermes.cli.fact import Fact
 
 _STATES = {
@@ -40,7 +43,10 @@ _STATES = {
 }
 _ANY_STATE = "Session {id} is {phase} ({reason}); your next message waits."
 _SPEAKERS = {"user": "you", "assistant": "hermes"}
-_STOPPING = "stopping"  # the code of an answer that a stop has cut off
+_STOPPING = "stopping"  # the code of an answer that a stop has cut off, and of a message that came too late for it
+_CANCELLED = "cancelled"  # the code of a turn that somebody stopped
+_NO_SUCH_RUN = "run_not_found"
+_CONFIRMED_S = 10.0  # within which a message is on disk
 _LOOK_UP_S = 0.5
 _LOOK_BACK = 20  # messages, among which is the call that was just refused
 _PATIENCE_S = 3.0  # of silence, before it is said what is waited for
@@ -54,6 +60,21 @@ class Reply:
     ok: bool
     text: str
     turn: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A message that the daemon has, and what comes back for it, to be told later."""
+
+    text: str
+    turn: str
+    handling: str  # queued, steering, interrupting, answer or started; empty: the daemon does not say
+    feed: Feed
+    first: tuple[str, str]
+
+
+class StoppedError(HermesError):
+    """The turn was ended by somebody: no failure."""
 
 
 _COMMAND = re.compile(r"/[a-z-]+(\s|$)", re.IGNORECASE)
@@ -94,6 +115,40 @@ class Conversation:
 
     def ask(self, text: str) -> Generator[Fact]:
         """The answer, fact by fact as it comes."""
+        self._begin()
+        with self._post(text) as feed:
+            yield from self._told(feed.looking_up(_LOOK_UP_S))
+
+    def say(self, text: str) -> Sent:
+        """At once, also while another answer comes. Back as soon as the daemon has it on disk."""
+        with ExitStack() as stack:
+            feed = stack.enter_context(self._post(text))
+            try:
+                first = next(feed.looking_up(_CONFIRMED_S), None)
+            except LostError as error:
+                raise self._lost(stored=False) from error
+            except AdminError as error:
+                raise _while_stopping(error) from error
+            if first is None:
+                raise HermesError("the daemon has not confirmed the message, which may not be stored")
+            stack.pop_all()
+        chunk = json.loads(first[1])
+        turn = str(chunk.get("id") or "").removeprefix(_TURN_PREFIX)
+        self.turns.add(turn)
+        handling = str(chunk.get("hermes", {}).get("handling") or "")
+        return Sent(text=text, turn=turn, handling=handling, feed=feed, first=first)
+
+    def answer_to(self, sent: Sent) -> Generator[Fact]:
+        """As of `ask`, with all that came since it was said."""
+        self._begin()
+        with sent.feed as feed:
+            yield from self._told(chain([sent.first], feed.looking_up(_LOOK_UP_S)))
+
+    def _begin(self, turn: str | None = None) -> None:
+        self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
+        self._turn = turn
+
+    def _post(self, text: str) -> Feed:
         if "\0" in text:
             raise HermesError("the text holds a NUL character")
         body = {
@@ -102,33 +157,34 @@ class Conversation:
             "stream": True,
             "stream_options": {"include_usage": True},
         }
-        self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
-        self._turn = None
         headers = {"X-Hermes-Session-Id": self.session}
+        return self._client.follow("POST", "/v1/chat/completions", body, headers)
+
+    def _told(self, arrivals: Iterable[tuple[str, str] | None]) -> Generator[Fact]:
         data = ""
         hint_at: float | None = time.monotonic() + _PATIENCE_S
         try:
-            with self._client.follow("POST", "/v1/chat/completions", body, headers) as feed:
-                for arrived in feed.looking_up(_LOOK_UP_S):
-                    if arrived is None:
-                        yield Quiet()
-                        if hint_at is not None and time.monotonic() > hint_at:
-                            hint_at = None
-                            yield from self._what_is_waited_for()
-                        continue
-                    event, data = arrived
-                    for fact in self._facts(event, data):
+            for arrived in arrivals:
+                if arrived is None:
+                    yield Quiet()
+                    if hint_at is not None and time.monotonic() > hint_at:
                         hint_at = None
-                        yield self._completed(fact)
+                        yield from self._what_is_waited_for()
+                    continue
+                event, data = arrived
+                for fact in self._facts(event, data):
+                    hint_at = None
+                    yield self._completed(fact)
         except LostError as error:
             raise self._lost(stored=bool(data)) from error
+        except AdminError as error:
+            raise _while_stopping(error) from error
         if data != "[DONE]":
             raise HermesError("the answer was cut off")
 
     def watch(self, turn: str) -> Generator[Fact]:
         """The same for a turn that was begun before, by a command say. Its text comes at once, when it is whole."""
-        self.last = {"model": None, "finish_reason": None, "usage": None, "notice": None}
-        self._turn = turn
+        self._begin(turn)
         self.turns.add(turn)
         with self._client.follow("GET", f"/events?{urlencode({'session': self.session})}") as feed:
             asked = self.pending(turn)  # from before anybody listened
@@ -137,8 +193,8 @@ class Conversation:
             for arrived in feed.looking_up(_LOOK_UP_S):
                 if arrived is None:
                     yield Quiet()
-                    if (said := self._said_already(turn)) is not None:
-                        yield Text(text=said)
+                    if (end := self._end_of(turn)) is not None:
+                        yield Text(text=end)
                         return
                     continue
                 event, fields = arrived[0], json.loads(arrived[1])
@@ -152,18 +208,30 @@ class Conversation:
                     yield Text(text=fields["text"])
                     return
                 if event == "turn_gave_up":
-                    raise HermesError(fields["failure"]["message"])
+                    failure = fields["failure"]
+                    raise _failed(failure["message"], failure["kind"])
                 for fact in of_event(event, fields):
                     if not (isinstance(fact, Asked) and asked is not None and fact.call == asked.call):
                         yield self._completed(fact)
         yield from self.watch(turn)
 
-    def _said_already(self, turn: str) -> str | None:
-        """The answer, when the turn ended while nobody looked."""
-        view = self._client.get(session_path(self.session), tail=1)
-        if view["session"]["running_turn"] == turn or view["session"]["queued"]:
+    def _end_of(self, turn: str) -> str | None:
+        """The answer, when the turn ended while nobody looked: others may have begun since."""
+        run = TurnToken(session=SessionId(self.session), turn=TurnId(turn)).text(RUN)
+        try:
+            found = self._client.get(f"/v1/runs/{run}")
+        except AdminError as error:
+            if error.code != _NO_SUCH_RUN:
+                raise
+            if self.is_open(turn):
+                return None
+            raise HermesError(f"the turn is not in this session any more: hermes show {self.session}") from error
+        if found["error"] is not None:
+            raise _failed(found["error"]["message"], found["error"]["code"])
+        if found["status"] != "completed":
             return None
-        return "".join(str(each["content"] or "") for each in view["transcript"] if each["role"] == "assistant")
+        self.last["usage"] = found["usage"]
+        return str(found["output"] or "")
 
     def pending(self, turn: str | None = None) -> Asked | None:
         """What somebody is asked now, by this turn or by any."""
@@ -257,7 +325,7 @@ class Conversation:
         if "error" in chunk:
             if chunk["error"].get("code") == _STOPPING and self._turn is not None:
                 raise self._lost(stored=True)
-            raise HermesError(chunk["error"]["message"])
+            raise _failed(chunk["error"]["message"], chunk["error"].get("code"))
         ours = chunk.get("hermes", {})
         self.session = ours.get("session_id", self.session)
         if str(chunk.get("id") or "").startswith(_TURN_PREFIX):
@@ -303,6 +371,15 @@ class Conversation:
             f"finished when a daemon runs again: hermes show {self.session}; "
             f"go on with: hermes chat -r {self.session}"
         )
+
+
+def _failed(message: str, code: str | None) -> HermesError:
+    return StoppedError(message) if code == _CANCELLED else HermesError(message)
+
+
+def _while_stopping(error: AdminError) -> HermesError:
+    """A daemon on its way out is as good as none: the next one takes the message."""
+    return NotRunningError(str(error)) if error.code == _STOPPING else error
 
 
 def send(client: AdminClient, session: str, verb: str, body: Mapping[str, str]) -> Any:

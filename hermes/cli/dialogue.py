@@ -1,19 +1,19 @@
 """The conversation of `hermes chat`: a prompt, answers, commands, and what a turn asks in between.
 
-What is typed while an answer runs is read line by line: a command is given at once, anything else is said afterwards.
+What is typed while an answer runs is read line by line and goes to the daemon at once, commands and messages alike.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import deque
 from contextlib import closing
 from typing import TYPE_CHECKING
 
+from hermes.cli.ahead import Ahead, Begun
 from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
-from hermes.cli.conversation import is_command
-from hermes.cli.fact import Asked, Notice, Reset
+from hermes.cli.conversation import Sent, StoppedError, is_command
+from hermes.cli.fact import Asked, Notice, Reset, Steered
 from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
 from hermes.cli.news import News
 from hermes.cli.next_life import AWAY_S, life_of, until_back
@@ -21,11 +21,11 @@ from hermes.cli.output import printable, say
 from hermes.cli.view import make_view
 from hermes.cli.waiting import WaitingError, details, expected, headline, prompt, understood
 from hermes.errors import HermesError, NotRunningError
-from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator
 
+    from hermes.cli.ahead import Later
     from hermes.cli.client import AdminClient
     from hermes.cli.conversation import Conversation, Reply
     from hermes.cli.fact import Fact
@@ -37,19 +37,12 @@ _HELP = """\
 /quit, /exit, /q    leave, like Ctrl-D; the session stays
 Ctrl-C              stops an answer; at the prompt it leaves
 Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
-Anything else is a message; several lines pasted at once are one."""
+Anything else is a message; several lines pasted at once are one. While an answer runs it waits for its turn, is told
+to that turn or interrupts it, as /busy says."""
 
 
 class _LeftError(Exception):
     """The person left in the middle of something."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Begun:
-    """A turn that a command began while another one ran."""
-
-    turn: str
-    merges: bool  # it may have become part of that other one
 
 
 class Dialogue:
@@ -61,7 +54,7 @@ class Dialogue:
         self._yolo = yolo
         self._inside = inside
         self._interactive = sys.stdin.isatty()
-        self._ahead: deque[str | _Begun] = deque()  # came while an answer ran
+        self._ahead = Ahead(conversation)
         self._leaving = False  # as soon as that is done
         self._news = News(conversation, client, resumed=resumed)
         self._resumed = resumed
@@ -77,18 +70,21 @@ class Dialogue:
                 said |= isinstance(message, str) and bool(message.strip()) and not message.lstrip().startswith("/")
         except _LeftError:
             said = True
+        finally:
+            for line in self._ahead.close():
+                say(f"(never sent: {printable(line)})")
         if said or self._conversation.session != opened:
             print(f"Go on with: hermes chat -r {self._conversation.session}")
         return 1 if failed and not self._interactive else 0
 
-    def _messages(self) -> Iterator[str | _Begun]:
+    def _messages(self) -> Iterator[Later]:
         if not self._interactive:
             yield from _until_left(sys.stdin)
             return
         prepare_keyboard()
         while True:
             if self._ahead:
-                yield self._ahead.popleft()
+                yield self._ahead.take()
                 continue
             if self._leaving:
                 return
@@ -101,11 +97,9 @@ class Dialogue:
                 return
             yield message
 
-    def _see_to(self, message: str | _Begun) -> bool:
-        if isinstance(message, _Begun):
-            if message.merges and not self._conversation.is_open(message.turn):
-                return True
-            return self._turn(lambda: self._conversation.watch(message.turn))
+    def _see_to(self, message: Later) -> bool:
+        if not isinstance(message, str):
+            return self._take_later(message)
         text = message.strip()
         if text.lower() == "/help":
             self._help()
@@ -114,6 +108,15 @@ class Dialogue:
         elif text:
             return self._turn(lambda: self._conversation.ask(text))
         return True
+
+    def _take_later(self, message: Sent | Begun) -> bool:
+        if isinstance(message, Begun) and message.merges and not self._conversation.is_open(message.turn):
+            return True
+        if message.text:
+            say(f"you> {printable(message.text)}")
+        if isinstance(message, Sent):
+            return self._turn(lambda: self._conversation.answer_to(message))
+        return self._turn(lambda: self._conversation.watch(message.turn))
 
     def _take_up(self) -> None:
         """What the session asks already. Where nobody types, the next line may be the answer."""
@@ -169,6 +172,10 @@ class Dialogue:
         except (NotRunningError, WaitingError, _LeftError):  # nobody is left to talk to, on one side or the other
             view.finish()
             raise
+        except StoppedError as error:
+            view.finish()
+            say(f"({error})")
+            return False
         except HermesError as error:
             view.finish()
             say(f"hermes: {error}", file=sys.stderr)
@@ -184,22 +191,30 @@ class Dialogue:
         try:
             with closing(begin()) as facts:
                 for fact in facts:
-                    if isinstance(fact, Asked):
-                        self._asked(fact, view)
-                    else:
-                        view.show(fact)
+                    self._show(fact, view)
                     self._listen(view)
         except NotRunningError as error:
             if not self._interactive or self._inside:
                 raise
             view.finish()
             self._await_daemon(error)
+            self._ahead.outlive()
             turn = self._conversation.turn
             if turn is None and isinstance(error, LostError):
                 return  # nobody knows whether there is a turn, and that was said
             if turn is not None:
                 view.show(Reset())
             self._follow(begin if turn is None else lambda: self._conversation.watch(turn), view)
+
+    def _show(self, fact: Fact, view: View) -> None:
+        match fact:
+            case Asked():
+                self._asked(fact, view)
+            case Steered():
+                if text := self._ahead.merged(fact.turn):
+                    view.show(Notice(text=f"this turn has heard: {text}"))
+            case _:
+                view.show(fact)
 
     def _await_daemon(self, error: NotRunningError) -> None:
         say(f"hermes: {error}", file=sys.stderr)
@@ -222,26 +237,25 @@ class Dialogue:
 
     # ------------------------------------------------------------ what is typed meanwhile
 
-    def _listen(self, view: View) -> None:
+    def _listen(self, view: View, *, before_a_question: bool = False) -> None:
         if not self._interactive or self._leaving:
             return
         try:
             for line in typed_lines():
                 if line:
                     view.pause()
-                    self._hear(line)
+                    self._hear(line, self._ahead.keep if before_a_question else self._ahead.send)
         except EOFError:
             self._leaving = True
 
-    def _hear(self, line: str) -> None:
+    def _hear(self, line: str, take: Callable[[str], None]) -> None:
         if _leaves(line):
             raise _LeftError
         if is_command(line):
             say(f"you> {printable(line)}")
             self._give(line)
         else:
-            self._ahead.append(line)
-            say(f"(said after this answer: {printable(line)})")
+            take(line)
 
     def _give(self, command: str) -> None:
         """A command in the middle of a turn, which goes on being followed."""
@@ -250,7 +264,7 @@ class Dialogue:
             return
         reply = self._reply_to(command)
         if reply is not None and reply.turn not in (None, self._conversation.turn):
-            self._ahead.append(_Begun(turn=str(reply.turn), merges=command.lower().startswith("/steer")))
+            self._ahead.add(Begun(turn=str(reply.turn), merges=command.lower().startswith("/steer")))
 
     # ------------------------------------------------------------ what is asked
 
@@ -261,7 +275,7 @@ class Dialogue:
             self._conversation.answer(asked, "once")
             view.show(Notice(text=f"allowed by --yolo: {' '.join(details(asked))}"))
             return
-        self._listen(view)  # what was typed before anything was asked is no answer
+        self._listen(view, before_a_question=True)  # what was typed before anything was asked is no answer
         if not self._interactive or self._leaving:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
         say("\n  ".join([headline(asked), *details(asked)]))
@@ -276,8 +290,10 @@ class Dialogue:
 
         while (line := read_answer(prompt(asked), settled)) is not None:
             if self._answers(asked, line):
-                return
-        view.show(Notice(text="answered elsewhere"))
+                break
+        else:
+            view.show(Notice(text="answered elsewhere"))
+        self._ahead.send_kept()
 
     def _answers(self, asked: Asked, line: str) -> bool:
         """Whether this was all that was asked for."""

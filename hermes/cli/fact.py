@@ -58,6 +58,13 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Steered:
+    """What was said meanwhile is part of this turn now."""
+
+    turn: str  # that it would have had otherwise
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Notice:
     text: str
 
@@ -67,7 +74,7 @@ class Quiet:
     """Nothing came for a moment."""
 
 
-Fact: TypeAlias = Text | Reset | CallBegan | CallProgress | CallEnded | Asked | Notice | Quiet
+Fact: TypeAlias = Text | Reset | CallBegan | CallProgress | CallEnded | Asked | Steered | Notice | Quiet
 
 
 def of_stream(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
@@ -93,6 +100,8 @@ def of_stream(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
                 choices=tuple(map(str, fields.get("choices") or ())),
                 approval=event == "hermes.approval.request",
             )
+        case "hermes.steered":
+            yield Steered(turn=str(fields["message_turn_id"]))
         case "hermes.message.reset":
             yield Reset()
         case "hermes.notice":
@@ -124,6 +133,8 @@ def of_event(event: str, fields: Mapping[str, Any]) -> Iterator[Fact]:
                 choices=tuple(fields["choices"]),
                 approval=fields["approval"],
             )
+        case "steered":
+            yield Steered(turn=fields["message"])
         case "notice":
             yield Notice(text=fields["text"])
         case _:

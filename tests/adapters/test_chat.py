@@ -201,6 +201,7 @@ async def test_a_stream_begins_with_the_role_and_ends_with_the_session_and_done(
         assert response.headers["X-Hermes-Turn-Id"] == "turn-1"
         received = await events(response)
     assert received[0].data["choices"][0]["delta"] == {"role": "assistant", "content": ""}
+    assert received[0].data["hermes"]["handling"] == "started"
     assert text_of(received) == "Hello, world"
     finish, session, done = received[-3:]
     assert finish.data["choices"][0] == {"index": 0, "delta": {}, "logprobs": None, "finish_reason": "stop"}

@@ -153,6 +153,13 @@ def completion(*texts: str, session: str = "s1", notice: str = "") -> list[bytes
     ]
 
 
+def accepted(turn: str, handling: str) -> bytes:
+    """What comes first: the message is on disk."""
+    choice = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+    hermes = {"session_id": "s1", "turn_id": turn, "handling": handling}
+    return sse({"id": f"chatcmpl-{turn}", "choices": [choice], "hermes": hermes})
+
+
 def listing(*sessions: dict[str, Any]) -> Respond:
     """All of them on the first page, and none on the next."""
     return lambda asked: Answer(body={"sessions": [] if "after=" in asked.path else list(sessions)})

@@ -13,6 +13,7 @@ from tests.cli.fake_admin import (
     Asked,
     FakeAdmin,
     Stream,
+    accepted,
     approval,
     chunk,
     completion,
@@ -165,8 +166,7 @@ def test_several_lines_that_come_at_once_are_one_message(admin: FakeAdmin) -> No
         person.expect("Read.")
         person.expect("you> ")
         person.type("\x04")
-    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-    assert said == ["first line\nsecond line\n\nlast line"]
+    assert said(admin) == ["first line\nsecond line\n\nlast line"]
 
 
 # ---------------------------------------------------------------- commands
@@ -298,7 +298,11 @@ def test_a_session_that_waits_asks_at_once_when_it_is_resumed(admin: FakeAdmin) 
     assert answers(admin) == [{"answer": "once", "call_id": "c1"}]
 
 
-def test_lines_typed_while_an_answer_runs_are_separate_and_commands_are_given_at_once(admin: FakeAdmin) -> None:
+def said(admin: FakeAdmin) -> list[str]:
+    return [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
+
+
+def test_lines_typed_while_an_answer_runs_are_separate_and_given_at_once(admin: FakeAdmin) -> None:
     told = threading.Event()
 
     def command(_: Asked) -> Answer:
@@ -309,22 +313,113 @@ def test_lines_typed_while_an_answer_runs_are_separate_and_commands_are_given_at
         yield named("notice", text="thinking")
         while not told.wait(0.01):
             yield b": ping\n\n"
+        assert said(admin) == ["one", "two", "three"], "the daemon has them before this answer ends"
         yield from completion("First.")
 
-    streams: list[Iterator[bytes]] = [first(), iter(completion("Second.")), iter(completion("Third."))]
+    streams: list[Iterator[bytes]] = [
+        first(),
+        iter([accepted("t2", "queued"), *completion("Second.")]),
+        iter([accepted("t3", "queued"), *completion("Third.")]),
+    ]
     admin.routes |= {COMPLETIONS: lambda _: Stream(parts=streams.pop(0)), COMMANDS: command}
     with terminal("chat") as person:
         person.expect("you> ")
         person.type("one\n")
         person.expect("(thinking)")
         person.type("two\nthree\n/status\n")
-        person.expect("(said after this answer: three)")
+        person.expect("(queued, answered after this: two)")
+        person.expect("(queued, answered after this: three)")
         person.expect("It runs.")
-        for text in ("First.", "Second.", "Third.", "you> "):
+        for text in ("First.", "you> two\r\nSecond.", "you> three\r\nThird.", "you> "):
             person.expect(text)
         person.type("\x04")
-    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
-    assert said == ["one", "two", "three"]
+    assert said(admin) == ["one", "two", "three"]
+
+
+def test_what_steers_a_turn_has_no_answer_of_its_own(admin: FakeAdmin) -> None:
+    steered, heard = threading.Event(), threading.Event()
+
+    def first() -> Iterator[bytes]:
+        yield named("notice", text="thinking")
+        while not steered.wait(0.01):
+            yield b": ping\n\n"
+        yield named("steered", message_turn_id="t2")
+        heard.set()
+        yield from completion("Both.")
+
+    def second() -> Iterator[bytes]:
+        yield accepted("t2", "steering")
+        steered.set()
+        assert heard.wait(30)
+        yield from completion("Both.")
+
+    streams = [first(), second()]
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=streams.pop(0))
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.type("one\n")
+        person.expect("(thinking)")
+        person.type("and two\n")
+        person.expect("(steering, told to this turn at its next step: and two)")
+        person.expect("(this turn has heard: and two)")
+        person.expect("Both.")
+        assert "Both." not in person.expect("you> ")
+        person.type("\x04")
+
+
+def test_what_interrupts_a_turn_is_answered_instead(admin: FakeAdmin) -> None:
+    interrupted = threading.Event()
+
+    def first() -> Iterator[bytes]:
+        yield chunk("It begins")
+        while not interrupted.wait(0.01):
+            yield b": ping\n\n"
+        yield sse({"error": {"message": "stopped: a new message came", "code": "cancelled"}})
+
+    def second() -> Iterator[bytes]:
+        yield accepted("t2", "interrupting")
+        interrupted.set()
+        yield from completion("Second.")
+
+    streams = [first(), second()]
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=streams.pop(0))
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.type("one\n")
+        person.expect("It begins")
+        person.type("no, two\n")
+        person.expect("(interrupting this answer: no, two)")
+        person.expect("(stopped: a new message came)")
+        person.expect("you> no, two\r\nSecond.")
+        person.expect("you> ")
+        person.type("\x04")
+
+
+def test_a_message_that_is_refused_while_an_answer_runs_is_called_not_stored(admin: FakeAdmin) -> None:
+    refused = threading.Event()
+
+    def first() -> Iterator[bytes]:
+        yield named("notice", text="thinking")
+        while not refused.wait(0.01):
+            yield b": ping\n\n"
+        yield from completion("First.")
+
+    def answer(_: Asked) -> Answer | Stream:
+        if len(said(admin)) == 1:
+            return Stream(parts=first())
+        refused.set()
+        return Answer(status=429, body={"error": {"message": "Too much waits.", "code": "busy"}})
+
+    admin.routes[COMPLETIONS] = answer
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.type("one\n")
+        person.expect("(thinking)")
+        person.type("two\n")
+        person.expect("hermes: Too much waits. (not stored: two)")
+        person.expect("First.")
+        person.expect("you> ")
+        person.type("\x04")
 
 
 def test_a_conversation_on_a_terminal_outlives_its_daemon(admin: FakeAdmin) -> None:

@@ -40,3 +40,39 @@ def test_a_chat_shows_the_answer_after_a_restart_and_says_that_the_daemon_is_bac
         person.expect("(the daemon is back)")
         person.expect("you> ")
         person.type("/quit\n")
+
+
+def texts(daemon: DaemonProcess, session: str) -> list[str]:
+    view = daemon.admin.get(f"/sessions/{session}")
+    return [str(each["content"]) for each in view["transcript"]]
+
+
+def test_what_was_typed_while_an_answer_ran_is_answered_although_the_terminal_is_closed() -> None:
+    with DaemonProcess() as daemon:
+        with terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+            session = person.expect("; /quit").split()[1].rstrip(".")
+            person.expect("you> ")
+            person.type("!slow 3\n")
+            eventually(lambda: in_flight(daemon))
+            person.type("!echo the second\n")
+            person.expect("(queued, answered after this: !echo the second)")
+            person.process.kill()
+        eventually(lambda: texts(daemon, session)[-1] == "the second")
+        assert "!echo the second" in texts(daemon, session)
+
+
+def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -> None:
+    with DaemonProcess(config=CONFIG) as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+        person.expect("you> ")
+        person.type(f"{ASKED}\n")
+        eventually(lambda: in_flight(daemon))
+        for number in ("one", "two"):
+            person.type(f"!echo number {number}\n")
+            person.expect(f"(queued, answered after this: !echo number {number})")
+        assert daemon.hermes("restart").returncode == 0
+        person.expect("(the daemon is back)")
+        person.expect("told to take 3 seconds")
+        person.expect("you> !echo number one\r\nnumber one\r\n")
+        person.expect("you> !echo number two\r\nnumber two\r\n")
+        person.expect("you> ")
+        person.type("/quit\n")

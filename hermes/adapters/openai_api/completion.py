@@ -26,7 +26,9 @@ class Completion:
         return {**answer, "hermes": {**self._hermes(), "pending": pending.field(asked)}}
 
     def first_chunk(self) -> JsonObject:
-        return self._chunk({"role": "assistant", "content": ""})
+        """It says as well what the message does to a turn that is running."""
+        chunk = self._chunk({"role": "assistant", "content": ""})
+        return {**chunk, "hermes": {**self._ids(), "handling": self.receipt.handling}}
 
     def text_chunk(self, text: str) -> JsonObject:
         return self._chunk({"content": text})
