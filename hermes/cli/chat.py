@@ -45,7 +45,8 @@ def add_commands(commands: Commands) -> None:
             "  git diff | hermes chat -z 'Write a commit message for this'\n"
             "  hermes chat -z - --json < question.txt\n\n"
             "A single question (-z) that needs a permission or an answer ends with exit code 3 and says on stderr\n"
-            "how to give it; one that takes longer than --timeout is stopped and ends with 124."
+            "how to give it; one that takes longer than --timeout is stopped and ends with 124, as by Ctrl-C with\n"
+            "130. What was asked is stored: stderr says how to see its answer."
         ),
         json=True,
     )
@@ -174,11 +175,10 @@ def _answer_one(
     try:
         text = _only_answer(conversation, facts, args, inside=inside)
     except KeyboardInterrupt:
-        conversation.stop()
+        _aside(_ended(conversation, "stopped by Ctrl-C"))
         raise
-    except TimedOutError:
-        conversation.stop(f"it took longer than {args.timeout:g} s")
-        raise
+    except TimedOutError as error:
+        raise TimedOutError(f"{error}; {_ended(conversation, f'it took longer than {args.timeout:g} s')}") from None
     last = conversation.last
     if args.json:
         print_json({"session_id": conversation.session, "text": text, **last})
@@ -228,11 +228,22 @@ def _only_answer(
                 case _:
                     pass
             if deadline is not None and time.monotonic() > deadline:
-                raise TimedOutError(
-                    f"there was no answer within {args.timeout:g} s; the turn was stopped, the question is stored "
-                    f"(hermes show {conversation.session})"
-                )
+                raise TimedOutError(f"there was no answer within {args.timeout:g} s")
     return "".join(texts)
+
+
+def _ended(conversation: Conversation, reason: str) -> str:
+    """What became of the turn that nobody waits for any longer."""
+    from hermes.cli.conversation import kept
+
+    session = conversation.session
+    try:
+        conversation.stop(reason)
+    except NotRunningError:
+        return f"no daemon runs that could stop the turn. {kept(session)}"
+    if conversation.turn is None:
+        return f"the question was not confirmed and may not be stored (hermes show {session})"
+    return f"the turn was stopped, the question is stored (hermes show {session})"
 
 
 def _aside(text: str) -> None:

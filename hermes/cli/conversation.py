@@ -85,6 +85,14 @@ def is_command(text: str) -> bool:
     return _COMMAND.match(text) is not None
 
 
+def kept(session: str) -> str:
+    """What becomes of a turn whose daemon is gone."""
+    return (
+        "The message is stored and the answer will be finished when a daemon runs again: "
+        f"hermes show {session}; go on with: hermes chat -r {session}"
+    )
+
+
 def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
     """What to tell somebody who comes back: the end of the conversation so far, and what their session can do."""
     session = view["session"]
@@ -366,11 +374,7 @@ class Conversation:
                 "the daemon went away before it confirmed the message, which may not be stored; "
                 f"look with: hermes show {self.session}"
             )
-        return LostError(
-            "the daemon went away in the middle of the answer. The message is stored and the answer will be "
-            f"finished when a daemon runs again: hermes show {self.session}; "
-            f"go on with: hermes chat -r {self.session}"
-        )
+        return LostError(f"the daemon went away in the middle of the answer. {kept(self.session)}")
 
 
 def _failed(message: str, code: str | None) -> HermesError:

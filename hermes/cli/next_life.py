@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from hermes.cli.client import LostError
+from hermes.cli.conversation import kept
 from hermes.cli.fact import Notice, Quiet, Reset
 from hermes.errors import HermesError, NotRunningError
 
@@ -43,17 +43,28 @@ def until_back(client: AdminClient, *, after: int | None = None) -> Iterator[Non
 def across_restarts(
     conversation: Conversation, client: AdminClient, answer: Generator[Fact]
 ) -> Generator[Fact, None, None]:
-    """The answer, also when the daemon restarts in the middle of it."""
+    """The answer, also when the daemon restarts in the middle of it, and as often as it does."""
+    lost = 0
+    while True:
+        try:
+            yield from answer
+        except NotRunningError as error:
+            turn = conversation.turn
+            if turn is None:
+                raise
+            lost += 1
+            what = str(error) if lost == 1 else "the daemon went away once more"
+            yield Notice(text=f"{what}. Waiting up to {AWAY_S:.0f} s for it")
+        else:
+            return
+        yield from _quiet_until_back(conversation, client)
+        yield Reset()
+        answer = conversation.watch(turn)
+
+
+def _quiet_until_back(conversation: Conversation, client: AdminClient) -> Iterator[Fact]:
     try:
-        yield from answer
-    except LostError as error:
-        turn = conversation.turn
-        if turn is None:
-            raise
-        yield Notice(text=f"{error}. Waiting up to {AWAY_S:.0f} s for it")
         for _ in until_back(client):
             yield Quiet()
-    else:
-        return
-    yield Reset()
-    yield from across_restarts(conversation, client, conversation.watch(turn))
+    except NotRunningError as error:
+        raise NotRunningError(f"{error}. {kept(conversation.session)}") from error

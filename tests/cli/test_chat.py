@@ -16,7 +16,7 @@ import pytest
 
 from hermes.cli.main import main
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, FakeAdmin, Stream, chunk, completion, sse
+from tests.cli.fake_admin import Answer, FakeAdmin, Stream, chunk, completion, named, sse
 from tests.cli.test_inspect import VIEW, session
 
 COMPLETIONS = "POST /v1/chat/completions"
@@ -323,11 +323,11 @@ def test_ctrl_c_at_the_prompt_leaves(admin: FakeAdmin) -> None:
 
 
 def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
-    reached, stopped = threading.Event(), threading.Event()
+    stopped = threading.Event()
 
     def endless() -> Iterator[bytes]:
+        yield named("notice", text="thinking")
         yield chunk("It begins")
-        reached.set()
         while not stopped.wait(0.01):
             yield b": ping\n\n"
 
@@ -345,10 +345,12 @@ def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as process:
-        assert reached.wait(30)
+        assert process.stderr is not None
+        assert process.stderr.readline() == b"hermes: thinking\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=30)
-    assert (process.returncode, out, err) == (130, b"", b"")
+    told = b"hermes: the turn was stopped, the question is stored (hermes show s1)\n"
+    assert (process.returncode, out, err) == (130, b"", told)
     assert stopped.is_set()
 
 

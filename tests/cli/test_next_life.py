@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.cli.test_chat import terminal
+import pytest
+
+from hermes.cli import next_life
+from hermes.cli.client import AdminClient
+from hermes.cli.conversation import Conversation
+from hermes.cli.fact import Notice
+from hermes.cli.next_life import across_restarts
+from hermes.errors import NotRunningError
+from hermes.home import Home
+from tests.cli.fake_admin import FakeAdmin, Stream, accepted
+from tests.cli.test_chat import COMPLETIONS, terminal
 from tests.daemon_process import DaemonProcess, eventually
 
 CONFIG = "shutdown:\n  drain_s: 0.2\n"
@@ -24,6 +34,34 @@ def test_a_single_question_gets_its_answer_across_a_restart() -> None:
         assert done.returncode == 0, done.stderr
         assert done.stdout.strip()
         assert "/api/" not in done.stderr
+
+
+def test_a_single_question_gets_its_answer_across_two_restarts_in_a_row() -> None:
+    with DaemonProcess(config=CONFIG) as daemon, ThreadPoolExecutor() as pool:
+        asked = pool.submit(daemon.hermes, "chat", "-z", ASKED)
+        for _ in range(2):
+            eventually(lambda: in_flight(daemon))
+            assert daemon.hermes("restart").returncode == 0
+        done = asked.result()
+        assert done.returncode == 0, done.stderr
+        assert "told to take 3 seconds" in done.stdout
+
+
+def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be(
+    admin: FakeAdmin, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(next_life, "AWAY_S", 0.1)
+    admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started")], cut=True)
+    client = AdminClient(home.socket)
+    conversation = Conversation(client, "s1")
+    answer = across_restarts(conversation, client, conversation.ask("?"))
+    told = next(fact for fact in answer if isinstance(fact, Notice))
+    assert "went away in the middle of the answer" in told.text
+    admin.close()
+    with pytest.raises(
+        NotRunningError, match=r"no daemon came back.*stored.*hermes show s1; go on with: hermes chat -r s1"
+    ):
+        list(answer)
 
 
 def test_a_chat_shows_the_answer_after_a_restart_and_says_that_the_daemon_is_back() -> None:
