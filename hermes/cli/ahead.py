@@ -101,6 +101,13 @@ class Ahead:
             else:
                 self._waiting.append(each)
 
+    def send_unsent(self) -> None:
+        """A daemon is back."""
+        lines = [each for each in self._waiting if isinstance(each, str)]
+        self._waiting = deque(each for each in self._waiting if not isinstance(each, str))
+        for line in lines:
+            self.send(line)
+
     def close(self) -> list[str]:
         """What was never sent."""
         self.outlive()

@@ -14,7 +14,7 @@ from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
 from hermes.cli.conversation import Sent, StoppedError, is_command
 from hermes.cli.fact import Asked, Notice, Reset, Steered
-from hermes.cli.keyboard import echoing, prepare_keyboard, read_answer, read_message, typed_lines
+from hermes.cli.keyboard import drop_typed, echoing, prepare_keyboard, read_answer, read_message, typed_lines
 from hermes.cli.news import News
 from hermes.cli.next_life import AWAY_S, life_of, until_back
 from hermes.cli.output import printable, say
@@ -56,6 +56,7 @@ class Dialogue:
         self._interactive = sys.stdin.isatty()
         self._ahead = Ahead(conversation)
         self._leaving = False  # as soon as that is done
+        self._asking = False  # somebody is asked, and has not answered
         self._news = News(conversation, client, resumed=resumed)
         self._resumed = resumed
 
@@ -84,7 +85,10 @@ class Dialogue:
         prepare_keyboard()
         while True:
             if self._ahead:
-                yield self._ahead.take()
+                later = self._ahead.take()
+                if isinstance(later, str):
+                    say(f"you> {printable(later)}")
+                yield later
                 continue
             if self._leaving:
                 return
@@ -100,7 +104,9 @@ class Dialogue:
     def _see_to(self, message: Later) -> bool:
         if not isinstance(message, str):
             return self._take_later(message)
-        text = message.strip()
+        return self._take(message.strip())
+
+    def _take(self, text: str) -> bool:
         if text.lower() == "/help":
             self._help()
         elif is_command(text):
@@ -139,7 +145,7 @@ class Dialogue:
         before = life_of(self._client) if restarts else None
         reply = self._reply_to(text)
         if restarts and reply is not None and reply.ok:
-            self._await_life(before)
+            self._await_life(before, make_view())
         if reply is None or reply.turn is None:
             return reply is not None and reply.ok
         turn = reply.turn
@@ -188,6 +194,7 @@ class Dialogue:
 
     def _follow(self, begin: Callable[[], Generator[Fact]], view: View) -> None:
         """To its end, also across a restart of the daemon."""
+        self._asking = False
         try:
             with closing(begin()) as facts:
                 for fact in facts:
@@ -197,12 +204,13 @@ class Dialogue:
             if not self._interactive or self._inside:
                 raise
             view.finish()
-            self._await_daemon(error)
+            self._await_daemon(error, view)
             self._ahead.outlive()
             turn = self._conversation.turn
             if turn is None and isinstance(error, LostError):
                 return  # nobody knows whether there is a turn, and that was said
             if turn is not None:
+                self._ahead.send_unsent()
                 view.show(Reset())
             self._follow(begin if turn is None else lambda: self._conversation.watch(turn), view)
 
@@ -216,18 +224,45 @@ class Dialogue:
             case _:
                 view.show(fact)
 
-    def _await_daemon(self, error: NotRunningError) -> None:
+    def _await_daemon(self, error: NotRunningError, view: View) -> None:
         say(f"hermes: {error}", file=sys.stderr)
-        say(f"(waiting up to {AWAY_S:.0f} s for a daemon; Ctrl-C leaves)")
-        self._await_life(None)
-
-    def _await_life(self, before: int | None) -> None:
+        meanwhile = "" if self._asking else "what you type is kept, "
+        say(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
+        what = self._kept(error)
         try:
-            for _ in until_back(self._client, after=before):
-                pass
+            self._await_life(None, view)
+        except _LeftError:
+            say(f"({what})")
+            raise
+        except NotRunningError as none:
+            where = f"go on with: hermes chat -r {self._conversation.session}"
+            raise NotRunningError(f"{none}. {what}; {where}") from none
+
+    def _kept(self, error: NotRunningError) -> str:
+        if self._asking:
+            return "The question is kept and waits for your answer"
+        if self._conversation.turn is not None:
+            return "The message is stored, and the answer will be finished when a daemon runs again"
+        return "The message may not be stored" if isinstance(error, LostError) else "The message was not sent"
+
+    def _await_life(self, before: int | None, view: View) -> None:
+        """What is typed meanwhile is read, so that it is not the shell that gets it in the end."""
+        try:
+            with echoing(on=False):
+                for _ in until_back(self._client, after=before):
+                    self._listen(view, self._not_now if self._asking else None)
+                    if self._leaving:
+                        raise _LeftError
         except KeyboardInterrupt:
+            drop_typed()
             raise _LeftError from None
+        except NotRunningError:
+            drop_typed()
+            raise
         say("(the daemon is back)")
+
+    def _not_now(self, _line: str) -> None:
+        say("(not taken: the question comes again when a daemon is back)")
 
     def _closing_notices(self) -> Iterator[str]:
         if self._conversation.last["finish_reason"] == "length":
@@ -237,14 +272,15 @@ class Dialogue:
 
     # ------------------------------------------------------------ what is typed meanwhile
 
-    def _listen(self, view: View, *, before_a_question: bool = False) -> None:
+    def _listen(self, view: View, take: Callable[[str], None] | None = None) -> None:
+        """`take`: who gets a message; the daemon does if nobody is named."""
         if not self._interactive or self._leaving:
             return
         try:
             for line in typed_lines():
                 if line:
                     view.pause()
-                    self._hear(line, self._ahead.keep if before_a_question else self._ahead.send)
+                    self._hear(line, take or self._ahead.send)
         except EOFError:
             self._leaving = True
 
@@ -275,14 +311,16 @@ class Dialogue:
             self._conversation.answer(asked, "once")
             view.show(Notice(text=f"allowed by --yolo: {' '.join(details(asked))}"))
             return
-        self._listen(view, before_a_question=True)  # what was typed before anything was asked is no answer
+        self._listen(view, self._ahead.keep)  # what was typed before anything was asked is no answer
         if not self._interactive or self._leaving:
             raise WaitingError(self._conversation.session, asked, inside=self._inside)
         say("\n  ".join([headline(asked), *details(asked)]))
+        self._asking = True
         try:
             self._settle(asked, view)
         except EOFError:
             raise WaitingError(self._conversation.session, asked, inside=self._inside) from None
+        self._asking = False
 
     def _settle(self, asked: Asked, view: View) -> None:
         def settled() -> bool:

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from hermes.cli.output import say
+from hermes.errors import HermesError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -76,7 +77,9 @@ def _put_above(prompt: str, texts: list[str]) -> None:
 
 
 def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:
-    """A line, or None when nobody needs it any more. Raises EOFError and KeyboardInterrupt as `input` does."""
+    """A line, or None when nobody needs it any more. Raises EOFError and KeyboardInterrupt as `input` does, and what
+    `settled` raises; whatever is said then begins in a line of its own.
+    """
     print(prompt, end="", flush=True)
     try:
         with echoing(on=True):
@@ -85,7 +88,7 @@ def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:
                     print()
                     return None
             line = sys.stdin.readline()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, HermesError):
         print()
         raise
     if not line:
@@ -101,6 +104,14 @@ def typed_lines() -> Iterator[str]:
         if not line:
             raise EOFError
         yield line.strip()
+
+
+def drop_typed() -> None:
+    """What waits to be read was meant for us, and would be a command for the shell."""
+    import termios
+
+    with suppress(termios.error, OSError, ValueError):  # no terminal
+        termios.tcflush(sys.stdin, termios.TCIFLUSH)
 
 
 @contextmanager

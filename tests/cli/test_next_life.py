@@ -114,3 +114,63 @@ def test_what_was_queued_is_answered_after_a_restart_each_under_its_question() -
         person.expect("you> !echo number two\r\nnumber two\r\n")
         person.expect("you> ")
         person.type("/quit\n")
+
+
+def test_what_is_typed_while_no_daemon_runs_is_kept_and_said_to_the_next_one() -> None:
+    with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+        person.expect("you> ")
+        person.type(f"{ASKED}\n")
+        person.expect("This")
+        daemon.kill()
+        person.expect("\r\nhermes: the daemon went away in the middle of the answer.")
+        person.expect("(waiting up to 60 s for a daemon; what you type is kept, Ctrl-C leaves)")
+        person.type("!echo typed meanwhile\n")
+        person.expect("(kept here until a daemon is back: !echo typed meanwhile)")
+        daemon.start()
+        person.expect("(the daemon is back)")
+        person.expect("(queued, answered after this: !echo typed meanwhile)")
+        person.expect("told to take 3 seconds")
+        person.expect("you> !echo typed meanwhile\r\ntyped meanwhile\r\n")
+        person.expect("you> ")
+        person.type("/quit\n")
+
+
+@pytest.mark.parametrize("leave", ["Ctrl-C", "/quit\n", "\x04"])
+def test_who_leaves_while_no_daemon_runs_is_told_what_is_kept(leave: str) -> None:
+    with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+        person.expect("you> ")
+        person.type(f"{ASKED}\n")
+        person.expect("This")
+        daemon.kill()
+        person.expect("Ctrl-C leaves)")
+        person.type("a line\n")
+        person.expect("(kept here until a daemon is back: a line)")
+        if leave == "Ctrl-C":
+            person.press_ctrl_c()
+        else:
+            person.type(leave)
+        person.expect("(The message is stored, and the answer will be finished")
+        person.expect("(never sent: a line)")
+        person.expect("Go on with: hermes chat -r ")
+    assert person.process.returncode == 0
+
+
+def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
+    with DaemonProcess() as daemon, terminal("chat", HERMES_HOME=str(daemon.home)) as person:
+        person.expect("you> ")
+        person.type('!tool terminal {"command": "rm -rf nothing-there"}\n')
+        person.expect("[d]eny> ")
+        person.type("ye")
+        daemon.kill()
+        person.expect("\r\nhermes: no daemon runs on ")
+        person.expect("(waiting up to 60 s for a daemon; Ctrl-C leaves)")
+        person.type("s\n")
+        person.expect("(not taken: the question comes again when a daemon is back)")
+        daemon.start()
+        person.expect("(the daemon is back)")
+        person.expect("[d]eny> ")
+        daemon.kill()
+        person.expect("Ctrl-C leaves)")
+        person.press_ctrl_c()
+        person.expect("(The question is kept and waits for your answer)")
+        person.expect("Go on with: hermes chat -r ")
