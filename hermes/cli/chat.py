@@ -117,7 +117,8 @@ def _opening(daemon: Daemon, greeting: str) -> str:
 
 def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversation, str]:
     """With the live end of a session's line, or under an id of our own that nobody has used yet; and how it opens."""
-    from hermes.cli.conversation import Conversation, describe
+    from hermes.cli.conversation import Conversation
+    from hermes.cli.opening import describe
 
     if resumed is not None:
         from hermes.cli.client import session_path
@@ -159,7 +160,7 @@ def _is_piped() -> bool:
 def _answer_one(
     conversation: Conversation, client: AdminClient, question: str, args: argparse.Namespace, *, inside: bool
 ) -> int:
-    from hermes.cli.conversation import is_command
+    from hermes.cli.conversation import TurnFailedError, is_command
 
     if is_command(question) and "\n" not in question.strip():
         reply = conversation.command(question.strip())
@@ -179,6 +180,10 @@ def _answer_one(
         raise
     except TimedOutError as error:
         raise TimedOutError(f"{error}; {_ended(conversation, f'it took longer than {args.timeout:g} s')}") from None
+    except TurnFailedError as error:
+        if conversation.turn is None:
+            raise
+        raise HermesError(f"{error} (try it again with: hermes chat -r {conversation.session} -z /retry)") from error
     last = conversation.last
     if args.json:
         print_json({"session_id": conversation.session, "text": text, **last})

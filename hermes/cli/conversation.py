@@ -16,7 +16,6 @@ from urllib.parse import urlencode
 
 from hermes.cli.client import AdminError, LostError, session_path
 from hermes.cli.fact import Asked, CallBegan, CallEnded, Notice, Quiet, Text, gist, of_event, of_stream
-from hermes.cli.output import one_line, shortened
 from hermes.errors import HermesError, NotRunningError
 from hermes.turn_token import RUN, TurnToken
 from hermes.types import SessionId, TurnId
@@ -28,21 +27,6 @@ if TYPE_CHECKING:
     from hermes.cli.client import AdminClient, Feed
     from hermes.cli.fact import Fact
 
-_STATES = {
-    "idle": "Session {id} resumed.",
-    "running": (
-        "Session {id} is still answering: your next message waits for that; `hermes show {id}` will have the answer."
-    ),
-    "waiting": "Session {id} waits for you: {reason}.",
-    "resume_pending": "Session {id} was interrupted ({reason}) and goes on by itself: your next message waits.",
-    "suspended": (
-        "Session {id} is suspended ({reason}): the next message starts a fresh session; "
-        "`hermes resume {id}` brings it back."
-    ),
-    "ended": "Session {id} has ended ({reason}): the next message starts a fresh session.",
-}
-_ANY_STATE = "Session {id} is {phase} ({reason}); your next message waits."
-_SPEAKERS = {"user": "you", "assistant": "hermes"}
 _STOPPING = "stopping"  # the code of an answer that a stop has cut off, and of a message that came too late for it
 _CANCELLED = "cancelled"  # the code of a turn that somebody stopped
 _NO_SUCH_RUN = "run_not_found"
@@ -77,6 +61,10 @@ class StoppedError(HermesError):
     """The turn was ended by somebody: no failure."""
 
 
+class TurnFailedError(HermesError):
+    """The turn ended without an answer; what was said is stored."""
+
+
 _COMMAND = re.compile(r"/[a-z-]+(\s|$)", re.IGNORECASE)
 
 
@@ -91,20 +79,6 @@ def kept(session: str) -> str:
         "The message is stored and the answer will be finished when a daemon runs again: "
         f"hermes show {session}; go on with: hermes chat -r {session}"
     )
-
-
-def describe(view: Mapping[str, Any], asked_for: str) -> list[str]:
-    """What to tell somebody who comes back: the end of the conversation so far, and what their session can do."""
-    session = view["session"]
-    lines = []
-    for message in view["transcript"]:
-        role, content = str(message["role"]), str(message["content"] or "")
-        if role in _SPEAKERS and (content or role == "user"):  # what tools returned is for `hermes show`
-            speaker = "note" if message.get("note") else _SPEAKERS[role]
-            lines.append(shortened(f"{speaker}: {content}"))
-    if session["id"] != asked_for:
-        lines.append(one_line(f"{asked_for} went on as {session['id']}."))
-    return [*lines, one_line(_STATES.get(session["phase"], _ANY_STATE).format(**session))]
 
 
 class Conversation:
@@ -378,7 +352,7 @@ class Conversation:
 
 
 def _failed(message: str, code: str | None) -> HermesError:
-    return StoppedError(message) if code == _CANCELLED else HermesError(message)
+    return StoppedError(message) if code == _CANCELLED else TurnFailedError(message)
 
 
 def _while_stopping(error: AdminError) -> HermesError:

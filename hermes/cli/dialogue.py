@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hermes.cli.ahead import Ahead, Begun
 from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
-from hermes.cli.conversation import Sent, StoppedError, is_command
+from hermes.cli.conversation import Sent, StoppedError, TurnFailedError, is_command
 from hermes.cli.fact import Asked, Notice, Reset, Steered
 from hermes.cli.keyboard import drop_typed, echoing, prepare_keyboard, read_answer, read_message, typed_lines
 from hermes.cli.news import News
@@ -185,6 +185,8 @@ class Dialogue:
         except HermesError as error:
             view.finish()
             say(f"hermes: {error}", file=sys.stderr)
+            if isinstance(error, TurnFailedError) and "/retry" not in str(error):
+                say("(/retry tries it again)")
             return False
         else:
             for notice in self._closing_notices():

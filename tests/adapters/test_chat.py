@@ -264,8 +264,8 @@ async def test_a_failed_turn_ends_its_stream_with_an_error_and_without_done(
         "",
         {
             "error": {
-                "message": "the model is overloaded. The message is stored; "
-                "to try again, send it again, which stores it once more.",
+                "message": "the model is overloaded. The message is stored: `/retry` in its session tries it again; "
+                "to send it again would store it once more.",
                 "type": "server_error",
                 "param": None,
                 "code": "upstream_overloaded",
@@ -496,8 +496,10 @@ async def test_a_replayed_turn_is_not_logged_as_a_second_end(
     first = "failed: rate_limit\n" if failure else "was answered\n"
     assert ends == [first, "was replayed: its Idempotency-Key came again\n"]
     if failure:
-        told = "to try again, send it under a new Idempotency-Key, which stores it once more."
-        assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored; {told}"}
+        told = (
+            "`/retry` in its session tries it again; to send it under a new Idempotency-Key would store it once more."
+        )
+        assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored: {told}"}
 
 
 async def test_two_requests_on_one_session_are_two_turns(world: World, client: aiohttp.ClientSession) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from hermes.cli.main import main
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, FakeAdmin, Stream, chunk, completion, named, sse
+from tests.cli.fake_admin import Answer, FakeAdmin, Stream, accepted, chunk, completion, named, sse
 from tests.cli.test_inspect import VIEW, session
 
 COMPLETIONS = "POST /v1/chat/completions"
@@ -90,6 +90,14 @@ def test_a_question_without_an_answer_fails(
     admin.routes[COMPLETIONS] = answer
     done = hermes("chat", "-z", "?")
     assert (done.returncode, done.stdout, done.stderr) == (1, "", f"hermes: {problem}\n")
+
+
+def test_a_question_that_failed_says_how_to_try_it_again_without_a_copy(admin: FakeAdmin, hermes: Hermes) -> None:
+    failure = {"error": {"message": "The model failed.", "code": "upstream_overloaded"}}
+    admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started"), sse(failure)])
+    done = hermes("chat", "-z", "?")
+    assert done.returncode == 1
+    assert done.stderr == "hermes: The model failed. (try it again with: hermes chat -r s1 -z /retry)\n"
 
 
 def test_a_notice_goes_with_the_answer_but_not_into_it(admin: FakeAdmin, hermes: Hermes) -> None:

@@ -135,8 +135,8 @@ def of_failure(failure: Failure, *, keyed: bool) -> Problem:
         return Problem(status=status, code=code, message=failure.message)
     how = "under a new Idempotency-Key" if keyed else "again"
     message = (
-        f"{failure.message.rstrip('.')}. The message is stored; "
-        f"to try again, send it {how}, which stores it once more."
+        f"{failure.message.rstrip('.')}. The message is stored: `/retry` in its session tries it again; "
+        f"to send it {how} would store it once more."
     )
     retry_after_s = failure.retry_after_s or _FAILURE_RETRY_S
     return Problem(status=status, code=code, message=message, retry_after_s=retry_after_s)
