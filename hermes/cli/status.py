@@ -25,8 +25,11 @@ def add_commands(commands: Commands) -> None:
 
 def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.client import connect
+    from hermes.cli.last_life import telling_how_it_ended
+    from hermes.home import Home
 
-    info = connect(environ).info()
+    with telling_how_it_ended(Home.from_environ(environ)):
+        info = connect(environ).info()
     if args.json:
         print_json(info)
     else:

@@ -5,20 +5,20 @@ Nothing that was acknowledged is lost by any end of a daemon. Whoever waits here
 
 from __future__ import annotations
 
-import os
-import select
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
+from hermes.cli.last_life import telling_how_it_ended
 from hermes.cli.output import count, one_line, print_json, printable, say
+from hermes.cli.pid import has_ended, lives, process_of
 from hermes.errors import HermesError, NotRunningError
 from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from hermes.home import Home
 
@@ -38,12 +38,13 @@ class NotBackError(HermesError):
 
 def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    pid = _first_word(client, args.timeout)["pid"]
+    with telling_how_it_ended(home):
+        pid = _first_word(client, args.timeout)["pid"]
     running = in_the_background(client)
     deadline = time.monotonic() + args.timeout
-    with _process(pid) as process:
+    with process_of(pid) as process:
         client.post("/stop", {"reason": args.reason}, timeout_s=ANSWER_S)
-        while not (_gone(client, home) and _has_ended(process)):
+        while not (_gone(client, home) and has_ended(process)):
             if time.monotonic() > deadline:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
             time.sleep(_POLL_S)
@@ -52,7 +53,7 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
         print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left})
     else:
         say(_farewell(home, pid, clean=clean))
-        if on := sum(map(_lives, running)):
+        if on := sum(map(lives, running)):
             say(f"{processes_run(on)} on and will be found again (processes.keep_on_stop).")
         if left:
             one = len(left) == 1
@@ -94,7 +95,7 @@ def _first_word(client: AdminClient, timeout_s: float) -> Mapping[str, Any]:
 def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
     before = _first_word(client, args.timeout)
-    with _process(before["pid"]) as process:
+    with process_of(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
         after = _next_life(client, before, process, args.timeout)
         if isinstance(after, str):
@@ -118,7 +119,7 @@ def _next_life(
     while (after := _info(client)) is None or not _is_back(before, after):
         overtaken = overtaken or (after is not None and after.get("restarting") is False)
         now = time.monotonic()
-        if process is not None and _has_ended(process):
+        if process is not None and has_ended(process):
             if overtaken:
                 return f"has stopped: a stop was asked for meanwhile. {_KEPT}"
             given_up_at = given_up_at or min(deadline, now + _AGAIN_S)
@@ -159,23 +160,6 @@ def _is_back(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 # ---------------------------------------------------------------- processes
 
 
-@contextmanager
-def _process(pid: Any) -> Iterator[int | None]:
-    """A handle on the process, whose number cannot come to mean another one; None: there is none to wait for."""
-    handle = None
-    with suppress(OSError, TypeError):
-        handle = os.pidfd_open(pid)
-    try:
-        yield handle
-    finally:
-        if handle is not None:
-            os.close(handle)
-
-
-def _has_ended(process: int | None) -> bool:
-    return process is None or bool(select.select([process], [], [], 0)[0])
-
-
 def _gone(client: AdminClient, home: Home) -> bool:
     """Its socket closes early; only the lock says that everything is written and the home is free."""
     from hermes.home import is_free
@@ -196,16 +180,6 @@ def in_the_background(client: AdminClient, session: str | None = None) -> list[i
     except AdminError:  # none that it could tell of
         return []
     return [process["pid"] for process in listed if process["running"] and process["pid"]]
-
-
-def _lives(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:  # somebody else's by now
-        return False
-    return True
 
 
 def processes_run(number: int) -> str:

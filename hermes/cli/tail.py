@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import count, duration, one_line, say, shortened
@@ -15,8 +17,10 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable, Mapping
 
+    from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
 
+_LOOK_UP_S = 0.25
 _LEFT_OUT = ("text_delta", "text_reset", "call_progress", "end")  # the whole answer follows
 _NAMES = {
     "turn_accepted": "message accepted",
@@ -43,7 +47,8 @@ def add_commands(commands: Commands) -> None:
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all. Ctrl-C ends it; --json has whole answers and their pieces.",
+        "Follow what happens, in one session or in all, also over a restart. Ctrl-C ends it; --json has whole\n"
+        "answers and their pieces.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
@@ -53,23 +58,53 @@ def add_commands(commands: Commands) -> None:
 def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from urllib.parse import urlencode
 
-    from hermes.cli.client import LostError, connect
+    from hermes.cli.client import AdminClient
+    from hermes.cli.last_life import telling_how_it_ended
+    from hermes.cli.pid import process_of
     from hermes.cli.session_lookup import meant_by
+    from hermes.home import Home
 
-    client = connect(environ)
-    client.info()
-    path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
-    try:
+    home = Home.from_environ(environ)
+    client = AdminClient(home.socket)
+    with telling_how_it_ended(home):
+        info = client.info()
+        path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
+        with process_of(info["pid"]) as process:
+            while True:
+                _follow(client, path, json_lines=args.json)
+                _await_next_life(client, process)
+
+
+def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
+    """Until the daemon goes away."""
+    from hermes.cli.client import LostError
+
+    with suppress(LostError):
         for event, data in client.stream_sse("GET", path):
             fields = json.loads(data)
-            if args.json:
+            if json_lines:
                 print(json.dumps({"event": event, **fields}, ensure_ascii=False), flush=True)
             elif event not in _LEFT_OUT:
                 say(_line(event, fields), indent=_INDENT)
             if event == "end":
                 raise HermesError("events came faster than they were read, and some were missed; start it again")
-    except LostError:
-        pass
+
+
+def _await_next_life(client: AdminClient, process: int | None) -> None:
+    """A restart is the same process: as long as that lives, a daemon comes back."""
+    from hermes.cli.next_life import life_of
+    from hermes.cli.pid import has_ended
+
+    told = False
+    while not has_ended(process):
+        if life_of(client) is not None:
+            if told:
+                say("(the daemon is back)", file=sys.stderr)
+            return
+        if not told:
+            told = True
+            say("(the daemon stops or restarts; this goes on if it comes back)", file=sys.stderr)
+        time.sleep(_LOOK_UP_S)
     raise NotRunningError("the daemon stopped")
 
 

@@ -174,3 +174,33 @@ def test_a_question_is_kept_while_no_daemon_runs_and_asked_again() -> None:
         person.press_ctrl_c()
         person.expect("(The question is kept and waits for your answer)")
         person.expect("Go on with: hermes chat -r ")
+
+
+def test_a_tail_goes_on_over_a_restart_and_says_when_the_daemon_was_killed() -> None:
+    with DaemonProcess() as daemon, terminal("tail", HERMES_HOME=str(daemon.home)) as person:
+        assert daemon.hermes("chat", "-z", "one").returncode == 0
+        person.expect("answered")
+        assert daemon.hermes("restart").returncode == 0
+        person.expect("(the daemon stops or restarts; this goes on if it comes back)")
+        person.expect("(the daemon is back)")
+        assert daemon.hermes("chat", "-z", "two").returncode == 0
+        person.expect("answered")
+        daemon.kill()
+        person.expect("hermes: the daemon stopped: the last one did not stop in order (it was")
+    assert person.process.returncode == 1
+
+
+def test_after_a_kill_status_and_stop_say_so_and_what_goes_on() -> None:
+    with DaemonProcess() as daemon:
+        asked = daemon.request("POST", "/v1/runs", {"input": "!slow 30"}).json()
+        eventually(lambda: in_flight(daemon))
+        daemon.kill()
+        for command in ("status", "stop", "tail"):
+            done = daemon.hermes(command)
+            assert done.returncode == 1
+            assert "no daemon runs on " in done.stderr
+            assert "the last one did not stop in order (it was killed, or crashed)" in done.stderr
+            assert f"1 session with open work goes on at the next start: {asked['session_id']}" in done.stderr
+        daemon.start()
+        assert daemon.hermes("stop").returncode == 0
+        assert "did not stop in order" not in daemon.hermes("status").stderr
