@@ -77,11 +77,12 @@ def redacted(text: str) -> str:
 def configure_logging(config: LogConfig, home: Home, *, terminal: bool = True) -> None:
     """Send everything to stderr and to the home's log file. Calling it again replaces what was there."""
     logger.remove()
+    _screen[:] = [Terminal(sys.stderr)] if terminal else []
     logger.configure(patcher=_clean)
     form = _as_json if config.json else _as_text
-    if terminal:
+    for screen in _screen:
         logger.add(
-            Terminal(sys.stderr),
+            screen,
             level=config.level,
             filter=_is_no_dump if config.file else None,
             format=form,
@@ -110,6 +111,15 @@ def log_refusal(config: LogConfig, home: Home, text: str) -> None:
     logger.remove()
 
 
+def print_among_lines(text: str) -> None:
+    """To standard output, after what was logged so far and in one piece: both may be the same terminal."""
+    for screen in _screen:
+        screen.catch_up()
+    with suppress(OSError, ValueError):  # nobody reads: that is no reason not to serve
+        sys.stdout.write(f"{text}\n")
+        sys.stdout.flush()
+
+
 def log_dump(text: str, what: str) -> None:
     """Something long: into the log file alone, if there is one, and a line about it everywhere."""
     logger.bind(**{_DUMP: True}).info("{}", text)
@@ -128,7 +138,7 @@ class Terminal:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._lines: queue.Queue[str | None] = queue.Queue(_TERMINAL_LINES)
+        self._lines: queue.Queue[str | threading.Event | None] = queue.Queue(_TERMINAL_LINES)
         self._dropped = 0
         self._thread = threading.Thread(target=self._run, name="stderr", daemon=True)
         self._thread.start()
@@ -142,6 +152,13 @@ class Terminal:
         except queue.Full:
             self._dropped += 1
 
+    def catch_up(self) -> None:
+        """Back when what was logged so far stands there, or nobody reads it."""
+        written = threading.Event()
+        with suppress(queue.Full):
+            self._lines.put_nowait(written)
+            written.wait(_TERMINAL_PATIENCE_S)
+
     def stop(self) -> None:
         with suppress(queue.Full):
             self._lines.put_nowait(None)
@@ -149,11 +166,17 @@ class Terminal:
 
     def _run(self) -> None:
         while (line := self._lines.get()) is not None:
+            if isinstance(line, threading.Event):
+                line.set()
+                continue
             dropped, self._dropped = self._dropped, 0
             note = f"(lines dropped because nobody read them: {dropped})\n" if dropped else ""
             with suppress(OSError, ValueError):  # gone or closed: the log file has the line, too
                 self._stream.write(note + line)
                 self._stream.flush()
+
+
+_screen: list[Terminal] = []  # where the process logs to now, if it does
 
 
 class LogFile:

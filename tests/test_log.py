@@ -7,6 +7,7 @@ import json
 import logging
 import re
 import stat
+import sys
 import threading
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from loguru import logger
 
 from hermes.config import LogConfig
 from hermes.home import Home, prepare
-from hermes.log import Terminal, configure_logging, redact
+from hermes.log import Terminal, configure_logging, print_among_lines, redact
 from hermes.secret import Secret
 
 
@@ -202,3 +203,42 @@ def test_a_terminal_that_nobody_reads_holds_up_nobody_and_says_what_it_dropped()
         terminal.write("more\n")
     terminal.stop()
     assert "\n998\n999\n" in stream.getvalue()
+
+
+class Writes(io.StringIO):
+    """Remembers each write by itself."""
+
+    def __init__(self, kept: list[str]) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def write(self, text: str) -> int:
+        self._kept.append(text)
+        return len(text)
+
+
+def test_what_is_printed_comes_in_one_piece_after_what_was_logged(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    monkeypatch.setattr(sys, "stderr", Writes(written))
+    monkeypatch.setattr(sys, "stdout", Writes(written))
+    configure_logging(LogConfig(), home)
+    for number in range(100):
+        logger.info("line {}", number)
+    print_among_lines("two\nlines")
+    assert len(written) == 101
+    assert all(each.endswith("\n") for each in written)
+    assert written[-1] == "two\nlines\n"
+
+
+def test_a_terminal_that_nobody_reads_is_not_waited_for_long() -> None:
+    stream = Stuck()
+    terminal = Terminal(stream)
+    terminal.write("one\n")
+    terminal.catch_up()
+    assert not stream.getvalue()
+    stream.read_again.set()
+    terminal.catch_up()
+    assert stream.getvalue() == "one\n"
+    terminal.stop()

@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from functools import partial
 
 from loguru import logger
@@ -25,6 +25,7 @@ from hermes.daemon.reload import Reload
 from hermes.daemon.signals import STOP_SIGNALS, handle_signals
 from hermes.daemon.stop_budget import patience_s, within
 from hermes.home import Home
+from hermes.log import print_among_lines
 from hermes.refused_start import noting_refusal
 from hermes.secret import api_key_path
 from hermes.settings import Config
@@ -72,8 +73,7 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
             with noting_refusal(home, config.log):
                 daemon = await stack.enter_async_context(running(home, config, environ, stop))
             reload.target = daemon.reload
-            with suppress(OSError):  # nobody reads: that is no reason not to serve
-                print(_greeting(daemon), flush=True)  # noqa: T201 - for the person at the terminal, not for the log
+            await asyncio.to_thread(print_among_lines, _greeting(daemon))
             allowed_s = await patience_s(environ)
             request = await stop.requested()
             reach("stop: asked")
