@@ -21,6 +21,7 @@ from hermes.log import log_dump
 
 EXIT_INTERRUPTED = 130
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_ONCE_MORE = "hermes: stopping; Ctrl-C once more leaves at once.\n"
 _LEFT = (
     "hermes: left at once, by a second Ctrl-C. What was acknowledged is on disk, and what was cut off goes on at the "
     "next start.\n"
@@ -38,9 +39,10 @@ def handle_signals(
         nonlocal interrupts
         interrupts += 1
         if interrupts > 1:
-            _say_last(_LEFT)
+            _tell(_LEFT)
             os._exit(EXIT_INTERRUPTED)
-        request_stop("interrupted from the terminal (once more leaves at once)")
+        request_stop("interrupted from the terminal")
+        _tell(_ONCE_MORE)
 
     loop = asyncio.get_running_loop()
     handlers: dict[signal.Signals, Callable[[], None]] = {
@@ -60,8 +62,8 @@ def handle_signals(
             signal.signal(number, last)  # for the last steps of the process: it is leaving already
 
 
-def _say_last(line: str) -> None:
-    """To whoever pressed the keys, unless their terminal is held: nobody waits for it any more."""
+def _tell(line: str) -> None:
+    """To whoever pressed the keys, unless their terminal is held: nobody waits for that."""
     with suppress(OSError, ValueError):
         if select.select([], [2], [], 0)[1]:
             os.write(2, line.encode())

@@ -18,6 +18,8 @@ from pathlib import Path
 
 import pytest
 
+from hermes.storage.lmdb_reader import open_reader
+from hermes.supervision.boot import STOPPED
 from tests.daemon_process import DaemonProcess, eventually
 
 pytestmark = pytest.mark.timeout(120)
@@ -35,6 +37,16 @@ def test_sigterm_and_sigint_end_it_cleanly(daemon: DaemonProcess) -> None:
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGINT)
     assert daemon.process.wait(20) == 0
+
+
+def test_the_hint_about_a_second_ctrl_c_is_for_the_screen_and_not_for_the_record(daemon: DaemonProcess) -> None:
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGINT)
+    assert daemon.process.wait(20) == 0
+    assert "hermes: stopping; Ctrl-C once more leaves at once.\n" in daemon.stderr()
+    with open_reader(daemon.home / "store") as reader:
+        assert reader is not None
+        assert (reader.fact(STOPPED) or b"").endswith(b"interrupted from the terminal")
 
 
 def test_a_second_daemon_on_the_same_home_is_told_the_pid_of_the_first(daemon: DaemonProcess) -> None:
@@ -292,6 +304,8 @@ def test_a_full_disk_refuses_writes_and_recovers_when_there_is_space(tmp_path: P
     script = f"""
 import os, sys
 from pathlib import Path
+from hermes.storage.lmdb_reader import open_reader
+from hermes.supervision.boot import STOPPED
 from tests.daemon_process import DaemonProcess, eventually
 home = Path({str(tmp_path)!r}) / "m"
 home.mkdir(mode=0o700)
