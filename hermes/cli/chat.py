@@ -37,7 +37,7 @@ def add_commands(commands: Commands) -> None:
     parser = commands.add(
         "chat",
         _run,
-        "Talk to Hermes on the terminal. Ctrl-C stops an answer; /quit, Ctrl-D or Ctrl-C at the prompt leaves.",
+        "Talk to Hermes on the terminal. Ctrl-C stops an answer; /quit, Ctrl-D or Ctrl-C at the empty prompt leaves.",
         examples=(
             "  hermes chat\n"
             "  hermes chat -r -                        go on with the last session\n"

@@ -14,7 +14,15 @@ from hermes.cli.client import AdminError, LostError
 from hermes.cli.command_list import print_commands
 from hermes.cli.conversation import Sent, StoppedError, TurnFailedError, is_command
 from hermes.cli.fact import Asked, Notice, Reset, Steered
-from hermes.cli.keyboard import drop_typed, echoing, prepare_keyboard, read_answer, read_message, typed_lines
+from hermes.cli.keyboard import (
+    ClearedError,
+    drop_typed,
+    echoing,
+    prepare_keyboard,
+    read_answer,
+    read_message,
+    typed_lines,
+)
 from hermes.cli.news import News
 from hermes.cli.next_life import AWAY_S, life_of, until_back
 from hermes.cli.output import printable, say
@@ -35,7 +43,7 @@ _LEAVE = ("/quit", "/exit", "/q")
 _HELP = """\
 /help               this list
 /quit, /exit, /q    leave, like Ctrl-D; the session stays
-Ctrl-C              stops an answer; at the prompt it leaves
+Ctrl-C              stops an answer; at the prompt it clears what is typed, and leaves an empty line
 Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
 Anything else is a message; several lines pasted at once are one. While an answer runs it waits for its turn, is told
 to that turn or interrupts it, as /busy says."""
@@ -97,6 +105,9 @@ class Dialogue:
             except (EOFError, KeyboardInterrupt):
                 print()
                 return
+            except ClearedError:
+                print()
+                continue
             if _leaves(message):
                 return
             yield message
@@ -281,7 +292,7 @@ class Dialogue:
         try:
             for line in typed_lines():
                 if line:
-                    view.pause()
+                    view.make_way()
                     self._hear(line, take or self._ahead.send)
         except EOFError:
             self._leaving = True

@@ -21,6 +21,10 @@ _PASTE_GAP_S = 0.03  # lines that come faster than this were not typed
 _LOOK_UP_S = 1.0
 
 
+class ClearedError(Exception):
+    """Ctrl-C on a line that was begun: that line is dropped, and no more."""
+
+
 def prepare_keyboard() -> None:
     with suppress(ImportError):
         import readline
@@ -29,11 +33,18 @@ def prepare_keyboard() -> None:
 
 
 def read_message(prompt: str, news: Callable[[], list[str]]) -> str:
-    """`news` is asked again and again, in a thread. Raises EOFError and KeyboardInterrupt as `input` does."""
+    """`news` is asked again and again, in a thread. Raises EOFError and KeyboardInterrupt as `input` does, and
+    ClearedError instead of the latter when a line was begun.
+    """
     for text in news():
         say(text)
     with _shown_above(prompt, news):
-        lines = [input(prompt)]
+        try:
+            lines = [input(prompt)]
+        except KeyboardInterrupt:
+            if _begun():
+                raise ClearedError from None
+            raise
     while _waits(_PASTE_GAP_S):
         try:
             lines.append(input())
@@ -62,11 +73,7 @@ def _shown_above(prompt: str, news: Callable[[], list[str]]) -> Iterator[None]:
 
 def _put_above(prompt: str, texts: list[str]) -> None:
     """In place of the prompt and what was typed so far, which come again below."""
-    begun = ""
-    with suppress(ImportError):
-        import readline
-
-        begun = readline.get_line_buffer()
+    begun = _begun()
     if prompt:
         plain = os.environ.get("TERM", "dumb") in ("", "dumb")
         print("\n" if plain else "\r\x1b[2K", end="", flush=True)
@@ -74,6 +81,15 @@ def _put_above(prompt: str, texts: list[str]) -> None:
         say(text)
     if prompt:
         print(f"{prompt}{begun}", end="", flush=True)
+
+
+def _begun() -> str:
+    """What was typed of a line so far."""
+    with suppress(ImportError):
+        import readline
+
+        return readline.get_line_buffer()
+    return ""
 
 
 def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:

@@ -27,6 +27,10 @@ _PLAIN_WIDTH = 100
 class View(Protocol):
     def show(self, fact: Fact) -> None: ...
 
+    def make_way(self) -> None:
+        """Somebody else has a line to say: above what is being written, where that can be done."""
+        ...
+
     def pause(self) -> None:
         """Leave the screen to somebody else for a while."""
         ...
@@ -136,6 +140,9 @@ class PlainView:
             case _:
                 pass
 
+    def make_way(self) -> None:
+        self.pause()
+
     def pause(self) -> None:
         if self._in_line:
             print(flush=True)
@@ -184,6 +191,9 @@ class RichView:
             case _:
                 return
         self._refresh()
+
+    def make_way(self) -> None:
+        """What is printed while text is coming stands above it by itself, and no sentence is torn."""
 
     def pause(self) -> None:
         self._flush()

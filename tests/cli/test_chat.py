@@ -330,6 +330,23 @@ def test_ctrl_c_at_the_prompt_leaves(admin: FakeAdmin) -> None:
     assert person.process.returncode == 0
 
 
+def test_ctrl_c_on_a_line_that_was_begun_only_drops_that_line(admin: FakeAdmin) -> None:
+    admin.routes[COMPLETIONS] = Stream(parts=completion("Fine."))
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.type("not this")
+        person.expect("not this")
+        person.press_ctrl_c()
+        person.expect("you> ")
+        person.type("how are you?\n")
+        person.expect("Fine.")
+        person.expect("you> ")
+        person.press_ctrl_c_until_it_leaves()
+    assert person.process.returncode == 0
+    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
+    assert said == ["how are you?"]
+
+
 def test_ctrl_c_stops_a_single_question(admin: FakeAdmin) -> None:
     stopped = threading.Event()
 
