@@ -8,12 +8,14 @@ import sys
 from pathlib import Path
 
 from hermes.adapters.openai_api.openapi import document
+from hermes.commands.registry import COMMANDS as SLASH_COMMANDS
 
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+API = (ROOT / "docs/api.md").read_text(encoding="utf-8")
 
 
-def test_every_command_is_in_the_readme() -> None:
+def test_every_command_has_its_line() -> None:
     shown = subprocess.run(
         [sys.executable, "-m", "hermes.cli.main", "--help"], capture_output=True, text=True, check=True, timeout=30
     ).stdout
@@ -21,12 +23,17 @@ def test_every_command_is_in_the_readme() -> None:
     commands = listed[1].split(",") if listed else re.findall(r"^  {2,6}([a-z-]+) ", shown, re.MULTILINE)
     assert len(commands) >= 12
     for command in commands:
-        assert f"hermes {command}" in README, command
+        assert f"hermes {command}" in COMMANDS, command
 
 
-def test_every_route_of_the_api_is_in_the_readme() -> None:
+def test_every_word_that_a_conversation_understands_is_listed() -> None:
+    for command in SLASH_COMMANDS:
+        assert f"`/{command.name}" in COMMANDS, command.name
+
+
+def test_every_route_of_the_api_is_described() -> None:
     for path in document("0")["paths"]:
-        assert path.split("{")[0] in README, path
+        assert path.split("{")[0] in API, path
 
 
 def test_every_make_target_that_a_document_names_exists() -> None:
