@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.config_file import NO_KEY_HERE, Found, did_you_mean, expected, parse_number, read_config_file
 from hermes.errors import ConfigError
 from hermes.secret import Secret, ensure_api_key
+from hermes.setting import Value
 from hermes.settings import (
     SECTIONS,
     SETTINGS,
@@ -24,7 +25,6 @@ from hermes.settings import (
     ShutdownConfig,
     StorageConfig,
     TurnsConfig,
-    Value,
 )
 
 if TYPE_CHECKING:

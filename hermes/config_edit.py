@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from hermes.errors import ConfigError
-from hermes.settings import Value
+from hermes.setting import Value
 
 if TYPE_CHECKING:
     from hermes.config_file import Node

@@ -11,7 +11,8 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hermes.regular_file import read_regular_file
-from hermes.settings import SECTIONS, SETTINGS, Setting, Value
+from hermes.setting import Value
+from hermes.settings import SECTIONS, SETTINGS, Setting
 from hermes.values import dataclass
 
 if TYPE_CHECKING:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 
+from hermes.platforms import PLATFORMS
 from hermes.values import dataclass
 
 CHAT_TYPES = ("dm", "group", "channel", "thread")
-PLATFORMS = ("api", "cli", "telegram", "slack", "webhook")
+SURFACES = ("api", "cli", *PLATFORMS, "webhook")
 _MOST_MINUTES = 5_256_000
 _MOST_HOUR = 23
 _LINE = re.compile(
@@ -36,8 +37,8 @@ def parse_override(text: str) -> ResetOverride:
         raise ValueError(
             'must be like "telegram: daily at 6", "group: idle 120", "slack: idle 60 daily" or "dm: none"'
         )
-    if found["where"] not in (*PLATFORMS, *CHAT_TYPES):
-        known = f"a platform ({', '.join(PLATFORMS)}) nor a kind of chat ({', '.join(CHAT_TYPES)})"
+    if found["where"] not in (*SURFACES, *CHAT_TYPES):
+        known = f"a platform ({', '.join(SURFACES)}) nor a kind of chat ({', '.join(CHAT_TYPES)})"
         raise ValueError(f"{found['where'][:40]!r} is neither {known}")
     minutes = None if found["minutes"] is None else int(found["minutes"])
     hour = None if found["hour"] is None else int(found["hour"])

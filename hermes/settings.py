@@ -7,22 +7,24 @@ the file and the environment to know it; `config/hermes.yaml` has to document it
 from __future__ import annotations
 
 import re
-from dataclasses import field, fields
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, cast
 
 from hermes.errors import ConfigError
+from hermes.platforms import PLATFORMS
+from hermes.platforms.entry import PlatformSettings
+from hermes.platforms.slack import SlackConfig
+from hermes.platforms.telegram import TelegramConfig
 from hermes.reset_override import complaint_about, complaint_about_all
 from hermes.secret import Secret, read_secret_file, usable
+from hermes.setting import Rule, Value, host_complaint, setting
 from hermes.time_zone import zone_complaint
 from hermes.toolset import complaint_about_tool
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-Value: TypeAlias = bool | int | float | str | tuple[str, ...]
-T = TypeVar("T", bool, int, float, str, tuple[str, ...])
+    from collections.abc import Mapping
 
 EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process")
 _MB = 1 << 20
@@ -31,93 +33,16 @@ _INSTANT_S = 0.01
 _DEAR = 1_000_000.0  # dollars
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """What a value must be like, beyond its type."""
-
-    least: float = 0  # of numbers, like the next
-    most: float = 0
-    choices: tuple[str, ...] = ()
-    complaint: Callable[[str], str] | None = None  # what is wrong with a text; empty when nothing is
-    together: Callable[[tuple[str, ...]], str] | None = None  # the same of a whole list
-    path: bool = False  # relative to the configuration file
-    live: bool = False  # can change while the daemon runs
-
-
-def _setting(
-    default: T,
-    *,
-    least: float = 0,
-    most: float = 0,
-    choices: tuple[str, ...] = (),
-    complaint: Callable[[str], str] | None = None,
-    together: Callable[[tuple[str, ...]], str] | None = None,
-    path: bool = False,
-    live: bool = False,
-) -> T:
-    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, together=together, path=path, live=live)
-    value: T = field(default=default, metadata={"rule": rule})
-    return value
-
-
 def _base_url_complaint(text: str) -> str:
     if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
         return "must be an address like https://host/v1"
     return "must not hold a password; use api_key_env or api_key_file" if "@" in text else ""
 
 
-def _bot_api_complaint(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/@]+(/[^\s@]*)?", text):
-        return "must be an address like https://host, without a token or password"
-    return ""
-
-
-def _webhook_complaint(text: str) -> str:
-    if text and not re.fullmatch(r"https?://[^\s/@?#]+(/[^\s@?#]*)?", text):
-        return "must be an address like https://host/telegram, without a password or a query"
-    return ""
-
-
-def _user_id_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}|\*", text) else 'must be numeric ids of people, or "*" for everybody'
-
-
-def _admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"\d{1,20}", text) else "must be numeric ids of people"
-
-
-def _chat_id_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"-?\d{1,20}(:\d{1,20})?", text) else "must be numeric ids: CHAT, or CHAT:TOPIC"
-
-
-def _group_id_complaint(text: str) -> str:
-    if re.fullmatch(r"-\d{1,20}(:\d{1,20})?", text):
-        return ""
-    if re.fullmatch(r"\d{1,20}", text):
-        return "must be ids of groups, which begin with a minus; people go into allowed_users"
-    return "must be numeric ids of groups: -CHAT, or -CHAT:TOPIC"
-
-
-def _slack_user_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}|\*", text) else 'must be ids of people like U024BE7LH, or "*"'
-
-
-def _slack_admin_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[UW][A-Z0-9]{2,20}", text) else "must be ids of people like U024BE7LH"
-
-
-def _slack_channel_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[CG][A-Z0-9]{2,20}", text) else "must be ids of channels like C024BE7LH"
-
-
 def _variable_complaint(text: str) -> str:
     if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
         return ""
     return "must be the name of an environment variable, not the key itself"
-
-
-def _host_complaint(text: str) -> str:
-    return "" if re.fullmatch(r"[A-Za-z0-9._:%\[\]-]+", text) else "must be a host name or address, without a scheme"
 
 
 def _origin_complaint(text: str) -> str:
@@ -131,19 +56,19 @@ def _fallback_complaint(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelConfig:
-    provider: str = _setting("offline", choices=("offline", "openai", "local"), live=True)
-    base_url: str = _setting("", complaint=_base_url_complaint, live=True)
-    name: str = _setting("", live=True)
-    api_key_env: str = _setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
-    api_key_file: str = _setting("", path=True, live=True)
-    context_window: int = _setting(128_000, least=256, most=100_000_000, live=True)
-    vision: str = _setting("auto", choices=("auto", "always", "never"), live=True)
-    connect_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
-    idle_timeout_s: float = _setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
-    fallbacks: tuple[str, ...] = _setting((), complaint=_fallback_complaint, live=True)
-    price_input: float = _setting(0.0, least=0, most=_DEAR, live=True)
-    price_cached_input: float = _setting(0.0, least=0, most=_DEAR, live=True)
-    price_output: float = _setting(0.0, least=0, most=_DEAR, live=True)
+    provider: str = setting("offline", choices=("offline", "openai", "local"), live=True)
+    base_url: str = setting("", complaint=_base_url_complaint, live=True)
+    name: str = setting("", live=True)
+    api_key_env: str = setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
+    api_key_file: str = setting("", path=True, live=True)
+    context_window: int = setting(128_000, least=256, most=100_000_000, live=True)
+    vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
+    connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
+    idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+    fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
+    price_input: float = setting(0.0, least=0, most=_DEAR, live=True)
+    price_cached_input: float = setting(0.0, least=0, most=_DEAR, live=True)
+    price_output: float = setting(0.0, least=0, most=_DEAR, live=True)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
         """The model's key, looked up now. None when neither source is named: an endpoint that wants no key."""
@@ -161,87 +86,42 @@ class ModelConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiConfig:
-    enabled: bool = _setting(True)
-    host: str = _setting("127.0.0.1", complaint=_host_complaint)
-    port: int = _setting(8642, least=0, most=65_535)
-    key_file: str = _setting("", path=True)
-    cors_origins: tuple[str, ...] = _setting((), complaint=_origin_complaint, live=True)
-    allowed_hosts: tuple[str, ...] = _setting((), complaint=_host_complaint)
-    max_body_bytes: int = _setting(8 * _MB, least=1024, most=1024 * _MB)
-    max_connections: int = _setting(1024, least=1, most=1_000_000)
-    max_connections_per_peer: int = _setting(64, least=1, most=1_000_000)
-    header_timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600)
-    body_timeout_s: float = _setting(30.0, least=_INSTANT_S, most=3600)
+    enabled: bool = setting(True)
+    host: str = setting("127.0.0.1", complaint=host_complaint)
+    port: int = setting(8642, least=0, most=65_535)
+    key_file: str = setting("", path=True)
+    cors_origins: tuple[str, ...] = setting((), complaint=_origin_complaint, live=True)
+    allowed_hosts: tuple[str, ...] = setting((), complaint=host_complaint)
+    max_body_bytes: int = setting(8 * _MB, least=1024, most=1024 * _MB)
+    max_connections: int = setting(1024, least=1, most=1_000_000)
+    max_connections_per_peer: int = setting(64, least=1, most=1_000_000)
+    header_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600)
+    body_timeout_s: float = setting(30.0, least=_INSTANT_S, most=3600)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatConfig:
     """What all chat platforms share."""
 
-    strangers: str = _setting("pair", choices=("pair", "ignore"))
-    group_sessions_per_user: bool = _setting(True)
-    restart_banner: bool = _setting(True)
-    fresh_final_after_s: float = _setting(60.0, least=0, most=_DAY_S)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TelegramConfig:
-    enabled: bool = _setting(False)
-    token_file: str = _setting("", path=True)
-    base_url: str = _setting("", complaint=_bot_api_complaint)
-    allowed_users: tuple[str, ...] = _setting((), complaint=_user_id_complaint)
-    admins: tuple[str, ...] = _setting((), complaint=_admin_complaint)
-    require_mention: bool = _setting(True)
-    wake_words: tuple[str, ...] = _setting(())
-    free_response_chats: tuple[str, ...] = _setting((), complaint=_chat_id_complaint)
-    allowed_chats: tuple[str, ...] = _setting((), complaint=_group_id_complaint)
-    open_chats: tuple[str, ...] = _setting((), complaint=_group_id_complaint)
-    webhook_url: str = _setting("", complaint=_webhook_complaint)
-    webhook_host: str = _setting("127.0.0.1", complaint=_host_complaint)
-    webhook_port: int = _setting(8443, least=1, most=65_535)
-
-    def token(self, environ: Mapping[str, str]) -> Secret:
-        """The bot's token, looked up now."""
-        if self.token_file:
-            return read_secret_file(Path(self.token_file), "telegram.token_file")
-        if not (value := environ.get("TELEGRAM_BOT_TOKEN", "").strip()):
-            raise ConfigError(
-                "the Telegram bot's token is missing: set the environment variable TELEGRAM_BOT_TOKEN or "
-                "telegram.token_file; @BotFather on Telegram gives you one"
-            )
-        return usable(value, "the token in TELEGRAM_BOT_TOKEN")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SlackConfig:
-    enabled: bool = _setting(False)
-    transport: str = _setting("socket", choices=("socket", "http"))
-    host: str = _setting("127.0.0.1", complaint=_host_complaint)
-    port: int = _setting(8645, least=0, most=65_535)
-    tokens_file: str = _setting("", path=True)
-    base_url: str = _setting("", complaint=_bot_api_complaint)
-    allowed_users: tuple[str, ...] = _setting((), complaint=_slack_user_complaint)
-    admins: tuple[str, ...] = _setting((), complaint=_slack_admin_complaint)
-    require_mention: bool = _setting(True)
-    free_response_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
-    allowed_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
-    open_channels: tuple[str, ...] = _setting((), complaint=_slack_channel_complaint)
-    reactions: bool = _setting(True)
+    strangers: str = setting("pair", choices=("pair", "ignore"))
+    group_sessions_per_user: bool = setting(True)
+    restart_banner: bool = setting(True)
+    fresh_final_after_s: float = setting(60.0, least=0, most=_DAY_S)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MediaConfig:
-    max_file_mb: int = _setting(20, least=1, most=2000)
-    max_total_mb: int = _setting(1024, least=1, most=10_000_000)
-    keep_days: float = _setting(7.0, least=0.01, most=3650)
+    max_file_mb: int = setting(20, least=1, most=2000)
+    max_total_mb: int = setting(1024, least=1, most=10_000_000)
+    keep_days: float = setting(7.0, least=0.01, most=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TranscriptionConfig:
-    base_url: str = _setting("", complaint=_base_url_complaint)
-    model: str = _setting("whisper-1")
-    api_key_env: str = _setting("", complaint=_variable_complaint)
-    timeout_s: float = _setting(60.0, least=1, most=3600)
+    base_url: str = setting("", complaint=_base_url_complaint)
+    model: str = setting("whisper-1")
+    api_key_env: str = setting("", complaint=_variable_complaint)
+    timeout_s: float = setting(60.0, least=1, most=3600)
 
     def api_key(self, environ: Mapping[str, str]) -> Secret | None:
         """Looked up now. None when the endpoint wants no key."""
@@ -257,122 +137,122 @@ class TranscriptionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionsConfig:
-    idle_after_s: float = _setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
-    max_queue: int = _setting(32, least=1, most=10_000, live=True)
-    max_waiting: int = _setting(10_000, least=1, most=10_000_000, live=True)
-    max_live: int = _setting(20_000, least=1, most=10_000_000, live=True)
-    memory_limit_mb: int = _setting(0, least=0, most=16_777_216, live=True)
+    idle_after_s: float = setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
+    max_queue: int = setting(32, least=1, most=10_000, live=True)
+    max_waiting: int = setting(10_000, least=1, most=10_000_000, live=True)
+    max_live: int = setting(20_000, least=1, most=10_000_000, live=True)
+    memory_limit_mb: int = setting(0, least=0, most=16_777_216, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnsConfig:
-    max_concurrent: int = _setting(64, least=1, most=100_000, live=True)
+    max_concurrent: int = setting(64, least=1, most=100_000, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
-    max_turns: int = _setting(90, least=1, most=10_000, live=True)
-    max_parallel_tools: int = _setting(8, least=1, most=64, live=True)
-    busy_input_mode: str = _setting("queue", choices=("queue", "steer", "interrupt"), live=True)
-    personality: str = _setting("")
-    context_files: bool = _setting(True)
-    context_file_max_chars: int = _setting(20_000, least=100, most=1_000_000)
+    max_turns: int = setting(90, least=1, most=10_000, live=True)
+    max_parallel_tools: int = setting(8, least=1, most=64, live=True)
+    busy_input_mode: str = setting("queue", choices=("queue", "steer", "interrupt"), live=True)
+    personality: str = setting("")
+    context_files: bool = setting(True)
+    context_file_max_chars: int = setting(20_000, least=100, most=1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolsConfig:
-    default: tuple[str, ...] = _setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
-    api: tuple[str, ...] = _setting(EVERY_TOOLSET, complaint=complaint_about_tool)
-    cli: tuple[str, ...] = _setting(EVERY_TOOLSET, complaint=complaint_about_tool)
-    disabled: tuple[str, ...] = _setting((), complaint=complaint_about_tool)
-    max_output_bytes: int = _setting(50_000, least=1000, most=10 * _MB)
+    default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
+    api: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
+    max_output_bytes: int = setting(50_000, least=1000, most=10 * _MB)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalConfig:
-    cwd: str = _setting("", path=True)
-    timeout_s: float = _setting(180.0, least=1, most=_DAY_S)
-    max_timeout_s: float = _setting(600.0, least=1, most=_DAY_S)
-    pass_variables: tuple[str, ...] = _setting((), complaint=_variable_complaint)
+    cwd: str = setting("", path=True)
+    timeout_s: float = setting(180.0, least=1, most=_DAY_S)
+    max_timeout_s: float = setting(600.0, least=1, most=_DAY_S)
+    pass_variables: tuple[str, ...] = setting((), complaint=_variable_complaint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesConfig:
-    max_per_session: int = _setting(16, least=0, most=1000, live=True)
-    max_total: int = _setting(64, least=0, most=10_000, live=True)
-    heartbeat_s: float = _setting(5.0, least=0.1, most=14, live=True)  # a death is known within 15 s
-    stale_after_minutes: float = _setting(30.0, least=0.1, most=525_600, live=True)
-    max_age_hours: float = _setting(24.0, least=0.01, most=87_600, live=True)
-    keep_on_stop: bool = _setting(True, live=True)
+    max_per_session: int = setting(16, least=0, most=1000, live=True)
+    max_total: int = setting(64, least=0, most=10_000, live=True)
+    heartbeat_s: float = setting(5.0, least=0.1, most=14, live=True)  # a death is known within 15 s
+    stale_after_minutes: float = setting(30.0, least=0.1, most=525_600, live=True)
+    max_age_hours: float = setting(24.0, least=0.01, most=87_600, live=True)
+    keep_on_stop: bool = setting(True, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalsConfig:
-    mode: str = _setting("manual", choices=("manual", "off"))
-    deny: tuple[str, ...] = _setting(())
+    mode: str = setting("manual", choices=("manual", "off"))
+    deny: tuple[str, ...] = setting(())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebConfig:
-    allow_private_urls: bool = _setting(False)
+    allow_private_urls: bool = setting(False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionConfig:
-    enabled: bool = _setting(True, live=True)
-    threshold: float = _setting(0.5, least=0.05, most=0.95, live=True)
-    floor_tokens: int = _setting(64_000, least=0, most=100_000_000, live=True)
-    target_ratio: float = _setting(0.2, least=0.05, most=0.8, live=True)
-    protect_first_n: int = _setting(3, least=0, most=100, live=True)
-    model: str = _setting("", live=True)
+    enabled: bool = setting(True, live=True)
+    threshold: float = setting(0.5, least=0.05, most=0.95, live=True)
+    floor_tokens: int = setting(64_000, least=0, most=100_000_000, live=True)
+    target_ratio: float = setting(0.2, least=0.05, most=0.8, live=True)
+    protect_first_n: int = setting(3, least=0, most=100, live=True)
+    model: str = setting("", live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionResetConfig:
-    mode: str = _setting("none", choices=("none", "idle", "daily", "both"), live=True)
-    idle_minutes: int = _setting(1440, least=1, most=5_256_000, live=True)
-    at_hour: int = _setting(4, least=0, most=23, live=True)
-    timezone: str = _setting("", complaint=zone_complaint, live=True)
-    overrides: tuple[str, ...] = _setting((), complaint=complaint_about, together=complaint_about_all, live=True)
-    notify: bool = _setting(True, live=True)
-    notify_exclude_platforms: tuple[str, ...] = _setting(("api", "webhook"), live=True)
-    on_stale: str = _setting("report", choices=("report", "end"), live=True)
+    mode: str = setting("none", choices=("none", "idle", "daily", "both"), live=True)
+    idle_minutes: int = setting(1440, least=1, most=5_256_000, live=True)
+    at_hour: int = setting(4, least=0, most=23, live=True)
+    timezone: str = setting("", complaint=zone_complaint, live=True)
+    overrides: tuple[str, ...] = setting((), complaint=complaint_about, together=complaint_about_all, live=True)
+    notify: bool = setting(True, live=True)
+    notify_exclude_platforms: tuple[str, ...] = setting(("api", "webhook"), live=True)
+    on_stale: str = setting("report", choices=("report", "end"), live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetConfig:
-    session_tokens: int = _setting(0, least=0, most=10**15, live=True)
-    session_usd: float = _setting(0.0, least=0, most=_DEAR, live=True)
-    day_tokens: int = _setting(0, least=0, most=10**15, live=True)
-    day_usd: float = _setting(0.0, least=0, most=_DEAR, live=True)
+    session_tokens: int = setting(0, least=0, most=10**15, live=True)
+    session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    day_tokens: int = setting(0, least=0, most=10**15, live=True)
+    day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageConfig:
-    map_size_mb: int = _setting(1024, least=1, most=16_777_216)
-    inbox_days: int = _setting(7, least=1, most=3650)
+    map_size_mb: int = setting(1024, least=1, most=16_777_216)
+    inbox_days: int = setting(7, least=1, most=3650)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeConfig:
-    when: str = _setting("at_once", choices=("at_once", "next_message"))
-    per_second: float = _setting(50.0, least=0.1, most=10_000)
-    boot_loop_starts: int = _setting(4, least=0, most=1000)
+    when: str = setting("at_once", choices=("at_once", "next_message"))
+    per_second: float = setting(50.0, least=0.1, most=10_000)
+    boot_loop_starts: int = setting(4, least=0, most=1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShutdownConfig:
-    drain_s: float = _setting(5.0, least=0, most=3600, live=True)
-    timeout_s: float = _setting(10.0, least=_INSTANT_S, most=3600, live=True)
+    drain_s: float = setting(5.0, least=0, most=3600, live=True)
+    timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogConfig:
-    level: str = _setting("INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"), live=True)
-    json: bool = _setting(False)
-    file: bool = _setting(True)
-    rotation_mb: int = _setting(10, least=1, most=100_000)
-    keep: int = _setting(5, least=1, most=1000)
+    level: str = setting("INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"), live=True)
+    json: bool = setting(False)
+    file: bool = setting(True)
+    rotation_mb: int = setting(10, least=1, most=100_000)
+    keep: int = setting(5, least=1, most=1000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +279,10 @@ class Config:
     resume: ResumeConfig = ResumeConfig()
     shutdown: ShutdownConfig = ShutdownConfig()
     log: LogConfig = LogConfig()
+
+    def platforms(self) -> dict[str, PlatformSettings]:
+        """The settings of each chat platform, by its name."""
+        return {name: getattr(self, name) for name in PLATFORMS}
 
     def value(self, name: str) -> Value:
         section, key = name.split(".")

@@ -6,7 +6,7 @@ import pytest
 
 from hermes.config_edit import with_settings
 from hermes.errors import ConfigError
-from hermes.settings import Value
+from hermes.setting import Value
 
 CHANGES: dict[str, Value] = {"telegram.enabled": True, "telegram.allowed_users": ("7", "8")}
 

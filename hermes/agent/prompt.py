@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from hermes.agent.context_files import ContextFile
+from hermes.platforms import PLATFORMS
 from hermes.values import dataclass
 
 DEFAULT_SOUL = """\
@@ -57,13 +58,9 @@ _GUIDANCE: Mapping[str, str] = {
 _SURFACES: Mapping[str, str] = {
     "api": "You are called by a program over an API; it decides how your text is shown.",
     "cli": "You are in a terminal. Plain text and short lines read best; markdown is shown lightly styled.",
-    "telegram": (
-        "You are in a Telegram chat, often read on a phone. Keep it short; simple markdown works, tables and "
-        "headings do not."
-    ),
-    "slack": "You are in Slack. Keep it short; use *bold*, lists and code blocks; tables do not work.",
     "webhook": "You were started by an event, not by a person. Nobody can answer questions: decide and report.",
     "cron": "You were started by a schedule. Nobody can answer questions: decide, do it, and report the result.",
+    **{name: entry.hint for name, entry in PLATFORMS.items()},
 }
 # Not by strftime, whose names follow the locale.
 _DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from pykka import ActorRef
 
@@ -21,8 +21,7 @@ from hermes.adapters.chat.home_watch import EVERY_S, HomeWatch
 from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.chat.pairing_desk import GAP, PairingDesk
-from hermes.assembly.slack import make_slack
-from hermes.assembly.telegram import make_telegram
+from hermes.assembly.platform import assemblies
 from hermes.commands.desk import CommandDesk
 from hermes.errors import HermesError
 from hermes.media.reception import Reception
@@ -32,18 +31,16 @@ from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Journal
-from hermes.settings import Config, SlackConfig, TelegramConfig
+from hermes.settings import Config
 from hermes.supervision.root import ChildSpec
 from hermes.types import Session, TurnId
 
 DELIVERY = "delivery"  # its name among the root's children
-Maker: TypeAlias = Callable[[Config, Mapping[str, str]], ChatAdapter | None]
-ADAPTERS: Mapping[str, Maker] = {"slack": make_slack, "telegram": make_telegram}
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
     """Those that are configured."""
-    made = (make(config, environ) for make in ADAPTERS.values())
+    made = (assembly.make(config, environ) for assembly in assemblies().values())
     return [adapter for adapter in made if adapter is not None]
 
 
@@ -104,18 +101,14 @@ def delivery_spec(
 
 
 def make_door(platform: str, config: Config, pairing: PairingDesk) -> Door:
-    settings: TelegramConfig | SlackConfig = getattr(config, platform)
-    if isinstance(settings, TelegramConfig):
-        places, open_places = settings.allowed_chats, settings.open_chats
-    else:
-        places, open_places = settings.allowed_channels, settings.open_channels
+    settings = config.platforms()[platform]
     return Door(
         pairing=pairing,
         allowed=settings.allowed_users,
         admins=settings.admins,
         pair=config.chat.strangers == "pair",
-        places=places,
-        open_places=open_places,
+        places=settings.places,
+        open_places=settings.open_places,
     )
 
 

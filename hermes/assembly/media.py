@@ -13,8 +13,6 @@ from hermes.media.transcription import Transcriber, TranscriptionSettings
 from hermes.ports.chat import ChatAdapter, FileSource
 from hermes.settings import Config
 
-FILE_PLATFORMS = frozenset({"slack", "telegram"})  # where the agent can send files
-
 _MB = 1 << 20
 _DAY_S = 86_400.0
 

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hermes.assembly.platform import Check, PlatformAssembly
 from hermes.errors import ConfigError
 from hermes.extra import install_line
 from hermes.log import redact
+from hermes.platforms.slack import SlackConfig
 from hermes.ports.chat import ChatAdapter
 from hermes.regular_file import read_regular_file
 from hermes.secret import Secret, usable
-from hermes.settings import Config, SlackConfig
+from hermes.settings import Config
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -132,3 +134,15 @@ def _credentials(given: Tokens) -> Credentials:
     from hermes.adapters.slack.workspace import Credentials  # noqa: PLC0415 - as above
 
     return Credentials(bot=given.bot_token, app=given.app_token, signing=given.signing_secret)
+
+
+ASSEMBLY = PlatformAssembly(
+    make=make_slack,
+    checks=(
+        Check(
+            names=("slack.tokens_file", "slack.enabled"),
+            look=lambda config, environ: tokens(config.slack, environ),
+        ),
+        Check(names=("slack.enabled",), look=lambda _config, _environ: check_installed()),
+    ),
+)

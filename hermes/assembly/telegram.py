@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hermes.assembly.platform import Check, PlatformAssembly
 from hermes.errors import ConfigError
 from hermes.extra import install_line
 from hermes.home import Home
@@ -53,3 +54,16 @@ def check_installed() -> None:
             f"telegram.enabled needs the package {error.name}, which is not installed; this installs it:\n"
             f"  {install_line('telegram')}"
         ) from error
+
+
+def _check_token(config: Config, environ: Mapping[str, str]) -> None:
+    redact(config.telegram.token(environ))
+
+
+ASSEMBLY = PlatformAssembly(
+    make=make_telegram,
+    checks=(
+        Check(names=("telegram.token_file", "telegram.enabled"), look=_check_token),
+        Check(names=("telegram.enabled",), look=lambda _config, _environ: check_installed()),
+    ),
+)

@@ -16,9 +16,10 @@ from loguru import logger
 from hermes.agent.context_files import read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
-from hermes.assembly.media import FILE_PLATFORMS, media_store
+from hermes.assembly.media import media_store
 from hermes.home import Home
 from hermes.log import redacted
+from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
@@ -114,7 +115,7 @@ def make_toolbox(
                 workplace,
                 lambda path: _path_gate(workplace, path, False),
                 media_store(config, home).put_aside,
-                FILE_PLATFORMS,
+                frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
             ),
         ),
         toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli},

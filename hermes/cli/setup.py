@@ -9,11 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import field, replace
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import one_line, print_json, say
 from hermes.cli.parser import Commands
 from hermes.errors import ConfigError, HermesError
+from hermes.platforms import PLATFORMS
+from hermes.platforms.slack import SLACK
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -23,9 +26,9 @@ if TYPE_CHECKING:
 
     from hermes.cli.platform_check import PlatformSetup, Token
     from hermes.home import Home
-    from hermes.settings import Config, Value
+    from hermes.setting import Value
+    from hermes.settings import Config
 
-_PLATFORMS = ("telegram", "slack")
 _TRIES = 3
 
 
@@ -39,7 +42,7 @@ def add_commands(commands: Commands) -> None:
         "  hermes setup slack --transport http",
         json=True,
     )
-    setup.add_argument("platform", choices=_PLATFORMS)
+    setup.add_argument("platform", choices=tuple(PLATFORMS))
     setup.add_argument("--allow", action="append", default=[], metavar="ID", help="a person who may talk to it")
     setup.add_argument("--admin", action="append", default=[], metavar="ID", help="a person who may also restart it")
     setup.add_argument("--base-url", default="", metavar="URL", help="the platform's address, if it is another one")
@@ -81,14 +84,13 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _way(args: argparse.Namespace, now: Config) -> tuple[PlatformSetup, str]:
     """What is asked for, and how messages come where there are several ways."""
-    from hermes.cli.platform_check import SETUPS, SLACK_OVER_HTTP
-
-    if args.platform != "slack":
+    walks = import_module(PLATFORMS[args.platform].set_up_by)
+    if args.platform != SLACK.name:
         if args.transport:
             raise ConfigError("--transport is about Slack")
-        return SETUPS[args.platform], ""
+        return walks.SETUP, ""
     transport = args.transport or now.slack.transport
-    return SLACK_OVER_HTTP if transport == "http" else SETUPS["slack"], transport
+    return walks.OVER_HTTP if transport == "http" else walks.SETUP, transport
 
 
 # ---------------------------------------------------------------- asking
@@ -113,7 +115,7 @@ def _ask_for_slack(walk: PlatformSetup, now: Config, base_url: str, transport: s
     """The tokens of one workspace; those of others stay."""
     from hermes.assembly.slack import Tokens
     from hermes.cli import slack_tokens
-    from hermes.cli.platform_check import slack_team
+    from hermes.cli.slack_check import slack_team
     from hermes.secret import Secret
 
     before = slack_tokens.present(now.slack.tokens_file, base_url)

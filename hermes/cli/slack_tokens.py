@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hermes.assembly.slack import Tokens, tokens_in
-from hermes.cli.platform_check import slack_team
+from hermes.cli.slack_check import slack_team
 from hermes.errors import HermesError
 
 if TYPE_CHECKING:

@@ -52,9 +52,7 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
             max_parallel=config.agent.max_parallel_tools,
             busy=Busy(config.agent.busy_input_mode),
             admins=frozenset(
-                (name, user)
-                for name, chat in (("telegram", config.telegram), ("slack", config.slack))
-                for user in chat.admins
+                (name, user) for name, settings in config.platforms().items() for user in settings.admins
             ),
         ),
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,

@@ -16,10 +16,10 @@ from hermes.actors.adapter import AdapterActor
 from hermes.actors.journal import ActorJournal
 from hermes.actors.loop import live_actors
 from hermes.actors.session import SessionActor
-from hermes.assembly.chat import ADAPTERS
 from hermes.daemon.notify import Notifier
 from hermes.daemon.reload import Reloaded
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
+from hermes.platforms import PLATFORMS
 from hermes.ports.given import Clock
 from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Engine, StoreStats, Transaction
@@ -196,7 +196,7 @@ class DaemonOperations:
         parked = self._children.parked.items()
         return [
             *alive,
-            *({"name": name, "state": "parked", "problem": why} for name, why in parked if name in ADAPTERS),
+            *({"name": name, "state": "parked", "problem": why} for name, why in parked if name in PLATFORMS),
         ]
 
     def request_stop(self, reason: str) -> None:

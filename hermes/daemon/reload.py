@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import TypeAlias
 
 from hermes.errors import ConfigError
-from hermes.settings import Config, Value
+from hermes.setting import Value
+from hermes.settings import Config
 from hermes.values import dataclass
 
 Change: TypeAlias = tuple[Value, Value]  # from, to

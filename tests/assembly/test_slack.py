@@ -16,7 +16,8 @@ from hermes.commands.registry import COMMANDS, Parsed, parse
 from hermes.config import load_config
 from hermes.errors import ConfigError
 from hermes.home import Home
-from hermes.settings import Config, SlackConfig
+from hermes.platforms.slack import SlackConfig
+from hermes.settings import Config
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET
 
 SOCKET = SlackConfig(enabled=True)

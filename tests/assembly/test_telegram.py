@@ -10,7 +10,8 @@ from hermes.assembly.telegram import make_telegram
 from hermes.config import load_config
 from hermes.errors import ConfigError
 from hermes.home import Home
-from hermes.settings import Config, TelegramConfig
+from hermes.platforms.telegram import TelegramConfig
+from hermes.settings import Config
 from tests.telegram_server import TOKEN
 
 

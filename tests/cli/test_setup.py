@@ -14,7 +14,8 @@ from typing import ClassVar
 import pytest
 
 from hermes.assembly.slack import tokens, tokens_in
-from hermes.cli.platform_check import SETUPS, BadTokenError, UnreachableError
+from hermes.cli import slack_check
+from hermes.cli.platform_check import BadTokenError, UnreachableError
 from hermes.config import load_config
 from hermes.home import Home
 from tests.cli.conftest import Hermes, command
@@ -178,7 +179,7 @@ def slack() -> Iterator[str]:
 
 
 def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
-    setup = SETUPS["slack"]
+    setup = slack_check.SETUP
     bot, app = setup.tokens
     assert bot.check(slack, "xoxb-good") == "hermes in Acme"
     assert app.check(slack, "xapp-good") == "Socket Mode works"
@@ -194,12 +195,12 @@ def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
 ])  # fmt: skip
 def test_what_is_wrong_with_a_token_of_slack_is_said(slack: str, number: int, token: str, said: str) -> None:
     with pytest.raises(BadTokenError, match=said):
-        SETUPS["slack"].tokens[number].check(slack, token)
+        slack_check.SETUP.tokens[number].check(slack, token)
 
 
 def test_a_refusal_of_slack_that_is_no_ones_fault_is_told_apart(slack: str) -> None:
     with pytest.raises(UnreachableError, match="ratelimited"):
-        SETUPS["slack"].tokens[0].check(slack, "xoxb-odd")
+        slack_check.SETUP.tokens[0].check(slack, "xoxb-odd")
 
 
 @pytest.fixture
@@ -252,7 +253,7 @@ def test_the_advice_names_the_manifest_where_the_tokens_are_and_how_to_let_peopl
     workspace: SlackServer, home: Home, hermes: Hermes
 ) -> None:
     for word in ("`hermes slack manifest`", "OAuth & Permissions", "App-Level Tokens", "connections:write"):
-        assert word in SETUPS["slack"].advice
+        assert word in slack_check.SETUP.advice
     done = hermes("setup", "slack", "--base-url", workspace.base_url, input=f"{BOT_TOKEN}\n{APP_TOKEN}\n")
     assert "`hermes pairing approve slack CODE` lets them in" in done.stdout
 

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.assembly.chat import ADAPTERS
 from hermes.config import load_config
 from hermes.home import Home
+from hermes.platforms import PLATFORMS
 from hermes.settings import Config
 from tests.daemon_process import DaemonProcess, eventually
 
@@ -145,7 +145,7 @@ def test_the_image_is_made_of_what_is_there_and_of_no_secrets() -> None:
 
 def test_the_image_has_every_platform_that_can_be_configured() -> None:
     [extras] = re.findall(r"'/src\[(.+)\]'", CONTAINERFILE)
-    assert set(extras.split(",")) >= set(ADAPTERS)
+    assert set(extras.split(",")) >= set(PLATFORMS)
 
 
 def test_the_image_runs_as_nobody_special_and_without_a_shell_in_between() -> None:

@@ -9,8 +9,10 @@ import pytest
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.pairing_desk import PairingDesk
 from hermes.assembly.chat import make_door
+from hermes.platforms.slack import SlackConfig
+from hermes.platforms.telegram import TelegramConfig
 from hermes.ports.chat import Inbound
-from hermes.settings import Config, SlackConfig, TelegramConfig
+from hermes.settings import Config
 from hermes.types import InboundKey, Place
 from tests.adapters.chat.edge import did, edge
 
