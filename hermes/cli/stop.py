@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
@@ -14,6 +15,7 @@ from hermes.cli.last_life import telling_how_it_ended
 from hermes.cli.output import count, one_line, print_json, printable, say
 from hermes.cli.pid import has_ended, lives, process_of
 from hermes.errors import HermesError, NotRunningError
+from hermes.home import holder, is_free
 from hermes.listing import some
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ class NotBackError(HermesError):
 def stop_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
     with telling_how_it_ended(home):
-        pid = _first_word(client, args.timeout)["pid"]
+        pid = _first_word(client, home, args.timeout)["pid"]
     running = in_the_background(client)
     deadline = time.monotonic() + args.timeout
     with process_of(pid) as process:
@@ -82,11 +84,33 @@ def _left_behind(home: Home) -> tuple[bool | None, list[str]]:
     return None, []
 
 
-def _first_word(client: AdminClient, timeout_s: float) -> Mapping[str, Any]:
+def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
+    """Of a daemon that is just starting, or being restarted, when it can speak."""
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            return client.info(timeout_s=min(ANSWER_S, timeout_s))
+        except SilentError as error:
+            raise StillStoppingError(str(error)) from error
+        except NotRunningError:
+            if not _is_coming(home):
+                raise
+            if time.monotonic() > deadline:
+                raise StillStoppingError(
+                    f"a daemon (pid {holder(home)}) holds {home.data_dir} and does not answer on its socket after "
+                    f"{timeout_s:g} s; `kill {holder(home)}` stops it"
+                ) from None
+        time.sleep(_POLL_S)
+
+
+def _is_coming(home: Home) -> bool:
+    """Somebody holds the home, or the process that held it last executes Hermes anew: a daemon starts, or stops."""
+    if not is_free(home):
+        return True
     try:
-        return client.info(timeout_s=min(ANSWER_S, timeout_s))
-    except SilentError as error:
-        raise StillStoppingError(str(error)) from error
+        return b"hermes" in Path(f"/proc/{holder(home)}/cmdline").read_bytes()
+    except OSError:
+        return False
 
 
 # ---------------------------------------------------------------- restart
@@ -94,7 +118,7 @@ def _first_word(client: AdminClient, timeout_s: float) -> Mapping[str, Any]:
 
 def restart_daemon(args: argparse.Namespace, home: Home) -> int:
     client = AdminClient(home.socket)
-    before = _first_word(client, args.timeout)
+    before = _first_word(client, home, args.timeout)
     with process_of(before["pid"]) as process:
         client.post("/stop", {"reason": args.reason, "restart": True})
         after = _next_life(client, before, process, args.timeout)

@@ -189,6 +189,17 @@ def test_more_signals_during_the_stop_change_nothing(second: signal.Signals) -> 
         assert waiting.result().status == 503
 
 
+def test_a_daemon_that_is_just_starting_is_stopped_too(daemon: DaemonProcess) -> None:
+    assert daemon.terminate() == 0
+    daemon.begin()
+    eventually(
+        lambda: (daemon.home / "hermes.lock").read_text().strip() == str(daemon.process and daemon.process.pid)
+    )
+    assert daemon.hermes("stop").returncode == 0
+    assert daemon.process is not None
+    assert daemon.process.wait(20) == 0
+
+
 def test_starts_that_were_refused_are_no_crashes(daemon: DaemonProcess) -> None:
     daemon.kill()
     with socket.create_server(("127.0.0.1", 0)) as taken:
