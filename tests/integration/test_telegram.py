@@ -7,7 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.daemon_process import DaemonProcess
+from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel
 from tests.telegram_server import TOKEN, Fault, TelegramServer
@@ -42,6 +42,10 @@ def test_a_message_is_answered(server: TelegramServer, daemon: DaemonProcess) ->
     server.until(lambda: server.replies(ANN) == ["hello there"])
     assert "telegram: running\n" in daemon.hermes("status").stdout
     assert TOKEN not in daemon.stderr()
+
+
+def test_it_says_that_it_runs_before_anybody_has_written(server: TelegramServer, daemon: DaemonProcess) -> None:
+    eventually(lambda: "telegram: running\n" in daemon.hermes("status").stdout)
 
 
 def test_the_model_knows_whom_it_talks_to_also_after_a_restart(

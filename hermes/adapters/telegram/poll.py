@@ -30,10 +30,12 @@ class Poll:
         self._introduce = Introduction()
         self._offset: int | None = None  # None: from the oldest that was never confirmed
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by update, until it is confirmed
+        self._heard = False  # an answer, since it was run: the first is not waited for long, as it proves the rest
 
     async def run(self, wire: Wire, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         try:
+            self._heard = False
             intake = Intake(wire, edge, await self._introduce(wire), self._manners)
             while True:
                 await self._turn(wire, edge, intake)
@@ -49,7 +51,9 @@ class Poll:
         """Ask once, and wait until all that is at hand was taken, or until new ones should be asked for."""
         wait_s = _FIRST_WAIT_S
         while True:
-            updates = await wire.updates(self._offset, 0 if self._tasks else self._timeout_s, KINDS)
+            at_once = bool(self._tasks) or not self._heard
+            updates = await wire.updates(self._offset, 0 if at_once else self._timeout_s, KINDS)
+            self._heard = True
             edge.alive()
             for update in updates:
                 number = int(update["update_id"])
