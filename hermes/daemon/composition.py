@@ -236,7 +236,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         reach("start: serving")
         if life is not None:  # a daemon inside another program leaves the work of others alone
             life.was_ready = True
-            _take_up(life.boot, config, directory, facts)
+            if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
+                _take_up(life.boot, config, directory, facts)
         operations.set_ready()
         reach("start: ready")
         logger.info(

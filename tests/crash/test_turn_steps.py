@@ -161,7 +161,7 @@ def test_a_kill_after_the_question_leaves_it_waiting_and_the_answer_is_kept(
         daemon.kill()
         daemon.start()
         assert folder.exists()
-        assert "waits" in daemon.hermes("why", "s").stdout
+        assert "waited" in daemon.hermes("why", "s").stdout
         answer = daemon.ask("yes", session="s").text
         assert "exit code 0" in answer
         assert not folder.exists()
