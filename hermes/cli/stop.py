@@ -50,9 +50,9 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
             if time.monotonic() > deadline:
                 raise StillStoppingError(f"the daemon (pid {pid}) is still stopping after {args.timeout:g} s")
             time.sleep(_POLL_S)
-    clean, left = _left_behind(home)
+    clean, left, owed = _left_behind(home)
     if args.json:
-        print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left})
+        print_json({"stopped": True, "pid": pid, "clean": clean, "open_sessions": left, "undelivered": owed})
     else:
         say(_farewell(home, pid, clean=clean))
         if on := sum(map(lives, running)):
@@ -61,6 +61,9 @@ def stop_daemon(args: argparse.Namespace, home: Home) -> int:
             one = len(left) == 1
             goes_on = f"{'has' if one else 'have'} open work, which is kept and goes on at the next start"
             say(one_line(f"{count(len(left), 'session')} {goes_on}: {some(left)}."))
+        if owed:
+            waits = "waits" if owed == 1 else "wait"
+            say(f"{count(owed, 'message')} {waits} to be delivered to a chat; kept, and sent after the next start.")
     return 0 if clean is not False else 1
 
 
@@ -73,15 +76,16 @@ def _farewell(home: Home, pid: int, *, clean: bool | None) -> str:
     return f"The daemon on {home.data_dir} (pid {pid}) has stopped."
 
 
-def _left_behind(home: Home) -> tuple[bool | None, list[str]]:
-    """Whether it stopped cleanly, None: nobody can say; and the sessions with open work."""
+def _left_behind(home: Home) -> tuple[bool | None, list[str], int]:
+    """Whether it stopped cleanly, None: nobody can say; the sessions with open work; how much is yet to be said."""
     from hermes.cli.session_lookup import stored
     from hermes.supervision.boot import read_boot
 
     with suppress(HermesError, OSError), stored(home) as reader:  # the next daemon is there already, say
         boot = read_boot(reader, time.time())
-        return (None if boot.first else bool(boot.stopped)), list(reader.pending())
-    return None, []
+        owed = sum(each.final for each in reader.outbox())
+        return (None if boot.first else bool(boot.stopped)), list(reader.pending()), owed
+    return None, [], 0
 
 
 def _first_word(client: AdminClient, home: Home, timeout_s: float) -> Mapping[str, Any]:
@@ -163,7 +167,7 @@ def _ended(home: Home, pid: int) -> str:
             f"did not come back: it refused to start (exit code {refusal.exit_code}): {printable(refusal.problem)}\n"
             f"{_KEPT}"
         )
-    clean, _ = _left_behind(home)
+    clean, _, _ = _left_behind(home)
     what = "was killed, or crashed," if clean is False else "ended"
     return f"{what} instead of coming back; {home.log_dir} may say why. {_KEPT}"
 

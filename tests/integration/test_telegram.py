@@ -48,6 +48,15 @@ def test_it_says_that_it_runs_before_anybody_has_written(server: TelegramServer,
     eventually(lambda: "telegram: running\n" in daemon.hermes("status").stdout)
 
 
+def test_a_stop_says_what_is_not_delivered_yet(server: TelegramServer, daemon: DaemonProcess) -> None:
+    server.say(ANN, ANN, "say hello")
+    server.until(lambda: server.replies(ANN) == ["hello"])
+    server.fail("sendMessage", *[Fault(status=502)] * 50)
+    server.say(ANN, ANN, "say later")
+    eventually(lambda: "1 to say" in daemon.hermes("ps").stdout)
+    assert "1 message waits to be delivered to a chat" in daemon.hermes("stop").stdout
+
+
 def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
     server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
 ) -> None:
