@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, cast
 
 from pykka import ActorDeadError, ActorRef
 
+from hermes.actors.archive import Archive, is_compressed, look_up, reply_key
 from hermes.actors.casualties import parking
 from hermes.actors.directory_protocol import Glimpse, Peek, Release
 from hermes.actors.grants import PREFIX as GRANT
 from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
-from hermes.actors.routing import TAKEN_BACK, Address, find_family, find_lineage, find_route
-from hermes.actors.session_compression import REASON as COMPRESSION
+from hermes.actors.routing import TAKEN_BACK, Address, find_family
 from hermes.actors.session_machine import DELETED
 from hermes.actors.session_mail import Granted, Post, Revoked
 from hermes.actors.session_protocol import (
@@ -39,9 +39,7 @@ from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import open_turns, suspension
 from hermes.actors.storing import store
-from hermes.actors.trace_search import find_trace
-from hermes.actors.transcript import read_around, read_page
-from hermes.actors.turn_log import find_end, records_of, span_of
+from hermes.actors.turn_log import find_end, span_of
 from hermes.actors.why import explain
 from hermes.errors import (
     AlreadySeenError,
@@ -55,21 +53,18 @@ from hermes.errors import (
 )
 from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.ports.given import Clock
-from hermes.ports.sessions import Receipt, SessionView, StoredMessage, Submission, TurnRecord
-from hermes.ports.storage import DropDeadLetter, Erase, Oblige, PutFact, Reader, See, Tally, Transaction
+from hermes.ports.sessions import Receipt, SessionView, Submission
+from hermes.ports.storage import DropDeadLetter, Erase, Oblige, PutFact, See, Transaction
 from hermes.records import TurnFailed, TurnFinished
-from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
     Failure,
     FailureKind,
-    InboundKey,
     Obligation,
     Phase,
     Place,
     Seen,
-    Seq,
     Session,
     SessionId,
     SessionKey,
@@ -84,7 +79,7 @@ async def _nothing_else(_: SessionId) -> None:
     """Nobody else keeps anything."""
 
 
-class FrontDesk:
+class FrontDesk(Archive):
     def __init__(
         self,
         *,
@@ -96,9 +91,8 @@ class FrontDesk:
         resets: Callable[[Session], str] = lambda _: "",
         deliver: Callable[[Sequence[Obligation]], None] = lambda _: None,
     ) -> None:
+        super().__init__(journal, clock)
         self._directory = directory
-        self._journal = journal
-        self._clock = clock
         self._erased = erased  # whoever else keeps something of a session
         self._resets = resets  # explains when a session is reset
         self._deliver = deliver  # has said what is owed
@@ -167,17 +161,13 @@ class FrontDesk:
     async def note_reply(self, submission: Submission, reply: bytes) -> None:
         if submission.inbound is not None:
             seen = Seen(
-                key=_reply_key(submission.inbound),
+                key=reply_key(submission.inbound),
                 session=submission.session or SessionId(""),
                 turn=submission.turn,
                 fingerprint=reply,
                 at=self._clock(),
             )
             await self._store((See(seen=seen),))
-
-    async def reply_of(self, command: InboundKey) -> bytes | None:
-        seen = await self._journal.fetch(lambda reader: reader.seen(_reply_key(command)))
-        return None if seen is None else seen.fingerprint
 
     def _check_intake(self) -> None:
         if self._closed:
@@ -222,14 +212,8 @@ class FrontDesk:
         glimpse: Glimpse = await self._ask(Peek(session=head.id))
         return parking(head.id, glimpse.parked) if glimpse.parked else None
 
-    async def bound(self, key: SessionKey) -> SessionId | None:
-        return await self._journal.fetch(lambda reader: reader.bound(key))
-
-    async def conversation(self, session: SessionId) -> Session:
-        return await self._journal.fetch(lambda reader: _end_of_own(reader, session))
-
     async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
-        head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session, exact=exact))
+        head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session, exact=exact))
         glimpse: Glimpse = await self._ask(Peek(session=head.id))
         reset = self._resets(head)
         return SessionView(
@@ -240,29 +224,6 @@ class FrontDesk:
             live=glimpse.mailbox is not None,
             mailbox=glimpse.mailbox or 0,
         )
-
-    async def messages(
-        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
-    ) -> list[StoredMessage]:
-        return await self._journal.fetch(
-            lambda reader: read_page(reader, _look_up(reader, session, exact=exact)[0], after, limit),
-        )
-
-    async def around(self, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
-        """Messages of that very session before, at and after a place; `None` is the end."""
-        return await self._journal.fetch(lambda reader: read_around(reader, session, seq, n))
-
-    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
-        return await self._journal.fetch(lambda reader: reader.recent(limit, after))
-
-    async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:
-        """Of those that are there."""
-
-        def read(reader: Reader) -> dict[SessionId, Session]:
-            routes = [find_route(reader, Address(session=each, exact=True)) for each in sessions]
-            return {route.head.id: route.head for route in routes if route.head is not None}
-
-        return await self._journal.fetch(read)
 
     async def stop_turn(
         self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
@@ -313,7 +274,7 @@ class FrontDesk:
 
     async def _undo_before(self, session: SessionId, turns: int, error: TooFarBackError) -> Session:
         """The turns lie before a compression: the conversation goes on from the parent, as it was before them."""
-        head, lineage = await self._journal.fetch(lambda reader: _look_up(reader, session))
+        head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session))
         if is_pending(head):
             raise BadInputError(
                 f"session {head.id} is {head.phase}; wait for it, or stop it first", code="wrong_phase"
@@ -335,21 +296,7 @@ class FrontDesk:
 
     async def _was_compressed(self, session: SessionId) -> bool:
         head = await self._journal.fetch(lambda reader: reader.head(session))
-        return head is not None and _is_compressed(head)
-
-    async def used(self, first_day: str) -> list[Tally]:
-        return await self._journal.fetch(lambda reader: reader.tallies(first_day))
-
-    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
-        """Everything that the journal says about a turn, wherever it went on."""
-        return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
-
-    async def trace(self, name: str, limit: int) -> list[TraceLine]:
-        now = self._clock()
-        return await self._journal.fetch(lambda reader: find_trace(reader, name, limit=limit, now=now))
-
-    async def fact(self, name: str) -> bytes | None:
-        return await self._journal.fetch(lambda reader: reader.fact(name))
+        return head is not None and is_compressed(head)
 
     async def remember(self, name: str, value: bytes | None) -> None:
         await self._store((PutFact(name=name, value=value),))
@@ -357,9 +304,6 @@ class FrontDesk:
             rules = rules_in([name])
             with suppress(ActorDeadError):  # the next directory reads it from disk
                 self._directory().tell(Revoked(rules=rules) if value is None else Granted(rules=rules))
-
-    async def granted(self) -> list[str]:
-        return sorted(await self._journal.fetch(lambda reader: rules_in(reader.facts(GRANT))))
 
     async def withdraw(self, kind: str) -> None:
         if kind not in await self.granted():
@@ -387,9 +331,6 @@ class FrontDesk:
         with suppress(BadInputError, UnknownSessionError):  # ended already, or gone; else it is not let go of
             await self._command(session, End(reason="it is being deleted"), exact=True)
         await self._ask(Release(session=session))
-
-    async def dead_letters(self) -> list[DeadLetter]:
-        return await self._journal.fetch(lambda reader: reader.dead_letters())
 
     async def replay(self, dead_letter: str) -> Receipt:
         letter = next((letter for letter in await self.dead_letters() if letter.id == dead_letter), None)
@@ -447,11 +388,6 @@ class FrontDesk:
             raise StoppingError("the session directory is not there at the moment; try again") from error
 
 
-def _reply_key(command: InboundKey) -> InboundKey:
-    """Beside the command's own, to be forgotten as that is."""
-    return InboundKey(f"{command}:reply")
-
-
 def _post_of(submission: Submission) -> Post:
     event = Deliver(
         turn=submission.turn,
@@ -476,23 +412,3 @@ def _receipt_of_duplicate(seen: Seen, submission: Submission) -> Receipt:
             code="idempotency_mismatch",
         )
     return Receipt(session=seen.session, turn=seen.turn, duplicate=True)
-
-
-def _is_compressed(head: Session) -> bool:
-    return head.phase == Phase.ENDED and head.reason == COMPRESSION
-
-
-def _end_of_own(reader: Reader, session: SessionId) -> Session:
-    head = find_route(reader, Address(session=session, exact=True)).head
-    while head is not None and _is_compressed(head) and head.successor is not None:
-        head = find_route(reader, Address(session=head.successor, exact=True)).head
-    if head is None:
-        raise UnknownSessionError(f"there is no session {session}")
-    return head
-
-
-def _look_up(reader: Reader, session: SessionId, *, exact: bool = False) -> tuple[Session, tuple[SessionId, ...]]:
-    head = find_route(reader, Address(session=session, exact=exact)).head
-    if head is None:
-        raise UnknownSessionError(f"there is no session {session}")
-    return head, find_lineage(reader, head)
