@@ -240,13 +240,13 @@ class Dialogue:
     def _await_daemon(self, error: NotRunningError, view: View) -> None:
         say(f"hermes: {error}", file=sys.stderr)
         meanwhile = "" if self._asking else "what you type is kept, "
-        say(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
         what = self._kept(error)
         try:
+            say(f"(waiting up to {AWAY_S:.0f} s for a daemon; {meanwhile}Ctrl-C leaves)")
             self._await_life(None, view)
-        except _LeftError:
+        except (_LeftError, KeyboardInterrupt):  # the latter before the wait had begun
             say(f"({what})")
-            raise
+            raise _LeftError from None
         except NotRunningError as none:
             where = f"go on with: hermes chat -r {self._conversation.session}"
             raise NotRunningError(f"{none}. {what}; {where}") from none
