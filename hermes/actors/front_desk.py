@@ -61,6 +61,7 @@ from hermes.types import (
     EncodedMessage,
     Failure,
     FailureKind,
+    InboundKey,
     Obligation,
     Phase,
     Place,
@@ -145,29 +146,20 @@ class FrontDesk(Archive):
     async def note_command(self, submission: Submission) -> Receipt | None:
         if submission.inbound is None:
             return None
-        seen = Seen(
-            key=submission.inbound,
-            session=submission.session or SessionId(""),
-            turn=submission.turn,
-            fingerprint=submission.fingerprint,
-            at=self._clock(),
-        )
         try:
-            await self._store((See(seen=seen),))
+            await self._see(submission, submission.inbound, submission.fingerprint)
         except AlreadySeenError as error:
             return _receipt_of_duplicate(error.seen, submission)
         return None
 
     async def note_reply(self, submission: Submission, reply: bytes) -> None:
         if submission.inbound is not None:
-            seen = Seen(
-                key=reply_key(submission.inbound),
-                session=submission.session or SessionId(""),
-                turn=submission.turn,
-                fingerprint=reply,
-                at=self._clock(),
-            )
-            await self._store((See(seen=seen),))
+            await self._see(submission, reply_key(submission.inbound), reply)
+
+    async def _see(self, command: Submission, key: InboundKey, fingerprint: bytes) -> None:
+        session = command.session or SessionId("")
+        seen = Seen(key=key, session=session, turn=command.turn, fingerprint=fingerprint, at=self._clock())
+        await self._store((See(seen=seen),))
 
     def _check_intake(self) -> None:
         if self._closed:
