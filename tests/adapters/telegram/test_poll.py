@@ -67,10 +67,11 @@ async def test_what_was_taken_but_not_confirmed_comes_again_under_the_same_id(se
     for _ in range(2):
         adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
         edge = FakeEdge()
-        async with listening(adapter, edge):
-            server.fail("getUpdates", Fault(), Fault.bad_gateway())
-            await until(lambda edge=edge: edge.texts == ["hello"])  # type: ignore[misc]
+        edge.before_take = lambda inbound: server.fail("getUpdates", Fault.bad_gateway())  # the poll that confirms it
+        with pytest.raises(PlatformError):
+            await adapter.run(edge)
         await adapter.close()
+        assert edge.texts == ["hello"]
         ids.add(edge.taken[0].id)
     assert len(ids) == 1
 
