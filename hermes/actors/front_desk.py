@@ -13,10 +13,11 @@ from pykka import ActorDeadError, ActorRef
 from hermes.actors.archive import Archive, is_compressed, look_up, reply_key
 from hermes.actors.casualties import parking
 from hermes.actors.directory_protocol import Glimpse, Peek, Release
+from hermes.actors.erasing import Erasing
 from hermes.actors.grants import PREFIX as GRANT
 from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
-from hermes.actors.routing import TAKEN_BACK, Address, find_family
+from hermes.actors.routing import TAKEN_BACK, Address
 from hermes.actors.session_machine import DELETED
 from hermes.actors.session_mail import Granted, Post, Revoked
 from hermes.actors.session_protocol import (
@@ -54,7 +55,7 @@ from hermes.errors import (
 from hermes.events import TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, SessionView, Submission
-from hermes.ports.storage import DropDeadLetter, Erase, Oblige, PutFact, See, Transaction
+from hermes.ports.storage import DropDeadLetter, Oblige, PutFact, See, Transaction
 from hermes.records import TurnFailed, TurnFinished
 from hermes.types import (
     DeadLetter,
@@ -304,20 +305,7 @@ class FrontDesk(Archive):
 
     async def erase(self, session: SessionId) -> None:
         """Forget the whole conversation: this session and everything it grew from or into."""
-        over: list[SessionId] = []
-        while new := [each for each in await self._family(session) if each not in over]:
-            for member in new:  # meanwhile another may come of it by a compression: first all of them end
-                await self._end_for_good(member)
-                over.append(member)
-        if not over:
-            raise UnknownSessionError(f"there is no session {session}")
-        for member in over:
-            with suppress(UnknownSessionError):
-                await self._store((Erase(session=member),))
-            await self._erased(member)
-
-    async def _family(self, session: SessionId) -> tuple[SessionId, ...]:
-        return await self._journal.fetch(lambda reader: find_family(reader, session))
+        await Erasing(self._journal, end=self._end_for_good, erased=self._erased).erase(session)
 
     async def _end_for_good(self, session: SessionId) -> None:
         with suppress(BadInputError, UnknownSessionError):  # ended already, or gone; else it is not let go of

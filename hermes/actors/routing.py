@@ -36,9 +36,9 @@ def find_route(reader: Reader, address: Address) -> Route:
     if session is None and address.key is not None:
         session = reader.bound(address.key)
     damaged: list[Session] = []
-    head = _head(reader, session, damaged) if session is not None else None
+    head = find_head(reader, session, damaged) if session is not None else None
     while head is not None and not address.exact and head.phase in CLOSED_PHASES and head.successor is not None:
-        successor = _head(reader, head.successor, damaged)
+        successor = find_head(reader, head.successor, damaged)
         if successor is None:  # it was deleted
             break
         head = successor
@@ -50,7 +50,7 @@ def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
     lineage = [session.id]
     parent = session.parent
     while parent is not None and parent not in lineage:
-        head = _head(reader, parent, [])
+        head = find_head(reader, parent)
         if head is None:
             break
         lineage.append(parent)
@@ -66,13 +66,13 @@ def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
     family: list[SessionId] = []
     unseen = [session]
     while unseen:
-        head = _head(reader, unseen.pop(), [])
+        head = find_head(reader, unseen.pop())
         if head is None or head.id in family:
             continue
         family.append(head.id)
         if head.successor is not None and _is_continued(head):
             unseen.append(head.successor)
-        parent = _head(reader, head.parent, []) if head.parent is not None else None
+        parent = find_head(reader, head.parent) if head.parent is not None else None
         if parent is not None and _is_continued(parent):
             unseen.append(parent.id)
     return tuple(family)
@@ -82,11 +82,12 @@ def _is_continued(head: Session) -> bool:
     return head.phase == Phase.ENDED and head.reason in CONTINUED
 
 
-def _head(reader: Reader, session: SessionId, damaged: list[Session]) -> Session | None:
+def find_head(reader: Reader, session: SessionId, damaged: list[Session] | None = None) -> Session | None:
+    """`damaged` hears of a row that had to be rebuilt from the log."""
     try:
         return reader.head(session)
     except BadRowError:
         rebuilt = replay(session, reader.salvage(session))
-        if rebuilt is not None:
+        if rebuilt is not None and damaged is not None:
             damaged.append(rebuilt)
         return rebuilt

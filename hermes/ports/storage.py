@@ -63,9 +63,10 @@ class SetDue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Erase:
-    """Forget a session: log, row, keys that mean it, its place in every index."""
+    """Forget a session: log, row, keys that mean it, its place in every index. Refused if it has moved on since."""
 
     session: SessionId
+    expected_seq: Seq | None = None  # what its next record would get; None: wherever it is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -244,8 +244,8 @@ class MemoryEngine:
                 self._restore(operation)
             case SetDue():
                 self._set_due(operation)
-            case Erase(session=session):
-                self._erase(session)
+            case Erase():
+                self._erase(operation)
             case SetAside(letter=letter):
                 pack((text_key(letter.id), letter))
                 self._set(self._dead, letter.id, letter)
@@ -357,10 +357,14 @@ class MemoryEngine:
         row = _Row(head=head, epoch=write.epoch, pending=write.pending, due=_as_stored(write.due))
         self._set(self._rows, head.id, row)
 
-    def _erase(self, session: SessionId) -> None:
+    def _erase(self, erase: Erase) -> None:
+        session = erase.session
         if session not in self._rows:
             raise UnknownSessionError(f"there is no session {session} (any more)")
-        for seq in range(self._rows[session].head.next_seq):
+        next_seq = self._rows[session].head.next_seq
+        if erase.expected_seq not in (None, next_seq):
+            raise SequenceConflictError(f"session {session} is not at {erase.expected_seq}")
+        for seq in range(next_seq):
             self._remove(self._log, (session, seq))
         for key in [key for key, meant in self._keys.items() if meant == session]:
             self._remove(self._keys, key)

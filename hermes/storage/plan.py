@@ -131,8 +131,8 @@ class Plan:
                 self._restore(operation)
             case SetDue():
                 self._set_due(operation)
-            case Erase(session=session):
-                self._erase(session)
+            case Erase():
+                self._erase(operation)
             case SetAside(letter=letter):
                 key = text_key(letter.id)
                 self._stage.put(DEAD, key, codec.seal(key, self._pack(letter)))
@@ -301,11 +301,14 @@ class Plan:
             lsns = lsns[CHUNK_SIZE:]
         self._rows.put(head.id, stored, self._row(key, restore, lsns))
 
-    def _erase(self, name: SessionId) -> None:
+    def _erase(self, erase: Erase) -> None:
+        name = erase.session
         key = session_key(name)
         stored, row = self._look_anyway(name)
         if row is None and (stored is not None or self._stage.get(SESSIONS, key) is None):
             raise UnknownSessionError(f"there is no session {name} (any more)")
+        if row is not None and erase.expected_seq not in (None, row.next_seq):
+            raise SequenceConflictError(f"session {name} is at {row.next_seq}, not {erase.expected_seq}")
         for lsn in self._lsns(name, row):
             with suppress(LostPageError):  # then it cannot be taken away either, and nobody knows of it any more
                 self._stage.get(LOG, lsn)

@@ -649,6 +649,30 @@ async def test_erasing_tells_whoever_waits_and_spares_a_conversation_that_went_i
             await here.desk.erase(child)
 
 
+@pytest.mark.parametrize("looks", [2, 3])  # at who belongs to it, before and after its end; at it, before it goes
+async def test_a_session_that_is_taken_up_while_it_is_deleted_ends_before_it_is_gone(
+    monkeypatch: pytest.MonkeyPatch, looks: int
+) -> None:
+    async with world() as here:
+        await here.say("a", "s")
+        await here.answer_next()
+        looked = 0
+
+        async def fetch(query: Callable[[Reader], T]) -> T:
+            nonlocal looked
+            looked += 1
+            found = query(here.journal.engine)
+            if looked == looks:
+                await here.desk.resume(S, "test")
+                await here.say("b", "s")
+            return found
+
+        monkeypatch.setattr(here.journal, "fetch", fetch)
+        await here.desk.erase(S)
+        assert [job.cancelled for job in here.agent.started] == [True]
+        assert here.journal.engine.stats().sessions == 0
+
+
 async def test_a_conversation_whose_continuation_was_deleted_goes_on_in_a_fresh_session() -> None:
     async with world() as here:
         await here.say("a", "s")

@@ -6,9 +6,11 @@ import json
 import os
 import pty
 import re
+import select
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -251,10 +253,17 @@ class Terminal:
 
     def expect(self, text: str) -> str:
         """Everything up to and with the text; what comes after waits for the next call."""
-        while text not in self._seen:
-            self._seen += os.read(self._descriptor, 4096).decode()
+        assert self._comes(text, within_s=50), self._seen
         before, _, self._seen = self._seen.partition(text)
         return before + text
+
+    def _comes(self, text: str, *, within_s: float) -> bool:
+        deadline = time.monotonic() + within_s
+        while text not in self._seen:
+            if not select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                return False
+            self._seen += os.read(self._descriptor, 4096).decode()
+        return True
 
     def type(self, text: str) -> None:
         os.write(self._descriptor, text.encode())
@@ -262,12 +271,19 @@ class Terminal:
     def press_ctrl_c(self) -> None:
         self.process.send_signal(signal.SIGINT)
 
+    # A signal in the instant between what is shown and the wait for a key is only seen at the next one.
+
+    def press_ctrl_c_until(self, text: str) -> None:
+        self.press_ctrl_c()
+        while not self._comes(text, within_s=5):
+            self.press_ctrl_c()
+        self.expect(text)
+
     def press_ctrl_c_until_it_leaves(self) -> None:
-        """A signal in the instant between the prompt and the wait for a key is only seen at the next one."""
         while self.process.poll() is None:
             self.press_ctrl_c()
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(5)
+                self.process.wait(2)
 
 
 @contextmanager
@@ -336,8 +352,7 @@ def test_ctrl_c_on_a_line_that_was_begun_only_drops_that_line(admin: FakeAdmin) 
         person.expect("you> ")
         person.type("not this")
         person.expect("not this")
-        person.press_ctrl_c()
-        person.expect("you> ")
+        person.press_ctrl_c_until("you> ")
         person.type("how are you?\n")
         person.expect("Fine.")
         person.expect("you> ")

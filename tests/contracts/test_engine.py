@@ -353,6 +353,14 @@ def test_an_erased_session_is_gone_from_everywhere_and_nothing_else_is(engine: E
     assert engine.stats().records == 80
 
 
+def test_what_has_moved_on_is_not_erased(engine: Engine) -> None:
+    stored(engine, append("a", 0), append("a", 1))
+    assert isinstance(commit(engine, Erase(session=A, expected_seq=Seq(1))), SequenceConflictError)
+    assert len(engine.log(A)) == 2
+    stored(engine, Erase(session=A, expected_seq=Seq(2)))
+    assert engine.head(A) is None
+
+
 def test_an_erased_session_can_start_anew_but_its_inbound_ids_stay_seen(engine: Engine) -> None:
     stored(engine, append("a", 0, seen=seen("id:1")))
     stored(engine, Erase(session=A))
