@@ -11,6 +11,7 @@ help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 venv: $(VENV)/.dev
+	@$(BIN)/python -m compileall -q hermes  # where Python is told to write no bytecode, each start would compile anew
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
