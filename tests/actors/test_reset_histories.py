@@ -231,7 +231,7 @@ class World:
         return heard and doing and self.now - child.born < self.staleness.max_age_s
 
     def set_back_since(self, at: int) -> int:
-        return sum(-by for when, by in self.sets if when > at and by < 0)
+        return sum(-by for when, by in self.sets if when >= at and by < 0)
 
     def check_that_nothing_is_overdue(self) -> None:
         then = self.now - PROMISED
@@ -271,7 +271,7 @@ class World:
         if child.ends <= child.unheard:
             return child.ends
         heard = min(child.unheard, self.now)
-        return heard + self.staleness.heartbeat_fresh_s + self.set_back_since(int(heard) - 1)
+        return heard + self.staleness.heartbeat_fresh_s + self.set_back_since(int(heard))
 
     def check_reset(self, decision: Reset) -> None:
         assert not self.busy

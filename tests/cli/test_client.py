@@ -16,6 +16,7 @@ from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.errors import HermesError, NotRunningError
 from hermes.home import Home
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
+from tests.daemon_process import eventually
 
 
 @pytest.fixture
@@ -182,6 +183,7 @@ def test_whoever_follows_a_stream_can_leave_it(admin: FakeAdmin, client: AdminCl
     admin.routes["GET /events"] = Stream(parts=endless())
     with client.follow("GET", "/events") as feed:
         assert next(feed.looking_up(0.01)) is None
+        eventually(lambda: admin.asked)
     assert admin.left.wait(30)
     assert not [thread for thread in threading.enumerate() if thread.name == "hermes-feed"]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
 from hermes.tools.approval.wrapper_table import PROJECT_RUNNERS, RUN_SOMEHOW, RUNS_VALUE, WRAPPERS, XARGS, Wrapper
@@ -228,18 +229,11 @@ def found_paths(name: str, arguments: tuple[str, ...]) -> list[str]:
             break
         if not argument.startswith("-"):
             roots.append(argument)
-    following = (*arguments[1:], "")
-    names = [
-        value
-        for argument, value in zip(arguments, following, strict=True)
-        if argument in _FIND_NAMES and value not in {"*", "**", ".*"}
-    ]
+    options = list(pairwise((*arguments, "")))
+    names = [value for option, value in options if option in _FIND_NAMES and value not in {"*", "**", ".*"}]
     if name.startswith("fd"):
         names, roots = [f"*{each}*" for each in roots[:1]], roots[1:]
-    narrowed = any(
-        argument in _FIND_TESTS and value not in {"*", "**", ".*"}
-        for argument, value in zip(arguments, following, strict=True)
-    )
+    narrowed = any(option in _FIND_TESTS and value not in {"*", "**", ".*"} for option, value in options)
     tails = [f"/{each}" for each in names] or ([f"/{UNKNOWN}"] if narrowed else [""])
     return [f"{root.rstrip('/')}/{ANY_DEPTH}{tail}" for root in (roots or ["."])[:4] for tail in tails[:4]]
 
