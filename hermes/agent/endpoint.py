@@ -9,7 +9,6 @@ Redirects are not followed: messages go to the configured host and to no other.
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -35,9 +34,7 @@ KEEP_S = 15.0  # an idle connection; whoever serves it closes it sooner or later
 
 
 class Endpoint:
-    def __init__(
-        self, context: ssl.SSLContext, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float
-    ) -> None:
+    def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
         """On the loop that uses it."""
         self._key = key
         self._url = f"{base_url.rstrip('/')}/chat/completions"
@@ -46,11 +43,11 @@ class Endpoint:
         if key:
             headers["Authorization"] = f"Bearer {key}"
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=context, limit=0, keepalive_timeout=KEEP_S),
+            connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_S),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=headers,
             proxy=proxy_for(base_url),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout_s, sock_read=idle_timeout_s),
+            timeout=aiohttp.ClientTimeout(total=None, connect=connect_timeout_s, sock_read=idle_timeout_s),
         )
 
     async def events(self, body: bytes, completion: Completion) -> AsyncGenerator[bytes, None]:

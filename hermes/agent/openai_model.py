@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import TYPE_CHECKING
@@ -61,9 +60,7 @@ class OpenAIModel:
     async def _opened(self) -> Endpoint:
         async with self._opening:
             if self._endpoint is None:
-                make, context = await asyncio.to_thread(_prepared)
-                self._endpoint = make(
-                    context,
+                self._endpoint = (await asyncio.to_thread(_endpoint))(
                     base_url=self._base_url,
                     key=self._key,
                     connect_timeout_s=self._connect_timeout_s,
@@ -72,11 +69,11 @@ class OpenAIModel:
             return self._endpoint
 
 
-def _prepared() -> tuple[type[Endpoint], ssl.SSLContext]:
-    """In a worker thread: the import is slow, and certificates are read from disk."""
+def _endpoint() -> type[Endpoint]:
+    """In a worker thread: its import is slow where nobody else needs the same."""
     from hermes.agent.endpoint import Endpoint  # noqa: PLC0415
 
-    return Endpoint, ssl.create_default_context()
+    return Endpoint
 
 
 def _settings(name: str, reasoning: str) -> list[bytes]:

@@ -7,7 +7,6 @@ as that holds the bot's token.
 from __future__ import annotations
 
 import json
-import ssl
 from typing import Any
 
 import aiohttp
@@ -24,10 +23,9 @@ _KEEP_S = 5.0  # an idle connection; the server closes it sooner or later, perha
 
 
 class Http(BaseRequest):
-    __slots__ = ("_connections", "_context", "_proxy", "_read_s", "_session")
+    __slots__ = ("_connections", "_proxy", "_read_s", "_session")
 
-    def __init__(self, base_url: str, context: ssl.SSLContext, *, read_s: float, connections: int) -> None:
-        self._context = context
+    def __init__(self, base_url: str, *, read_s: float, connections: int) -> None:
         self._read_s = read_s
         self._connections = connections
         self._proxy = proxy_for(base_url)
@@ -41,7 +39,7 @@ class Http(BaseRequest):
     def session(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(ssl=self._context, limit=self._connections, keepalive_timeout=_KEEP_S),
+                connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_KEEP_S),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 headers={"User-Agent": self.USER_AGENT},
                 proxy=self._proxy,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import ssl
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -27,11 +26,10 @@ _PIECE_BYTES = 1 << 18
 
 class Wire:
     def __init__(self, token: Secret, base_url: str, *, answer_within_s: float) -> None:
-        context = ssl.create_default_context()
         self._address = f"{base_url}/bot{token.reveal()}"
-        self._polling = Http(base_url, context, read_s=answer_within_s, connections=1)
-        self._saying = Http(base_url, context, read_s=answer_within_s, connections=_CONNECTIONS)
-        self._files = Http(base_url, context, read_s=answer_within_s, connections=_CONNECTIONS)
+        self._polling = Http(base_url, read_s=answer_within_s, connections=1)
+        self._saying = Http(base_url, read_s=answer_within_s, connections=_CONNECTIONS)
+        self._files = Http(base_url, read_s=answer_within_s, connections=_CONNECTIONS)
         self._answer_within_s = answer_within_s
         self._file_address = f"{base_url}/file/bot{token.reveal()}"
         self.bot = Bot(
