@@ -17,8 +17,8 @@ from hermes.adapters.slack.health import ask_all
 from hermes.adapters.slack.workspace import Wire
 from hermes.errors import PlatformError, StoppingError
 from hermes.secret import Secret
+from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, until
 from tests.slack_server import SlackServer, signed
 from tests.slack_world import BOT_USER, TEAM
 

@@ -12,7 +12,8 @@ from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.ports.chat import Attachment, FileSource
 from hermes.types import Obligation
-from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.slack.owed import owed
 from tests.slack_files import LOGIN_PAGE
 from tests.slack_server import Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM

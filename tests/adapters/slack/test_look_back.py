@@ -21,8 +21,8 @@ from hermes.adapters.slack.pace import Allowance
 from hermes.adapters.slack.workspace import Credentials, Wire
 from hermes.errors import BusyError, PlatformError
 from hermes.secret import Secret
+from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, until
 from tests.slack_server import APP_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
 

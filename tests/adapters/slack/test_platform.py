@@ -14,8 +14,9 @@ from hermes.asking import button_token
 from hermes.errors import DeliveryError
 from hermes.secret import Secret
 from hermes.types import Owed, Place, TurnEnd, TurnId
+from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.adapters.slack.owed import owed
 from tests.slack_server import APP_TOKEN, Fault, SlackServer
 from tests.slack_world import TEAM
 

@@ -10,7 +10,8 @@ from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.errors import DeliveryError
 from hermes.types import Obligation, Owed
-from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.slack.owed import owed
 from tests.slack_server import Fault, SlackServer
 from tests.slack_world import TEAM
 

@@ -22,8 +22,9 @@ from hermes.errors import (
 from hermes.ports.chat import Inbound
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
+from tests.adapters.edge import FakeEdge, FileEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, FileEdge, listening, owed, until
+from tests.adapters.slack.owed import owed
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
 

@@ -7,8 +7,9 @@ import pytest
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.event import Manners
 from hermes.errors import BusyError
+from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.edge import FakeEdge, listening, owed, until
+from tests.adapters.slack.owed import owed
 from tests.slack_server import Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
 

@@ -11,7 +11,7 @@ import pytest
 from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.errors import PlatformError, UnsendableFileError
 from hermes.ports.chat import Attachment, FileSource
-from tests.adapters.telegram.edge import owed
+from tests.adapters.telegram.owed import owed
 from tests.telegram_server import Fault, TelegramServer
 
 PNG = b"\x89PNG picture"

@@ -12,7 +12,8 @@ from hermes.asking import button_token
 from hermes.errors import DeliveryError
 from hermes.secret import Secret
 from hermes.types import Place, TurnId
-from tests.adapters.telegram.edge import FakeEdge, listening, owed, until
+from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.telegram.owed import owed
 from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 
 

@@ -20,8 +20,9 @@ from hermes.errors import (
 )
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
+from tests.adapters.edge import FakeEdge, FileEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
-from tests.adapters.telegram.edge import FakeEdge, FileEdge, listening, owed, until
+from tests.adapters.telegram.owed import owed
 from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
 from tests.telegram_world import BOT_ID
 

@@ -20,8 +20,8 @@ from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.adapters.telegram.webhook import WebhookSettings
 from hermes.errors import BusyError, PlatformError
 from hermes.secret import Secret
+from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
-from tests.adapters.telegram.edge import FakeEdge, listening, until
 from tests.telegram_server import TOKEN, TelegramServer
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"

@@ -1,4 +1,4 @@
-"""A stand-in for what stores what comes in, and small things to say."""
+"""A stand-in for what stores what comes in from a chat platform."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 
-from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.errors import HermesError
-from hermes.ports.chat import Inbound
-from hermes.types import Obligation, Owed, Place, TurnId
+from hermes.ports.chat import ChatAdapter, Inbound
+from hermes.types import Place
 
 DEADLINE_S = 10.0
 
@@ -87,7 +86,7 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def listening(adapter: TelegramAdapter, edge: FakeEdge) -> AsyncIterator[asyncio.Task[None]]:
+async def listening(adapter: ChatAdapter, edge: FakeEdge) -> AsyncIterator[asyncio.Task[None]]:
     task = asyncio.create_task(adapter.run(edge))
     try:
         yield task
@@ -95,18 +94,3 @@ async def listening(adapter: TelegramAdapter, edge: FakeEdge) -> AsyncIterator[a
         task.cancel()
         with suppress(asyncio.CancelledError, HermesError):
             await task
-
-
-def owed(
-    text: str = "", *, chat: int = 7, thread: str = "", message: str = "", choices: tuple[str, ...] = ()
-) -> Obligation:
-    return Obligation(
-        id=f"reply:{chat}:{text[:9]}",
-        kind=Owed.QUESTION if choices else Owed.REPLY,
-        place=Place(platform="telegram", chat=str(chat), thread=thread, message=message),
-        text=text,
-        at=0.0,
-        turn=TurnId("turn-1"),
-        call="call-1",
-        choices=choices,
-    )
