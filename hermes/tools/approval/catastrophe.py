@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from hermes.tools.approval.command_line import DAEMON_PID
 from hermes.tools.approval.file_access import only_lists, operands, read_files, written_files
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.own_daemon import talks_to_daemon
 from hermes.tools.approval.protected_path import Kind, is_critical, kinds_of
+from hermes.tools.approval.shell_variables import DAEMON_PID
 from hermes.tools.approval.syntax import UNKNOWN
 
 DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "grm", "wipe", "trash", "trash-put", "gio", "del"})

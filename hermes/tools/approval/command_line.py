@@ -11,11 +11,21 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from itertools import pairwise, product
+from itertools import product
 
 from hermes.tools.approval.expansion import Expander, changed_value, static_output
 from hermes.tools.approval.grammar import DEPTH_MOST, PARTS_MOST, Unparsable, parse_list
 from hermes.tools.approval.protected_path import from_unknown
+from hermes.tools.approval.shell_files import ShellFiles
+from hermes.tools.approval.shell_variables import CHOICES_MOST, ShellVariables
+from hermes.tools.approval.simple_command import (
+    Redirection,
+    SimpleCommand,
+    interprets,
+    printed_by,
+    resolved,
+    shell_argument,
+)
 from hermes.tools.approval.syntax import (
     UNKNOWN,
     Assigned,
@@ -23,21 +33,18 @@ from hermes.tools.approval.syntax import (
     Compound,
     Function,
     Item,
-    Literal,
     Redirect,
     Simple,
     Substitution,
     Variable,
 )
-from hermes.tools.approval.wrapper import SHELLS, Inner, Script, found_paths, name_of, unwrap
+from hermes.tools.approval.wrapper import SHELLS, Inner, Script, name_of, unwrap
 from hermes.values import dataclass
 
 TEXT_MOST = 128 * 1024  # characters
 COMMANDS_MOST = 200
 STEPS_MOST = 800  # simple commands looked at, also those seen before
 WRAPPED_MOST = 8  # `sudo env nice ...`
-CHOICES_MOST = 12
-DAEMON_PID = "PPID"  # what `$PPID` is: the shell's parent is the daemon
 _DECLARES = frozenset({"declare", "typeset", "export", "local", "readonly"})
 _FILLS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "let"})
 _SUBSCRIPTS = _DECLARES | _FILLS | {"test", "[", "unset", "wait"}  # evaluate `a[...]` in their arguments
@@ -46,31 +53,6 @@ _RUNS_ITS_VALUE = frozenset(
     | {"GIT_SSH_COMMAND", "GIT_SSH", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "LESSOPEN"}
     | {"RSYNC_RSH", "CVS_RSH", "BROWSER", "GIT_PROXY_COMMAND", "SYSTEMD_EDITOR", "KUBE_EDITOR", "SUDO_EDITOR"}
 )
-_GLOB = re.compile(r"[*?]|\[.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Redirection:
-    operator: str
-    target: str  # of a here-document: its text
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimpleCommand:
-    argv: tuple[str, ...]
-    written: str
-    cwd: str
-    redirections: tuple[Redirection, ...] = ()
-    assignments: tuple[tuple[str, str], ...] = ()
-    stdin: str | None = None  # where its input is known
-    feeders: tuple[str, ...] = ()  # the names of the commands whose output it reads
-    unresolved: str = ""  # why it is not known what runs
-    guess: bool = False  # may be a mere argument of an unknown kind
-    runs_file: str | None = None  # the known text of a file that it runs; UNKNOWN if the line wrote it somehow
-
-    @property
-    def name(self) -> str:
-        return name_of(self.argv)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,28 +93,13 @@ class _Walk:
         self.commands: list[SimpleCommand] = []
         self.fork_bomb = False
         self._cwd = cwd
-        self._variables: dict[str, list[tuple[str, ...]]] = {
-            "HOME": [(home,)],
-            "PWD": [(cwd,)],
-            "IFS": [(" \t\n",)],
-            "SHELL": [("/bin/bash",)],
-            "BASH": [("/bin/bash",)],
-            "0": [("bash",)],
-            "PPID": [(DAEMON_PID,)],
-        }
-        if hermes_home:
-            self._variables["HERMES_HOME"] = [(hermes_home,)]
-        self._references: dict[str, str] = {}  # of `declare -n`
-        self._positional: tuple[str, ...] = ()
+        self._variables = ShellVariables(cwd=cwd, home=home, hermes_home=hermes_home)
         self._functions: dict[str, Function] = {}
         self._aliases: dict[str, str] = {}
-        self._copies: dict[str, str] = {}  # other names that this line gives to programs
         self._calling: list[Function] = []
         self._forks = False  # in a pipe or the background
-        self._files: dict[str, str] = {}  # what this line wrote
+        self._files = ShellFiles()
         self._ran: set[tuple[object, ...]] = set()
-        self._choice: dict[str, int] = {}
-        self._ambiguous: set[str] = set()
         self._uncertain = False
         self._depth = 0
         self._wrapped = 0
@@ -142,7 +109,7 @@ class _Walk:
             home=home,
             variable=self._values_of,
             substitution=self._output_of,
-            separators=lambda: self._variables["IFS"][-1][0].replace(UNKNOWN, "") or "\n",
+            separators=lambda: self._variables.last("IFS")[0].replace(UNKNOWN, "") or "\n",
         )
 
     # Lists
@@ -150,13 +117,13 @@ class _Walk:
     def script(self, text: str, given: _Input, positional: tuple[str, ...] | None = None) -> None:
         self._enter()
         items = parse_list(text, self._depth, self._parts_left)
-        before = self._positional
+        before = self._variables.positional
         if positional is not None:
-            self._variables["0"] = [positional[:1]]
-            self._positional = positional[1:]
+            self._variables.candidates["0"] = [positional[:1]]
+            self._variables.positional = positional[1:]
         self._items(items, given, maybe=False)
-        self._positional = before
-        self._variables["0"] = [("bash",)]
+        self._variables.positional = before
+        self._variables.candidates["0"] = [("bash",)]
         self._depth -= 1
 
     def _items(self, items: tuple[Item, ...], given: _Input, *, maybe: bool) -> None:
@@ -173,7 +140,7 @@ class _Walk:
         names = (*source.feeders, *(each.name for each in ran if each.argv)) or ("",)
         text = None
         if isinstance(command, Simple) and ran:
-            text = _printed_by(command, ran)
+            text = printed_by(command, ran)
         return _Input(text=text, feeders=names)
 
     def _command(self, command: Command, given: _Input, *, maybe: bool) -> None:
@@ -196,11 +163,11 @@ class _Walk:
         fields = self._expander.fields(command.words)
         if command.variable:
             values: list[tuple[str, ...]] = [(field,) for field in fields[:CHOICES_MOST]] or [("",)]
-            self._variables[command.variable] = values if len(fields) <= CHOICES_MOST else [(UNKNOWN,)]
+            self._variables.candidates[command.variable] = values if len(fields) <= CHOICES_MOST else [(UNKNOWN,)]
         if command.kind == "(":
-            before = dict(self._variables), self._cwd
+            before = dict(self._variables.candidates), self._cwd
             self._items(command.body, given, maybe=maybe)
-            self._variables, self._cwd = before
+            self._variables.candidates, self._cwd = before
         else:
             self._items(command.body, given, maybe=maybe or command.kind != "{")
 
@@ -208,22 +175,22 @@ class _Walk:
         if any(each is function for each in self._calling):  # one of the same name inside is another
             self.fork_bomb = self.fork_bomb or self._forks
             return
-        before, self._positional = self._positional, arguments
+        before, self._variables.positional = self._variables.positional, arguments
         forked, self._forks = self._forks, False
         self._calling.append(function)
         self._command(function.body, given, maybe=True)
         self._calling.pop()
-        self._positional, self._forks = before, forked
+        self._variables.positional, self._forks = before, forked
 
     # Simple commands
 
     def _simple(self, command: Simple, given: _Input, *, maybe: bool) -> None:
         """Once for each value that the variables in it may have."""
-        self._choice, self._ambiguous = {}, set()
+        self._variables.choice, self._variables.ambiguous = {}, set()
         start = len(self.commands)
         self._one(command, given, maybe=maybe)
-        names = sorted(self._ambiguous)
-        ranges = [range(len(self._variables.get(name, ())) or 1) for name in names]
+        names = sorted(self._variables.ambiguous)
+        ranges = [range(len(self._variables.candidates.get(name, ())) or 1) for name in names]
         choices = 1
         for each in ranges:
             choices *= len(each)
@@ -231,9 +198,9 @@ class _Walk:
             self._mark_unresolved(start)
             return
         for picked in list(product(*ranges))[:-1]:  # the last of each was the first time
-            self._choice = dict(zip(names, picked, strict=True))
+            self._variables.choice = dict(zip(names, picked, strict=True))
             self._one(command, given, maybe=True)
-        self._choice = {}
+        self._variables.choice = {}
 
     def _mark_unresolved(self, start: int) -> None:
         if start < len(self.commands):
@@ -270,7 +237,7 @@ class _Walk:
         )
         start = len(self.commands)
         self._run(made, given, maybe=maybe)
-        self._remember_files(made, _printed_by(command, self.commands[start:]))
+        self._files.redirected(made, printed_by(command, self.commands[start:]))
 
     def _run(self, command: SimpleCommand, given: _Input, *, maybe: bool = True) -> None:
         """Record it, follow what it changes, and go on with the commands it runs."""
@@ -284,10 +251,9 @@ class _Walk:
         self._wrapped += 1
         if self._wrapped > WRAPPED_MOST:
             raise Unparsable("it is wrapped too often")
-        self._remember_copies(command)
-        self._remember_downloads(command)
-        runs_file = self._file_run(command)
-        self._emit(_resolved(command, runs_file))
+        self._files.made_by(command)
+        runs_file = self._files.run_by(command)
+        self._emit(resolved(command, runs_file))
         if argv:
             self._builtin(argv, given, maybe=maybe)
             if runs_file is not None and UNKNOWN not in runs_file:
@@ -306,7 +272,7 @@ class _Walk:
         if alias := self._aliases.pop(argv[0], None):  # once: an alias of itself would go on for ever
             self.script(" ".join((alias, *map(shlex.quote, argv[1:]))), given)
             self._aliases[argv[0]] = alias
-        if original := self._copies.get(self._path(argv[0])):
+        if original := self._files.original_of(self._cwd, argv[0]):
             self._inner(Inner(argv=(original, *argv[1:])), command, given)
 
     def _inner(self, inner: Inner | Script, outer: SimpleCommand, given: _Input) -> None:
@@ -349,9 +315,9 @@ class _Walk:
         elif name in _FILLS:
             self._fill(name, arguments, given)
         elif name == "set" and arguments and not arguments[0].startswith(("-", "+")):
-            self._positional = arguments
+            self._variables.positional = arguments
         elif name == "set" and "--" in arguments:
-            self._positional = arguments[arguments.index("--") + 1 :]
+            self._variables.positional = arguments[arguments.index("--") + 1 :]
         elif name == "alias":
             made = (argument.partition("=") for argument in arguments)
             self._aliases.update((each, text) for each, equals, text in made if equals and text.strip())
@@ -363,29 +329,29 @@ class _Walk:
         for argument in arguments:
             variable, equals, value = argument.partition("=")
             if equals and refers:
-                self._references[variable] = value
+                self._variables.references[variable] = value
             elif equals:
-                self._set(variable.rstrip("+"), (value,), maybe=maybe)
+                self._variables.set(variable.rstrip("+"), (value,), maybe=maybe)
                 self._value_that_runs(variable, value)
 
     def _change_directory(self, arguments: tuple[str, ...]) -> None:
         places = [each for each in arguments if not each.startswith("-") or each == "-"]
-        target = places[0] if places else self._variables["HOME"][-1][0]
+        target = places[0] if places else self._variables.last("HOME")[0]
         self._cwd = UNKNOWN if target == "-" else posixpath.normpath(posixpath.join(self._cwd, target))
         if not self._cwd.startswith(("/", UNKNOWN)):
             self._cwd = from_unknown(self._cwd)
-        self._variables["PWD"] = [(self._cwd,)]
+        self._variables.candidates["PWD"] = [(self._cwd,)]
 
     def _fill(self, name: str, arguments: tuple[str, ...], given: _Input) -> None:
         if name == "printf":
             if arguments[:1] == ("-v",) and len(arguments) > 2:
                 printed = static_output(("printf", *arguments[2:]), None)
-                self._set(arguments[1], (UNKNOWN if printed is None else printed,), maybe=False)
+                self._variables.set(arguments[1], (UNKNOWN if printed is None else printed,), maybe=False)
             return
         names = [each for each in arguments if re.fullmatch(r"(?a)[A-Za-z_]\w*", each)]
         known = name == "read" and len(names) == 1 and given.text is not None
         for each in names:
-            self._set(each, ((given.text or "").partition("\n")[0] if known else UNKNOWN,), maybe=False)
+            self._variables.set(each, ((given.text or "").partition("\n")[0] if known else UNKNOWN,), maybe=False)
 
     # Variables
 
@@ -400,27 +366,13 @@ class _Walk:
         else:
             values = tuple(self._expander.fields(assigned.words))
         if assigned.subscript is not None or (assigned.append and len(assigned.words) != 1):
-            known = self._variables.get(assigned.name, [()])[-1]
-            self._set(assigned.name, (*known, *values), maybe=maybe)
+            known = self._variables.last(assigned.name, ())
+            self._variables.set(assigned.name, (*known, *values), maybe=maybe)
         elif assigned.append:
-            known = self._variables.get(assigned.name, [(UNKNOWN,)])[-1]
-            self._set(assigned.name, ((known[0] if known else "") + value,), maybe=maybe)
+            known = self._variables.last(assigned.name)
+            self._variables.set(assigned.name, ((known[0] if known else "") + value,), maybe=maybe)
         else:
-            self._set(assigned.name, values, maybe=maybe)
-
-    def _set(self, name: str, values: tuple[str, ...], *, maybe: bool) -> None:
-        name = self._referred(name)
-        candidates = self._variables.get(name, []) if maybe else []
-        if len(candidates) >= CHOICES_MOST:
-            candidates, values = [], (UNKNOWN,)
-        self._variables[name] = [*(each for each in candidates if each != values), values]
-
-    def _referred(self, name: str) -> str:
-        for _ in range(WRAPPED_MOST):
-            if name not in self._references:
-                break
-            name = self._references[name]
-        return name
+            self._variables.set(assigned.name, values, maybe=maybe)
 
     def _value_that_runs(self, name: str, value: str) -> None:
         """Some variables are run as commands; any may be once arithmetic or a prompt looks at it."""
@@ -434,7 +386,7 @@ class _Walk:
         if variable.subscript is not None:
             self._expander.text(variable.subscript)
         operand = self._expander.text(variable.operand) if variable.operand else ""
-        known = self._known(variable)
+        known = self._variables.known(variable)
         match variable.operation:
             case "":
                 return (UNKNOWN,) if known is None else known
@@ -444,13 +396,13 @@ class _Walk:
                 if known is not None and (known != ("",) or variable.operation[0] != ":"):
                     return known
                 if "=" in variable.operation:
-                    self._set(variable.name, (operand,), maybe=True)
+                    self._variables.set(variable.name, (operand,), maybe=True)
                 return (operand,)
             case "+" | ":+":
                 self._uncertain = self._uncertain or known is None
                 return (operand,)
             case "!" if known is not None:
-                return self._known(Variable(name=known[0])) or (UNKNOWN,)
+                return self._variables.known(Variable(name=known[0])) or (UNKNOWN,)
             case "?" | ":?":
                 return (UNKNOWN,) if known is None else known
             case operation if known is not None and len(known) == 1:
@@ -458,45 +410,20 @@ class _Walk:
             case _:
                 return (UNKNOWN,)
 
-    def _known(self, variable: Variable) -> tuple[str, ...] | None:
-        name = self._referred(variable.name)
-        if name in {"@", "*"}:
-            return self._positional
-        if name.isdigit() and name != "0":
-            if UNKNOWN in "".join(self._positional):
-                return (UNKNOWN,)
-            index = int(name) - 1 if len(name) < 4 else len(self._positional)
-            return (self._positional[index],) if index < len(self._positional) else ("",)
-        candidates = self._variables.get(name)
-        if not candidates:
-            return None
-        if len(candidates) > 1:
-            self._ambiguous.add(name)
-        picked = candidates[min(self._choice.get(name, len(candidates) - 1), len(candidates) - 1)]
-        if variable.subscript is None:
-            return picked[:1] or ("",)
-        index_text = "".join(part.text for part in variable.subscript if isinstance(part, Literal))
-        if index_text in {"@", "*"}:
-            return picked
-        if index_text.isdecimal() and len(index_text) < 4:
-            return picked[int(index_text) : int(index_text) + 1] or (UNKNOWN,)
-        return (UNKNOWN,)
-
     def _output_of(self, substitution: Substitution) -> str:
         start = len(self.commands)
-        saved = self._choice, self._ambiguous, self._uncertain, dict(self._variables), self._cwd
+        before, uncertain, cwd = self._variables.copy(), self._uncertain, self._cwd
         self._enter()
         self._items(substitution.body, _NO_INPUT, maybe=False)
         self._depth -= 1
-        inner_choice = self._ambiguous
-        self._choice, self._ambiguous, self._uncertain, self._variables, self._cwd = saved
-        self._ambiguous = self._ambiguous | inner_choice
+        before.ambiguous |= self._variables.ambiguous
+        self._variables, self._uncertain, self._cwd = before, uncertain, cwd
         if substitution.process:
             return "/dev/fd/63"
         items = substitution.body
         ran = self.commands[start:]
         if len(items) == 1 and ran and isinstance(last := items[0].commands[-1], Simple):
-            printed = _printed_by(last, ran)
+            printed = printed_by(last, ran)
             return UNKNOWN if printed is None else printed.rstrip("\n")
         return "" if not items else UNKNOWN
 
@@ -517,53 +444,15 @@ class _Walk:
             if redirect.operator in {"<<", "<<-", "<<<"}:
                 given = _Input(text=target + ("\n" if redirect.operator == "<<<" else ""), feeders=("text",))
             elif redirect.operator in {"<", "<>", "<&"}:
-                given = _Input(text=self._files.get(self._path(target)), feeders=(f"file {target}",))
+                given = _Input(text=self._files.text_of(self._cwd, target), feeders=(f"file {target}",))
         return tuple(made), given
-
-    def _path(self, name: str) -> str:
-        return posixpath.normpath(posixpath.join(self._cwd, name))
-
-    def _remember_files(self, command: SimpleCommand, printed: str | None) -> None:
-        for redirection in command.redirections:
-            if redirection.operator in {">", ">|", ">>", "&>", "&>>", "<>", ">&"}:
-                self._files[self._path(redirection.target)] = UNKNOWN if printed is None else printed
-
-    def _remember_copies(self, command: SimpleCommand) -> None:
-        argv = command.argv
-        if command.name == "tee":
-            for argument in argv[1:]:
-                self._files[self._path(argument)] = UNKNOWN if command.stdin is None else command.stdin
-        if command.name in {"mv", "cp", "ln", "install"} and len(argv) > 2:
-            source = self._path(argv[-2])
-            if (known := self._files.get(source)) is not None:
-                self._files[self._path(argv[-1])] = known
-            elif re.search(r"/s?bin/[^/]+\Z", source) or UNKNOWN in source or "/" not in argv[-2]:
-                self._copies[self._path(argv[-1])] = argv[-2]
-
-    def _remember_downloads(self, command: SimpleCommand) -> None:
-        argv = command.argv
-        if command.name in {"curl", "wget", "aria2c", "fetch", "base64", "openssl", "xxd", "gpg"}:
-            for option, following in pairwise(argv):
-                if re.fullmatch(r"-[a-zA-Z]*[oO]|--output|--output-document|-out", option):
-                    self._files[self._path(following)] = UNKNOWN
-            for argument in argv[1:]:
-                if "://" in argument:
-                    self._files[self._path(argument.rpartition("/")[2])] = UNKNOWN
-
-    def _file_run(self, command: SimpleCommand) -> str | None:
-        if not command.argv or not self._files:
-            return None
-        places = [each for each in command.argv[1:] if not each.startswith("-")][:2]
-        runs_argument = command.name in SHELLS or command.name in {"source", "."} or _interprets(command.name)
-        named = places if runs_argument else [command.argv[0]] if "/" in command.argv[0] else []
-        return next((text for each in named if (text := self._files.get(self._path(each))) is not None), None)
 
     def _run_file(self, command: SimpleCommand, text: str, given: _Input) -> None:
         first = text.partition("\n")[0]
         interpreter = command.name
-        if first.startswith("#!") and "/" in command.argv[0] and not _interprets(interpreter):
+        if first.startswith("#!") and "/" in command.argv[0] and not interprets(interpreter):
             interpreter = first.rpartition("/")[2].split()[-1] if first.split() else ""
-        if _interprets(interpreter):
+        if interprets(interpreter):
             made = SimpleCommand(argv=(interpreter, "-c", text), written=command.written, cwd=command.cwd)
             self._emit(made)
         else:
@@ -590,49 +479,6 @@ _MAYBE_TEXT = frozenset(
 )
 
 
-def _interprets(name: str) -> bool:
-    return bool(re.match(r"(?:python|perl|ruby|node|php|lua|deno|bun)", name))
-
-
-def _resolved(command: SimpleCommand, runs_file: str | None) -> SimpleCommand:
-    name = command.argv[0] if command.argv else ""
-    unresolved = command.unresolved
-    if command.guess:
-        unresolved = ""
-    elif UNKNOWN in name:
-        unresolved = "its name is only known when it runs"
-    elif name not in {"[", "[["} and _GLOB.search(name):
-        unresolved = "its name is a pattern"
-    if unresolved == command.unresolved and runs_file is None:
-        return command
-    return SimpleCommand(
-        argv=command.argv,
-        written=command.written,
-        cwd=command.cwd,
-        redirections=command.redirections,
-        assignments=command.assignments,
-        stdin=command.stdin,
-        feeders=command.feeders,
-        unresolved=unresolved,
-        guess=command.guess,
-        runs_file=runs_file,
-    )
-
-
-def _printed_by(command: Simple, ran: list[SimpleCommand]) -> str | None:
-    """Of all that ran for it: itself, or the command it wraps."""
-    own = (_output_of(each) for each in ran if each.written == command.written)
-    return next((printed for printed in own if printed is not None), None)
-
-
-def _output_of(command: SimpleCommand) -> str | None:
-    if command.name in {"find", "gfind", "fd", "fdfind"} and not {"-exec", "-printf", "-x", "-X"} & set(command.argv):
-        return "\n".join(found_paths(command.name, command.argv[1:]))
-    if command.name == "pwd":
-        return command.cwd
-    return static_output(command.argv, command.stdin)
-
-
 def _shell_script(argv: tuple[str, ...], given: _Input) -> list[Script]:
     """What a shell is told to run, by `-c` or by an input that is known."""
     if name_of(argv) not in SHELLS:
@@ -651,26 +497,3 @@ def _shell_script(argv: tuple[str, ...], given: _Input) -> list[Script]:
     elif given.text is not None:
         scripts.append(Script(text=given.text))
     return scripts
-
-
-def shell_argument(argv: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """The text after a shell's `-c`, and the arguments that the text gets."""
-    told, index = False, 1
-    while index < len(argv):
-        argument = argv[index]
-        if argument in {"-", "--"}:
-            index += 1
-            break
-        if not argument.startswith(("-", "+")):
-            break
-        index += 1
-        if argument in {"--rcfile", "--init-file"}:
-            index += 1
-        elif argument in {"--command", "-Command", "-EncodedCommand"}:
-            told = True
-        elif not argument.startswith("--"):
-            told = told or "c" in argument
-            index += argument.count("o") + argument.count("O")
-    if told and index < len(argv):
-        return argv[index], argv[index + 1 :]
-    return None, ()

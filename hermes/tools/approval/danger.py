@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from hermes.tools.approval.catastrophe import DELETERS
-from hermes.tools.approval.command_line import shell_argument
 from hermes.tools.approval.file_access import (
     only_lists,
     operands,
@@ -21,6 +20,7 @@ from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.inline_code import code_in, language_of, read_code
 from hermes.tools.approval.own_daemon import connects_to_unknown_socket
 from hermes.tools.approval.protected_path import Kind, goes_through, kinds_of
+from hermes.tools.approval.simple_command import shell_argument
 from hermes.tools.approval.syntax import UNKNOWN, words
 from hermes.tools.approval.wrapper import SHELLS
 

@@ -11,8 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 
-from hermes.tools.approval.command_line import CommandLine, SimpleCommand
+from hermes.tools.approval.command_line import CommandLine
 from hermes.tools.approval.inline_code import language_of
+from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN, words
 
 SAYS_ONLY = words("echo printf grep egrep fgrep rg ag sed awk git man which type command whatis apropos jq cat less")

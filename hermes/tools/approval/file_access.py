@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hermes.tools.approval.command_line import SimpleCommand
+from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN, words
 
 _WRITES_ALL = words(

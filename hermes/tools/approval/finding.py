@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Self
 
-from hermes.tools.approval.command_line import SimpleCommand
 from hermes.tools.approval.protected_path import Place
+from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.values import dataclass
 
 

@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from typing import Literal
 
 from hermes.tools.approval.catastrophe import catastrophes
-from hermes.tools.approval.command_line import CommandLine, SimpleCommand, parse_command_line
+from hermes.tools.approval.command_line import CommandLine, parse_command_line
 from hermes.tools.approval.danger import dangers, inline_code
 from hermes.tools.approval.deny_list import SAYS_ONLY, denied_by
 from hermes.tools.approval.file_access import paths_in_code
@@ -23,6 +23,7 @@ from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
 from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of
+from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
 from hermes.types import Gate, Verdict
 
