@@ -93,6 +93,7 @@ class ModelServer:
     """`async with ModelServer() as server`, then point a model at `server.base_url`."""
 
     def __init__(self, *, port: int = 0, log: Path | None = None) -> None:
+        """With a log, what came is kept there alone."""
         self.requests: list[dict[str, Any]] = []
         self.bodies: list[bytes] = []  # the same, exactly as they came
         self.headers: list[Mapping[str, str]] = []
@@ -103,6 +104,7 @@ class ModelServer:
         self._script: deque[Reply] = deque()
         self._port = port
         self._log = log
+        self._answered = 0
         self._runner: web.AppRunner | None = None
 
     def script(self, *replies: Reply) -> None:
@@ -136,7 +138,8 @@ class ModelServer:
     async def _complete(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
         self._record(request, body)
-        reply = self._script.popleft() if self._script else self.handler(self.requests[-1], len(self.requests))
+        self._answered += 1
+        reply = self._script.popleft() if self._script else self.handler(self.requests[-1], self._answered)
         response = web.StreamResponse(status=reply.status, headers=reply.headers)
         try:
             await self._play(request, response, reply.parts)
@@ -146,6 +149,9 @@ class ModelServer:
         return response
 
     def _record(self, request: web.Request, body: bytes) -> None:
+        if self._log is not None:
+            for kept in (self.bodies, self.requests, self.headers, self.peers):
+                kept.clear()
         self.bodies.append(body)
         self.requests.append(json.loads(body))
         self.headers.append(dict(request.headers))

@@ -30,6 +30,7 @@ from tests.history import Acknowledged, Crashed, History, Looked, Sent, judge
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "12"))
 CLIENTS = 8
+MESSAGES = 100  # in a session: a model is shown all of them each time
 SEED = int(os.environ.get("HERMES_TEST_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
 
 pytestmark = pytest.mark.timeout(120 + 10 * KILLS)
@@ -77,7 +78,7 @@ def test_no_acknowledged_message_is_lost_or_doubled_by_kills_at_random_moments(e
 
 
 class Client(threading.Thread):
-    """Talks without a pause; when the daemon is gone, it waits and goes on."""
+    """Talks, often without a pause, and begins anew when it has said much; when the daemon is gone, it waits."""
 
     def __init__(self, number: int, daemon: DaemonProcess, chance: random.Random) -> None:
         super().__init__(name=f"client-{number}", daemon=True)
@@ -86,6 +87,7 @@ class Client(threading.Thread):
         self._number = number
         self._daemon = daemon
         self._chance = chance
+        self._session = ""
         self._done = threading.Event()
         self._problem: BaseException | None = None
 
@@ -101,7 +103,10 @@ class Client(threading.Thread):
         try:
             while not self._done.is_set():
                 count += 1
+                self._session = f"client-{self._number}-{count // MESSAGES}"
                 self._say(f"client {self._number} message {count}", again=self._chance.random() < 0.5)
+                if self._chance.random() < 0.5:
+                    time.sleep(self._chance.uniform(0, 2))
         except BaseException as problem:  # noqa: BLE001 - told to the test's thread
             self._problem = problem
 
@@ -126,7 +131,7 @@ class Client(threading.Thread):
             headers = {
                 "Authorization": f"Bearer {self._daemon.key}",
                 "Content-Type": "application/json",
-                "X-Hermes-Session-Id": f"client-{self._number}",
+                "X-Hermes-Session-Id": self._session,
                 "Idempotency-Key": text,
             }
             connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
