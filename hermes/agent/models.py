@@ -53,5 +53,7 @@ def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:
         usable = False
     if not usable:
         raise ConfigError("model.base_url: give the whole address, like http://127.0.0.1:11434/v1")
+    if url.username is not None and api_key:
+        raise ConfigError("model.base_url: a user name in it and a key cannot both be sent; leave one of them out")
     if api_key and not (api_key.isascii() and api_key.isprintable()):
         raise ConfigError("the model's API key has characters that no header can carry; was it copied whole?")

@@ -37,6 +37,7 @@ def test_each_provider_has_its_model() -> None:
         ({"provider": "openai", "base_url": "ftp://host/"}, "model.base_url"),
         ({"provider": "openai", "base_url": "http://[::1/v1"}, "model.base_url"),
         ({"provider": "openai", "base_url": "http://host:99999/v1"}, "model.base_url"),
+        ({"provider": "openai", "base_url": "http://me:canary@127.0.0.1/v1", "api_key": "k"}, "model.base_url"),
         ({"provider": "openai", "api_key": "sk-canary\n"}, "API key"),
         ({"provider": "openai", "api_key": "sk-canaré"}, "API key"),
     ],
