@@ -57,7 +57,7 @@ faults: venv  ## every write and sync fails or is the last one, noise in the sto
 		echo "$$part: $$(tail -n 1 faults-$$part.log)"; grep -E ': [0-9]+ calls$$' faults-$$part.log; \
 	done; exit $$status
 
-torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes an hour or two, ends with a report
+torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes about an hour, ends with a report
 	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \
 		$(BIN)/pytest -q -rP -p no:cacheprovider --numprocesses 2 --dist worksteal \
 		tests/crash tests/simulation tests/test_history.py > torture.log 2>&1; status=$$?; \
