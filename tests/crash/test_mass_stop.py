@@ -57,7 +57,8 @@ def phases(daemon: DaemonProcess) -> dict[str, str]:
 def test_every_open_turn_is_marked_within_a_second_and_goes_on_after_the_start(model: ScriptedModel) -> None:
     everyone = [f"s{number}" for number in range(LIVE)]
     busy = everyone[:OPEN]
-    with DaemonProcess(config=model.config + CONFIG) as daemon:
+    patient = model.config.replace("idle_timeout_s: 5", "idle_timeout_s: 120")  # none may give up while others begin
+    with DaemonProcess(config=patient + CONFIG) as daemon:
         begin_turns(daemon, everyone, "say ready")
         eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"] == 0, within_s=60)
         assert sum(actor["kind"] == "session" for actor in daemon.admin.get("/actors")["actors"]) == LIVE
