@@ -70,6 +70,9 @@ def main(argv: list[str] | None = None) -> int:
         say(f"hermes: {error}{_remedy(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
+        # One that left the `exec` of a text, as every dataclass has, counts as unhandled until the next `exec`, and
+        # `python -m` would end by the signal, after all.
+        exec("")  # noqa: S102
         return _INTERRUPTED
     except BrokenPipeError:
         _forget_stdout()

@@ -283,7 +283,7 @@ class Terminal:
         while self.process.poll() is None:
             self.press_ctrl_c()
             with suppress(subprocess.TimeoutExpired):
-                self.process.wait(2)
+                self.process.wait(10)
 
 
 @contextmanager

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -141,6 +143,19 @@ def test_output_that_cannot_be_written_is_one_plain_line(admin: FakeAdmin) -> No
         done = subprocess.run(command("ps"), stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr == "hermes: [Errno 28] No space left on device\n"
+
+
+def test_ctrl_c_gives_its_exit_code_also_while_a_dataclass_is_made(tmp_path: Path) -> None:
+    program = tmp_path / "interrupted.py"
+    program.write_text("""
+import sys
+from hermes.cli import main
+
+main._build_parser = lambda: exec("raise KeyboardInterrupt")  # as a signal can in any `exec` of a text
+sys.exit(main.main([]))
+""")
+    done = subprocess.run([sys.executable, "-m", program.stem], cwd=tmp_path, capture_output=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
 
 
 def test_text_that_the_terminal_cannot_show_is_escaped(admin: FakeAdmin, hermes: Hermes) -> None:
