@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from hermes.actors.session_compression import STOP_AFTER
 from hermes.asking import Question, open_question
-from hermes.types import Failure, FailureKind, Phase, Session
+from hermes.types import CallState, Failure, FailureKind, Phase, Session
 
 
 def explain(session: Session, now: float, *, alive: bool = True) -> str:
@@ -99,9 +99,12 @@ def _sentence(text: str) -> str:
 
 
 def _running(session: Session) -> str:
-    turn = session.turn.id if session.turn is not None else "?"
     stopping = f"; a stop was announced ({session.resume_reason})" if session.resume_reason else ""
-    return f"turn {turn}, {session.reason}{stopping}"
+    if (turn := session.turn) is None:
+        return f"{session.reason}{stopping}"
+    calls = [call.summary or call.name for call in turn.calls if call.state is CallState.STARTED]
+    doing = f"runs {', '.join(calls)}" if calls else f"waits for the model's answer number {turn.replies + 1}"
+    return f"turn {turn.id}, {session.reason}: it {doing}{stopping}"
 
 
 def _count(number: int, noun: str) -> str:

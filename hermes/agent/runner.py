@@ -66,8 +66,6 @@ class AgentRunner:
         self._pieces: set[_Piece] = set()
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
-        self._idle = asyncio.Event()
-        self._idle.set()
 
     @property
     def active(self) -> int:
@@ -125,7 +123,8 @@ class AgentRunner:
 
     async def until_idle(self) -> None:
         """Until nothing is in flight."""
-        await self._idle.wait()
+        while tasks := [piece.task for piece in self._pieces]:
+            await asyncio.wait(tasks)
 
     async def close(self) -> None:
         """Cancel everything, wait for it, and close the models."""
@@ -160,15 +159,12 @@ class AgentRunner:
         piece.task = asyncio.create_task(run(), name=name)
         piece.task.add_done_callback(lambda _: self._ended(piece))
         self._pieces.add(piece)
-        self._idle.clear()
         if self._closed:  # on the way down: the journal has it, the next start continues it
             piece.cancel()
         return piece
 
     def _ended(self, piece: _Piece) -> None:
         self._pieces.discard(piece)
-        if not self._pieces:
-            self._idle.set()
         if not piece.task.cancelled() and (error := piece.task.exception()):
             logger.opt(exception=error).error("the report of {} was not taken", piece.task.get_name())
         self._release(piece.models)

@@ -93,7 +93,7 @@ class Daemon:
                     await self.homes.tell_all(f"stop:{self.facts['epoch']}", text, except_in=told)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline) as limit:
-                await self._until_idle(limit, put_off)
+                await self._until_finished(request, limit, put_off)
         reach("stop: drained")
         with suppress(ActorDeadError, HermesError, TimeoutError):  # else it is said after the next start
             async with asyncio.timeout_at(max(deadline, asyncio.get_running_loop().time() + _LAST_WORDS_S)):
@@ -119,19 +119,30 @@ class Daemon:
         places = [each.turn.place for each in sessions if each.turn is not None and each.resume_reason]
         return {(place.platform, place.chat) for place in places if place is not None}
 
-    async def _until_idle(self, limit: asyncio.Timeout, put_off: Callable[[], None]) -> None:
+    async def _until_finished(
+        self, request: StopRequest, limit: asyncio.Timeout, put_off: Callable[[], None]
+    ) -> None:
         """Where a service manager is asked for it, the time begins anew as often as work has come to its end."""
         runner, shutdown = self.agent.runner, self.config.shutdown
-        idle = asyncio.create_task(runner.until_idle(), name="until idle")
+        finished = asyncio.create_task(self._finished(request), name="until all turns are finished")
         left = runner.active
         try:
-            while not (await asyncio.wait([idle], timeout=_PROGRESS_S))[0]:
+            while not (await asyncio.wait([finished], timeout=_PROGRESS_S))[0]:
                 if runner.active < left and self.operations.ask_for_time(shutdown.timeout_s + _MARGIN_S):
                     limit.reschedule(asyncio.get_running_loop().time() + shutdown.drain_s)
                     put_off()
                 left = runner.active
         finally:
-            idle.cancel()
+            finished.cancel()
+
+    async def _finished(self, request: StopRequest) -> None:
+        """Between two of its steps a turn has nothing in flight: a session answers when the next one has begun."""
+        while True:
+            await self.agent.runner.until_idle()
+            with suppress(ActorDeadError, HermesError):
+                await self._mark(request)
+            if not self.agent.runner.active:
+                return
 
     async def reload(self) -> Reloaded:
         """Read the configuration again and apply what can change while the daemon runs. Raises ConfigError."""

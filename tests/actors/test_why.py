@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from hermes.actors.why import explain, last_problem
-from hermes.types import Failure, FailureKind, Phase
+from hermes.types import CallState, Failure, FailureKind, Phase, Turn, TurnId
 from tests.adapters.a_call import a_call, waiting
 from tests.fakes import a_session
 
@@ -35,6 +37,15 @@ def test_how_long_it_has_been_so_is_said_in_a_sentence() -> None:
         (Phase.SUSPENDED, "has been suspended since"),
     ):
         assert f"Session s {words} " in explain(a_session("s", phase=phase), NOW)
+
+
+def test_a_session_that_runs_says_what_it_is_doing() -> None:
+    turn = Turn(id=TurnId("t1"), accepted_at=NOW, replies=2)
+    thinks = a_session("s", phase=Phase.RUNNING, reason="a turn is in flight", turn=turn)
+    assert "turn t1, a turn is in flight: it waits for the model's answer number 3.\n" in explain(thinks, NOW)
+    calls = (a_call(state=CallState.STARTED, summary="terminal: make all"), a_call(state=CallState.PROPOSED))
+    acts = replace(thinks, turn=replace(turn, calls=calls), resume_reason="restart: new version")
+    assert "it runs terminal: make all; a stop was announced (restart: new version).\n" in explain(acts, NOW)
 
 
 @pytest.mark.parametrize(

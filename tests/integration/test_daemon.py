@@ -15,12 +15,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
 from tests.daemon_process import DaemonProcess, eventually
+from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -232,6 +234,29 @@ def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> Non
                 heard += notify.recv(4096) + b"\n"
 
 
+def test_a_stop_waits_for_a_turn_of_several_steps(tmp_path: Path) -> None:
+    """Between two steps nothing is in flight, for a moment. Here the command ends when the stop has begun."""
+    begun, stopping = tmp_path / "begun", tmp_path / "stopping"
+
+    def answer_slowly(body: dict[str, Any]) -> None:
+        if body["messages"][-1]["role"] == "tool":
+            time.sleep(2)
+
+    with ScriptedModel() as model, ThreadPoolExecutor(1) as pool:
+        model.on_request = answer_slowly
+        with DaemonProcess(config=f"{model.config}shutdown: {{drain_s: 40, timeout_s: 60}}\n") as daemon:
+            assert daemon.process is not None
+            command = f"run touch {begun}; until [ -e {stopping} ]; do sleep 0.05; done; echo soon"
+            asked = pool.submit(daemon.ask, command, "s")
+            eventually(begun.exists)
+            daemon.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "stopping" in daemon.stderr())
+            stopping.touch()
+            assert "soon" in asked.result(60).text
+            assert daemon.process.wait(60) == 0
+            assert "did not finish" not in daemon.stderr()
+
+
 @pytest.mark.parametrize("patient", [True, False])
 def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_path: Path, patient: bool) -> None:
     """Three turns, of which each ends within the drain of the one before."""
@@ -318,6 +343,7 @@ from pathlib import Path
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
 from tests.daemon_process import DaemonProcess, eventually
+from tests.scripted_model import ScriptedModel
 home = Path({str(tmp_path)!r}) / "m"
 home.mkdir(mode=0o700)
 assert os.system(f"mount -t tmpfs -o size=24m,mode=700 tmpfs {{home}}") == 0
