@@ -33,7 +33,7 @@ from hermes.listing import counted, some
 from hermes.log import configure_logging
 from hermes.settings import Config
 from hermes.supervision.root import Children
-from hermes.types import Session
+from hermes.types import Phase, Session
 
 if TYPE_CHECKING:
     from hermes.adapters.chat.home_desk import HomeDesk
@@ -80,10 +80,10 @@ class Daemon:
         deadline = asyncio.get_running_loop().time() + self.config.shutdown.drain_s
         with suppress(ActorDeadError, HermesError, TimeoutError):  # recovery finds the same work without the marks
             async with asyncio.timeout_at(deadline):
-                told |= await self._mark(request)
+                told |= _chats(await self._mark(request))
                 while self.desk.waiting:  # noqa: ASYNC110 - for the few that were on their way to disk
                     await asyncio.sleep(_TICK_S)
-                told |= await self._mark(request)  # the turns that these began
+                told |= _chats(await self._mark(request))  # the turns that these began
         reach("stop: marked")
         if self.homes is not None and self.config.chat.restart_banner:
             with suppress(HermesError, TimeoutError):
@@ -109,15 +109,13 @@ class Daemon:
             what = counted(len(busy), "session", "sessions")
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
-    async def _mark(self, request: StopRequest) -> set[Chat]:
-        """Returns the chats that are told of it, as a turn runs there."""
+    async def _mark(self, request: StopRequest) -> list[Session]:
         announced = AnnounceStopToAll(reason=request.announced)
         sessions: list[Session] = []
         for mark in await self.children["directory"].ask(announced, block=False):
             with suppress(ActorDeadError, HermesError):  # one that cannot be marked keeps no other one from it
                 sessions.append(await mark)
-        places = [each.turn.place for each in sessions if each.turn is not None and each.resume_reason]
-        return {(place.platform, place.chat) for place in places if place is not None}
+        return sessions
 
     async def _until_finished(
         self, request: StopRequest, limit: asyncio.Timeout, put_off: Callable[[], None]
@@ -136,13 +134,16 @@ class Daemon:
             finished.cancel()
 
     async def _finished(self, request: StopRequest) -> None:
-        """Between two of its steps a turn has nothing in flight: a session answers when the next one has begun."""
+        """Between two of its steps a turn has nothing in flight: only its session knows that it goes on."""
+        runner = self.agent.runner
         while True:
-            await self.agent.runner.until_idle()
-            with suppress(ActorDeadError, HermesError):
-                await self._mark(request)
-            if not self.agent.runner.active:
-                return
+            await runner.until_idle()
+            with suppress(ActorDeadError, HermesError):  # between two lives of the directory: one more look
+                await self._mark(request)  # what one hands over to its successor is seen by the second look
+                running = [each for each in await self._mark(request) if each.phase is Phase.RUNNING]
+                if not running and not runner.active:
+                    return
+            await asyncio.sleep(_TICK_S)
 
     async def reload(self) -> Reloaded:
         """Read the configuration again and apply what can change while the daemon runs. Raises ConfigError."""
@@ -181,3 +182,9 @@ class Daemon:
         if later:
             logger.warning("these settings need a restart: {}", ", ".join(later))
         return came_of_it
+
+
+def _chats(marked: list[Session]) -> set[Chat]:
+    """Those that are told of the stop, as a turn runs there."""
+    places = [each.turn.place for each in marked if each.turn is not None and each.resume_reason]
+    return {(place.platform, place.chat) for place in places if place is not None}

@@ -145,10 +145,12 @@ class SimulatedDaemon:
         began = self.loop.time()
         self._outside.note(f"stopping: {request.reason}")
         hindered = self._is_hindered()
+        waited = {row.id for row in self._outside.disk.sessions() if row.phase == Phase.WAITING}
         await self._as_real().drain(request)
         self.open = False
         if request.exit_code == 0 and not hindered and not self._is_hindered():
             self._look_for_marks()
+            self._look_for_haste(self.loop.time() - began, waited)
         for close in reversed(closings):
             await close()
         stood_still = self._outside.frozen_at > began
@@ -456,6 +458,13 @@ class SimulatedDaemon:
         unmarked = [row.id for row in begun if row.phase == Phase.RUNNING and not row.resume_reason]
         self._outside.history.add(
             Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._bugs)
+        )
+
+    def _look_for_haste(self, took_s: float, waited: set[SessionId]) -> None:
+        """While there is time to drain, no turn is cut off, unless it waited for a person, who came at the end."""
+        cut_off = {*self.agent.busy} - waited if took_s < Config().shutdown.drain_s else set()
+        self._outside.history.add(
+            Sample(what=f"work cut off by a drain of {took_s:.2f} s {cut_off}", value=len(cut_off), limit=self._bugs)
         )
 
     def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
