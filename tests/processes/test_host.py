@@ -433,3 +433,11 @@ def test_a_process_can_be_killed_when_nothing_can_be_written(stage: Stage) -> No
     Path(handle.folder, "grace").mkdir()  # as good as a full disk
     assert stage.kill(handle, 0)
     assert stage.ended(handle).reason is EndReason.KILLED
+
+
+def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: Stage) -> None:
+    """The command is over, what it left ends while the shim looks, and leaves another in a session of its own."""
+    mark = f"1{time.monotonic_ns()}"
+    end = stage.ended(stage.run("sh", "-c", f"(sleep 0.2; setsid sleep {mark} & sleep 0.2) & exit 3"))
+    assert end.code == 3
+    assert with_argument(mark) == []

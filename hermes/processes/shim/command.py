@@ -101,16 +101,25 @@ class Command:
             if seen is not None:
                 by_signal = seen.si_code != os.CLD_EXITED
                 self.ended = (None, seen.si_status) if by_signal else (seen.si_status, None)
-        left = []
+        left, gone = self._children()
+        while self.ended is not None and gone and not left:
+            left, gone = self._children()  # one that ended after the list was made has left its own to the shim
+        return left
+
+    def _children(self) -> tuple[list[int], int]:
+        """Those that run, and how many were collected."""
+        left, gone = [], 0
         for child in children(os.getpid()):
             if child == self.pid:
                 continue
             try:
                 if os.waitpid(child, os.WNOHANG)[0] == 0:
                     left.append(child)
+                else:
+                    gone += 1
             except ChildProcessError:
                 pass
-        return left
+        return left, gone
 
     def members(self) -> Iterator[Member]:
         """All living processes of the command, however deep."""
