@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes.processes.process import End, EndReason, Handle
+from hermes.processes.shim.member import whole
+from hermes.processes.table import pids
 
 _STATE_WAIT_S: Final = 1.0  # for a shim that was on its way when its daemon died
+_STATE_WAIT_MOST_S: Final = 30.0  # for one that is seen to be
 _POLL_S: Final = 0.02
 _SAID_MAX: Final = 2000
 
@@ -35,12 +38,23 @@ def is_its_folder(handle: Handle) -> bool:
 
 
 def awaited_state(folder: Path) -> Handle | None:
-    deadline = time.monotonic() + _STATE_WAIT_S
+    began = time.monotonic()
     while folder.exists() and not (folder / "state.json").exists() and not complaint(folder):
-        if time.monotonic() >= deadline:
-            return None
+        waited_s = time.monotonic() - began
+        if waited_s >= _STATE_WAIT_S and (waited_s >= _STATE_WAIT_MOST_S or not _has_shim(folder)):
+            break  # and a last look: it may have come and gone meanwhile
         time.sleep(_POLL_S)
     return read_state(folder)
+
+
+def _has_shim(folder: Path) -> bool:
+    """Whether one was started for it, which bears the folder among its arguments and may yet start the command."""
+    wanted = os.fsencode(folder)
+    for pid in pids():
+        with suppress(OSError):  # it ended meanwhile
+            if wanted in whole(f"/proc/{pid}/cmdline").split(b"\0"):
+                return True
+    return False
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -134,6 +135,16 @@ def test_a_daemon_killed_while_it_starts_processes_leaves_none_that_nobody_can_f
     found = [stage.adopt(stage.root / name) for name in stage.stored()]
     running = sorted(handle.pid for handle in found if isinstance(handle, Handle))
     eventually(lambda: sorted(with_argument(mark)) == running)
+
+
+def test_a_shim_that_is_slow_to_say_what_it_started_is_waited_for(stage: Stage) -> None:
+    handle = stage.run("sleep", "100")
+    state = Path(handle.folder, "state.json")
+    hidden = state.rename(state.with_name("hidden"))
+    said = threading.Timer(2, hidden.rename, (state,))
+    said.start()
+    assert stage.adopt(Path(handle.folder)) == handle
+    said.join()
 
 
 @contextmanager
