@@ -68,7 +68,7 @@ class Guard:
             pass  # no cheap sign of a storm, then
         left = command.reap()  # what ended before the signals were listened to
         while command.ended is None or left:
-            for descriptor, event in self._poller.poll(self._patience_s() * 1000):
+            for descriptor, event in self._awaited():
                 self._serve(descriptor, event)
             left = command.reap() if self._ending() else left
             self._advance(time.monotonic(), left)
@@ -98,6 +98,14 @@ class Guard:
         if self._ending():
             return _ENDING_POLL_S
         return max(0.0, min(self._look_at, self._sign_at) - time.monotonic())
+
+    def _awaited(self) -> list[tuple[int, int]]:
+        patience_s = self._patience_s()
+        due_at = time.monotonic() + patience_s
+        events = self._poller.poll(patience_s * 1000)
+        if self._term_at and self._command.ended is not None:  # what outlives the command has its time to end in
+            self._term_at += max(0.0, time.monotonic() - due_at)  # and had none of it while the machine stood still
+        return events
 
     def _serve(self, descriptor: int, event: int) -> None:
         if descriptor == self._wakeup:
