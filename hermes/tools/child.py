@@ -145,7 +145,9 @@ class Child:
         while self.signal(0) or await self.members():
             if loop.time() >= deadline:
                 return False
+            due_at = loop.time() + pause_s
             await asyncio.sleep(pause_s)
+            deadline += max(0.0, loop.time() - due_at)  # while the machine stood still, nobody could end
             pause_s = min(2 * pause_s, _POLL_MOST_S)
             if pause_s == _POLL_MOST_S and await self.members() == []:
                 self._empty = True  # what is left is dead, and the system has not collected it

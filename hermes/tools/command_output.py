@@ -83,7 +83,6 @@ class LineFeed:
 
     def _flush(self) -> None:
         self._timer = None
-        self._next_at = asyncio.get_running_loop().time() + _BETWEEN_S
         end = self._waiting.rfind(b"\n") + 1
         start = self._waiting.find(b"\n") + 1 if self._cut else 0
         lines = bytes(self._waiting[start:end])
@@ -91,6 +90,7 @@ class LineFeed:
         self._cut = self._cut and not end
         if text := plain_text(lines, terminal=self._terminal).rstrip():
             self._show(text)
+        self._next_at = asyncio.get_running_loop().time() + _BETWEEN_S
 
 
 class CommandOutput:
@@ -108,6 +108,7 @@ class CommandOutput:
         self._stored = 0
         self._problem = ""
         self.total = 0
+        self.storing = False  # what came last is on its way to the disk
 
     async def add(self, data: bytes) -> None:
         before = self.total
@@ -124,11 +125,14 @@ class CommandOutput:
     async def _store(self, data: bytes) -> None:
         if not data or self._problem:
             return
+        self.storing = True
         try:
             self._file = await asyncio.to_thread(_append, self._file, self._folder, self._name, data)
             self._stored += len(data)
         except OSError as error:
             self._problem = error.strerror or str(error)
+        finally:
+            self.storing = False
 
     def text(self, *, terminal: bool) -> str:
         if self.total <= self._head_max + self._tail_max:

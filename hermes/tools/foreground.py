@@ -95,13 +95,18 @@ async def _clear_up(child: Child) -> tuple[str, ...]:
 
 
 async def _drained(pump: asyncio.Task[None], output: CommandOutput) -> bool:
-    """Whether the output has ended. It is given up when nothing came for a while, and at the latest after a few."""
+    """Whether the output has ended. It is given up when nothing came for a while, and at the latest after a few.
+
+    A disk that is slow to take what came is no silence, and neither is a machine that stood still: the second look
+    sees what came in with it.
+    """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ESCAPED_MAX_S
-    seen = -1
-    while not pump.done() and output.total != seen and loop.time() < deadline:
+    silent = 0
+    while not pump.done() and silent < 2 and loop.time() < deadline:
         seen = output.total
-        await asyncio.wait((pump,), timeout=_SILENCE_S)
+        await asyncio.wait((pump,), timeout=_SILENCE_S / 2)
+        silent = silent + 1 if output.total == seen and not output.storing else 0
     return pump.done()
 
 
