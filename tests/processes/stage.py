@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from hermes.processes.host import ProcessHost
@@ -12,7 +13,7 @@ from hermes.processes.process import End, FailedStart, Handle, ProcessLimits, Pr
 from hermes.processes.shim.member import look_at
 
 ENVIRON = {"PATH": os.environ["PATH"]}
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 
 
 class Stage(ProcessHost):
@@ -67,6 +68,21 @@ def eventually(holds: Callable[[], object]) -> None:
 def alive(pid: int) -> bool:
     member = look_at(pid)
     return member is not None and member.state not in (b"Z", b"X")
+
+
+def sleeps(pid: int) -> bool:
+    """Whether it waits for something: a program that has begun to sleep has loaded all that it needs."""
+    member = look_at(pid)
+    return member is not None and member.state == b"S"
+
+
+def asleep(mark: str) -> int:
+    """How many sleep so long by now, and are no longer what started them."""
+    found = 0
+    for pid in with_argument(mark):
+        with suppress(OSError):  # it ended meanwhile
+            found += Path(f"/proc/{pid}/cmdline").read_bytes() == f"sleep\0{mark}\0".encode()
+    return found
 
 
 def with_argument(text: str) -> list[int]:

@@ -20,7 +20,7 @@ import pytest
 from hermes.processes.host import ProcessHost
 from hermes.processes.process import EndReason, Handle, Lost
 from hermes.processes.shim.member import boot_id, look_at
-from tests.processes.stage import Stage, alive, eventually, with_argument
+from tests.processes.stage import Stage, alive, asleep, eventually, with_argument
 
 COUNTING = "i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.02; done; echo end $i; exit {}"
 
@@ -239,7 +239,7 @@ def test_what_left_the_group_does_not_outlive_a_killed_shim_either(stage: Stage)
     away = f"setsid sh -c '(setsid sleep {mark} &) ; sleep {mark}' & echo said; sleep {mark}"
     handle = stage.run("sh", "-c", away)
     stage.until_said(handle, b"said")
-    eventually(lambda: len(with_argument(mark)) >= 4)
+    eventually(lambda: asleep(mark) == 3)
     os.kill(handle.shim_pid, signal.SIGKILL)
     assert stage.ended(handle).reason is EndReason.LOST
     eventually(lambda: with_argument(mark) == [])
@@ -250,6 +250,7 @@ def test_a_daemon_that_finds_neither_shim_nor_command_ends_what_they_left(stage:
     handle = stage.run("sh", "-c", f"setsid sleep {mark} & echo said; sleep 1000")
     other = stage.run("sleep", mark)
     stage.until_said(handle, b"said")
+    eventually(lambda: asleep(mark) == 2)
     os.kill(handle.shim_pid, signal.SIGKILL)
     os.killpg(handle.pid, signal.SIGKILL)
     eventually(lambda: not alive(handle.shim_pid))

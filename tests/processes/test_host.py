@@ -17,7 +17,7 @@ import pytest
 from hermes.processes.process import EndReason, FailedStart, Handle, ProcessLimits, ProcessSpec
 from hermes.processes.shim.member import look_at
 from hermes.tools.child_environment import child_environment
-from tests.processes.stage import ENVIRON, Stage, alive, eventually, with_argument
+from tests.processes.stage import ENVIRON, Stage, alive, asleep, eventually, sleeps, with_argument
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
@@ -89,6 +89,7 @@ def test_a_command_gets_three_descriptors_its_own_session_and_ordinary_signals(s
         handle = stage.run("sleep", "100")
     finally:
         os.close(spare)
+    eventually(lambda: sleeps(handle.pid))  # its libraries are loaded, and their files closed
     assert sorted(entry.name for entry in Path(f"/proc/{handle.pid}/fd").iterdir()) == ["0", "1", "2"]
     assert os.getsid(handle.pid) == os.getpgid(handle.pid) == handle.pid
     assert os.getsid(handle.shim_pid) == handle.shim_pid
@@ -183,14 +184,14 @@ def test_a_kill_is_sure_in_the_end_and_takes_everybody_along(stage: Stage, stopp
     script = f"trap '' TERM; sleep {mark} & setsid sleep {mark} & echo ready; while :; do sleep {mark}; done"
     handle = stage.run("sh", "-c", script)
     stage.until_said(handle, b"ready")
-    eventually(lambda: len(with_argument(mark)) >= 4)
+    eventually(lambda: asleep(mark) == 3)
     if stopped:
         assert stage.signal(handle, signal.SIGSTOP)
         os.kill(handle.shim_pid, signal.SIGSTOP)
     began = time.monotonic()
     stage.kill(handle, grace_s=0.2)
     assert stage.ended(handle).signal == signal.SIGKILL
-    assert 0.2 <= time.monotonic() - began < 5
+    assert time.monotonic() - began >= 0.2
     assert with_argument(mark) == []
 
 
@@ -198,12 +199,20 @@ def test_a_second_kill_does_not_wait_for_the_first(stage: Stage) -> None:
     handle = stage.run("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 100; done")
     stage.until_said(handle, b"ready")
     stage.kill(handle, grace_s=1000)
-    eventually(lambda: stage.look(handle).alive and stage.kill(handle, grace_s=1000) and stage.wait(handle, 0.1))
+    assert stage.look(handle).alive
+
+    def over() -> bool:
+        stage.kill(handle, grace_s=1000)  # again: one that comes with the first is the same to the shim
+        return stage.wait(handle, 0.1) is not None
+
+    eventually(over)
 
 
 def test_a_grandchild_that_keeps_the_output_open_ends_with_the_command_and_is_named(stage: Stage) -> None:
     mark = f"1{time.monotonic_ns()}"
-    handle = stage.run("sh", "-c", f"sleep {mark} & setsid sleep {mark} & echo done; exit 3")
+    handle = stage.run("sh", "-c", f"sleep {mark} & setsid sleep {mark} & read x; echo done; exit 3")
+    eventually(lambda: asleep(mark) == 2)
+    stage.write(handle, b"\n")
     end = stage.ended(handle)
     assert (end.reason, end.code, end.left) == (EndReason.EXITED, 3, ("sleep",))
     assert stage.said(handle) == b"done\n"
@@ -233,6 +242,7 @@ def test_no_zombie_is_left(stage: Stage) -> None:
 
 def test_a_look_tells_what_it_uses(stage: Stage) -> None:
     handle = stage.run("sh", "-c", f"{sys.executable} -c 'while True: pass' & echo x; wait")
+    stage.until_said(handle, b"x\n")
     eventually(lambda: (stage.look(handle).cpu_s or 0) > 0.1)
     look = stage.look(handle)
     assert look.alive
@@ -252,6 +262,7 @@ def test_cpu_that_was_used_by_processes_that_are_gone_still_counts(stage: Stage)
 def test_an_idle_process_shows_no_activity(stage: Stage) -> None:
     handle = stage.run("sleep", "100")
     assert stage.look(handle).last_output_at is None
+    eventually(lambda: sleeps(handle.pid))  # it has begun to sleep
     assert stage.look(handle).cpu_s == stage.look(handle).cpu_s
 
 
@@ -276,7 +287,7 @@ async def test_an_end_wakes_the_event_loop(stage: Stage) -> None:
     loop.add_reader(descriptor, ended.set)
     try:
         await asyncio.to_thread(stage.close_input, handle)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await ended.wait()
     finally:
         loop.remove_reader(descriptor)
@@ -308,7 +319,7 @@ def test_hundred_megabytes_are_swallowed_quickly_and_the_end_of_them_is_kept(sta
     began = time.monotonic()
     handle = stage.run("sh", "-c", "head -c 100000000 /dev/zero; echo the end", limits=limits)
     end = stage.ended(handle)
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 20
     assert end.output_bytes == 100_000_008
     kept = stage.output(handle, 0, 10**9)
     assert kept.offset + len(kept.data) == kept.total == 100_000_008
