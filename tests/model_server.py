@@ -22,7 +22,7 @@ from typing import Any, Self, TypeAlias
 
 from aiohttp import web
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 EVENT_STREAM: Mapping[str, str] = {"Content-Type": "text/event-stream"}
 
 
@@ -99,6 +99,7 @@ class ModelServer:
         self.headers: list[Mapping[str, str]] = []
         self.peers: list[object] = []  # where they came from
         self.left = 0  # clients that went away before their reply was over
+        self.stalled = 0  # replies that fell silent
         self.handler: Callable[[dict[str, Any], int], Reply] = lambda body, number: answer(f"ok {number}")
         self.base_url = ""
         self._script: deque[Reply] = deque()
@@ -163,6 +164,7 @@ class ModelServer:
     async def _play(self, request: web.Request, response: web.StreamResponse, parts: Sequence[Part]) -> None:
         for part in parts:
             if part is STALL:
+                self.stalled += 1
                 await asyncio.Event().wait()
             elif isinstance(part, Drip):
                 await response.prepare(request)

@@ -258,7 +258,7 @@ class AgentBench:
         return self.runner.think(model_job(turn), self.reports.append).cancel
 
     async def until(self, condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             while not condition():  # noqa: ASYNC110 - the conditions are of many kinds
                 await asyncio.sleep(0.001)
 

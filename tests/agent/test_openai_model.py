@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -48,9 +49,25 @@ async def server() -> AsyncIterator[ModelServer]:
 
 @pytest.fixture
 async def model(server: ModelServer) -> AsyncIterator[OpenAIModel]:
-    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=KEY, idle_timeout_s=0.3)
+    model = OpenAIModel(base_url=server.base_url, name="fake", api_key=KEY, idle_timeout_s=20)
     yield model
     await model.close()
+
+
+@pytest.fixture
+async def silence_is_long(server: ModelServer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[None]:
+    """When a reply falls silent, more time passes at once than anybody waits; else nobody has to hurry."""
+    loop = asyncio.get_running_loop()
+    now = loop.time
+
+    async def pass_time() -> None:
+        while not server.stalled:  # noqa: ASYNC110 - no matter how long: most replies never do
+            await asyncio.sleep(0.005)
+        monkeypatch.setattr(loop, "time", lambda: now() + 30)
+
+    passing = asyncio.create_task(pass_time())
+    yield
+    passing.cancel()
 
 
 async def ask(model: OpenAIModel, *messages: EncodedMessage, options: bytes = b"{}") -> list[ModelChunk]:
@@ -137,6 +154,7 @@ async def test_connections_are_used_again(server: ModelServer, model: OpenAIMode
         pytest.param(stream(delta(content="a"), STALL), K.TIMEOUT, id="stall"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("silence_is_long")
 async def test_a_fault_has_its_kind(server: ModelServer, model: OpenAIModel, reply: Reply, kind: FailureKind) -> None:
     server.script(reply)
     failure = await failure_of(model)
@@ -157,17 +175,18 @@ async def test_it_does_not_retry_by_itself(server: ModelServer, model: OpenAIMod
     assert len(server.requests) == 1
 
 
-async def test_nobody_listening_is_a_connection_failure(server: ModelServer) -> None:
-    async with ModelServer() as gone:
-        pass
-    model = OpenAIModel(base_url=gone.base_url, name="fake", api_key=None)
-    assert (await failure_of(model)).kind == K.CONNECTION
-    await model.close()
+async def test_nobody_listening_is_a_connection_failure() -> None:
+    with socket.socket() as deaf:  # and nobody else takes the port meanwhile
+        deaf.bind(("127.0.0.1", 0))
+        model = OpenAIModel(base_url=f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", name="fake", api_key=None)
+        assert (await failure_of(model)).kind == K.CONNECTION
+        await model.close()
 
 
 @pytest.mark.parametrize(
     "end", [(delta("stop"),), (delta("stop"), CUT), (delta("stop"), STALL), (delta("stop"), usage(1, 1), DONE, STALL)]
 )  # fmt: skip
+@pytest.mark.usefixtures("silence_is_long")
 async def test_an_answer_that_finished_counts_however_the_stream_ends(
     server: ModelServer, model: OpenAIModel, end: tuple[bytes, ...]
 ) -> None:

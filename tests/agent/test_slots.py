@@ -45,6 +45,6 @@ async def test_one_who_leaves_when_it_was_its_turn_hands_it_on() -> None:
     first_may_go.set()
     await first  # it is the second one's turn now
     leaving.cancel()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await entered.wait()
         await asyncio.wait({leaving, next_one})
