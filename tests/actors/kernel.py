@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-DEADLINE_S = 10.0
+DEADLINE_S = 30.0
 
 
 async def until(condition: Callable[[], object]) -> None:

@@ -94,7 +94,7 @@ async def desk() -> AsyncIterator[Desk]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while not holds():  # noqa: ASYNC110 - some of what it waits for is no event
             await asyncio.sleep(0.005)
 

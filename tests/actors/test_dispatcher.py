@@ -88,7 +88,7 @@ async def test_one_that_raises_does_not_hold_up_the_others() -> None:
     with complaints() as heard:
         dispatcher.add(broken)
         dispatcher.add(sound)
-        await asyncio.wait_for(done.wait(), 10)
+        await asyncio.wait_for(done.wait(), 30)
     assert [type(context["exception"]) for context in heard] == [ValueError]
 
 
@@ -105,7 +105,7 @@ async def test_what_a_thread_leaves_is_delivered_before_what_it_schedules_next()
 
     thread = threading.Thread(target=other_thread)
     thread.start()
-    await asyncio.wait_for(done.wait(), 10)
+    await asyncio.wait_for(done.wait(), 30)
     thread.join()
     place = {number: index for index, number in enumerate(order)}
     assert len(place) == 1000

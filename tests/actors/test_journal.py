@@ -40,7 +40,7 @@ class Engine(MemoryEngine):
 
     def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
         self.entered.set()
-        assert self.open.wait(10)
+        assert self.open.wait(30)
         self.batches.append(len(batch))
         self.threads.add(threading.current_thread())
         if self.failure:
@@ -72,7 +72,7 @@ async def held_up(engine: Engine, journal: ActorJournal) -> asyncio.Future[Herme
     engine.open.clear()
     engine.entered.clear()
     answer = commit(journal, append("first", 0))
-    await asyncio.to_thread(engine.entered.wait, 10)
+    await asyncio.to_thread(engine.entered.wait, 30)
     return answer
 
 
@@ -244,7 +244,7 @@ async def test_reads_go_on_while_a_commit_is_under_way() -> None:
 
 
 async def test_two_reads_run_at_once() -> None:
-    both = threading.Barrier(2, timeout=10)
+    both = threading.Barrier(2, timeout=30)
     async with journal_on(Engine()) as journal:
         await asyncio.gather(*(journal.fetch(lambda _: both.wait()) for _ in range(2)))
 
@@ -261,7 +261,7 @@ async def test_a_read_that_fails_says_so() -> None:
 async def test_nobody_has_to_wait_for_a_read() -> None:
     release = threading.Event()
     async with journal_on(Engine()) as journal:
-        fetch = asyncio.ensure_future(journal.fetch(lambda _: release.wait(10)))
+        fetch = asyncio.ensure_future(journal.fetch(lambda _: release.wait(30)))
         await asyncio.sleep(0)
         fetch.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -277,7 +277,7 @@ async def test_closing_stores_what_waits_and_answers_everybody() -> None:
     journal = ActorJournal(engine, on_fatal=lambda failure: None)
     first = await held_up(engine, journal)
     others = [commit(journal, append("a", n)) for n in range(10)]
-    read = asyncio.ensure_future(journal.fetch(lambda reader: engine.open.wait(10) and 7))
+    read = asyncio.ensure_future(journal.fetch(lambda reader: engine.open.wait(30) and 7))
     await asyncio.sleep(0)
     closing = asyncio.ensure_future(journal.close())
     await asyncio.sleep(0)
@@ -300,7 +300,7 @@ async def test_closing_leaves_no_thread() -> None:
     assert journal_threads() != []
     await journal.close()
     for thread in journal_threads():  # the writer has answered and ends in a moment
-        thread.join(5)
+        thread.join(30)
     assert journal_threads() == []
 
 

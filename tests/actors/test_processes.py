@@ -200,7 +200,7 @@ async def test_an_end_is_told_once_as_a_message_that_waits_its_turn() -> None:
 async def test_an_end_that_the_conversation_waited_for_is_not_told_again() -> None:
     async with world(SLOW) as here:
         waited, killed, ended = [(await here.start(notify=True)).id for _ in range(3)]
-        waiting = asyncio.create_task(here.front.wait(waited, 10))
+        waiting = asyncio.create_task(here.front.wait(waited, 50))
         await until(lambda: here.board.is_heard(waited))
         here.host.finish(waited, 9)
         assert (await waiting).exit_code == 9
@@ -378,7 +378,7 @@ async def test_all_are_ended_when_the_daemon_takes_them_along() -> None:
 async def test_a_process_that_is_being_started_while_its_conversation_is_deleted_is_ended() -> None:
     async with world() as here:
         may_start = threading.Event()
-        here.host.on_start = lambda _: may_start.wait(10)  # type: ignore[assignment]
+        here.host.on_start = lambda _: may_start.wait(30)  # type: ignore[assignment]
         starting = asyncio.create_task(here.start(notify=True))
         await until(lambda: here.front.views() != ())
         here.desk.tell(ForgetProcesses(session=SessionId("s")))
@@ -427,7 +427,7 @@ async def test_whoever_gives_up_waiting_leaves_nothing_behind() -> None:
     async with world(SLOW) as here:
         name = (await here.start()).id
         await here.front.wait(name, 0.01)
-        waiting = asyncio.create_task(here.front.wait(name, 10))
+        waiting = asyncio.create_task(here.front.wait(name, 50))
         await until(lambda: bool(here.board._waiting))
         waiting.cancel()
         await asyncio.wait([waiting])

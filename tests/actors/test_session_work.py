@@ -212,7 +212,7 @@ async def test_a_call_with_effects_is_not_repeated_even_if_the_disk_is_full_at_t
         await here.settle()
         journal.refuse_with = None
         await here.say("b", "s")  # before the session could write that it is back
-        await until(lambda: bool(here.agent.started), within_s=10)
+        await until(lambda: bool(here.agent.started))
         assert here.agent.deeds == []
         assert outcomes(journal) == {"c1": CallOutcome.UNKNOWN}
 
@@ -238,7 +238,7 @@ async def test_a_result_that_finds_no_space_is_offered_again() -> None:
         here.journal.refuse_with = StorageFullError("no space left")
         await here.finish_next("precious")
         here.journal.refuse_with = None
-        await until(lambda: bool(here.agent.started), within_s=10)
+        await until(lambda: bool(here.agent.started))
         assert (await here.shown())[-1] == "tool: precious"
         assert begun(here.journal) == ["c1"]
 
@@ -444,7 +444,7 @@ async def test_a_summary_that_cannot_be_stored_is_offered_again() -> None:
         assert here.agent.started == []
         here.journal.refuse_with = None
         await here.say("c", "s")  # must not be lost, though the summary was made before it came
-        await until(lambda: bool(here.agent.started), within_s=10)
+        await until(lambda: bool(here.agent.started))
         assert here.agent.started[0].job.session != S
         await here.answer_next("B")
         await here.answer_next("C")

@@ -254,7 +254,7 @@ async def test_a_full_disk_refuses_new_messages_and_keeps_the_answer_until_there
         assert (await here.desk.view(S)).session.turn is not None  # reads go on
 
         here.journal.refuse_with = None
-        await until(lambda: journal_has_answer(here.journal), within_s=10)
+        await until(lambda: journal_has_answer(here.journal))
         assert await here.phase("s") == "idle"
         assert (await here.say("b", "s")).session == "s"
 

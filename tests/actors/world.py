@@ -319,7 +319,7 @@ def _short(message: EncodedMessage) -> str:
     return f"{fields['role']}: {fields['content'] or calls}"
 
 
-async def until(condition: Callable[[], bool], *, rounds: int = 1, within_s: float = 5.0) -> None:
+async def until(condition: Callable[[], bool], *, rounds: int = 1, within_s: float = 30.0) -> None:
     """Until it holds this many rounds of the loop in a row."""
     async with asyncio.timeout(within_s):
         held = 0

@@ -46,7 +46,7 @@ class ToyJournal:
         if self.trouble:
             raise self.trouble
         found = [each for each in self.written if each[0] > position][:limit]
-        self.gate.wait(10)
+        self.gate.wait(30)
         return found
 
     def lineage_root(self, session: SessionId) -> SessionId:
@@ -83,7 +83,7 @@ class World:
         return sorted(hit.session for hit in hits)
 
     async def until_found(self, query: str) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not await self.sessions(query):  # noqa: ASYNC110 - asked in a thread
                 await asyncio.sleep(0.001)
 
@@ -223,7 +223,7 @@ async def test_a_stop_waits_for_no_pause_and_tells_who_waits(world: World) -> No
     )
     world.follower.start()
     waiting = asyncio.create_task(world.follower.caught_up())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         await until(lambda: world.journal.reads)
         await world.follower.stop()
         with pytest.raises(StoppingError):

@@ -9,6 +9,7 @@ import re
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -196,8 +197,12 @@ async def test_a_search_that_cannot_be_is_explained(bench: Workbench, arguments:
 
 def children() -> list[psutil.Process]:
     """But for multiprocessing's own helper, which other tests in this process may have begun, and what has ended."""
-    found = [each for each in psutil.Process().children(recursive=True) if each.status() != psutil.STATUS_ZOMBIE]
-    return [each for each in found if "resource_tracker" not in " ".join(each.cmdline())]
+    found = []
+    for each in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # collected while it is looked at
+            if each.status() != psutil.STATUS_ZOMBIE and "resource_tracker" not in " ".join(each.cmdline()):
+                found.append(each)
+    return found
 
 
 async def until_there_is_a_child() -> None:
@@ -218,11 +223,24 @@ async def test_a_cancelled_search_ends_its_process(bench: Workbench) -> None:
     assert await asyncio.to_thread(children) == []
 
 
-async def test_a_search_ends_when_its_time_is_up(bench: Workbench) -> None:
+async def test_a_search_ends_when_its_time_is_up(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     bench.write("a.txt", "hit\n")
     bench.write("b.txt", "a" * 60 + "\n")
     query = Query(root=str(bench.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
-    found = await search(query, lambda _: True, deadline_s=1.0)
+    asked: list[str] = []
+
+    def allowed(path: str) -> bool:
+        asked.append(path)
+        return True
+
+    searching = asyncio.create_task(search(query, allowed, deadline_s=40))
+    async with asyncio.timeout(30):
+        while len(asked) < 2:  # noqa: ASYNC110 - for the line, and for the file when it is done
+            await asyncio.sleep(0.01)
+    loop = asyncio.get_running_loop()
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + 40)
+    found = await searching
     assert found.timed_out
     assert [line.text for line in found.lines] == ["hit"]
 

