@@ -98,12 +98,12 @@ def bury(handle: Handle) -> str:
     if not handle.started_ticks:
         return "this system does not tell whether it still runs"
     ran = signal_group(handle, signal.SIGKILL)
-    ran = _kill_marked(handle.id) or ran
+    ran = kill_marked(handle.id) or ran
     said = complaint(Path(handle.folder)) or "its shim was killed"
     return f"{said}; the command still ran and was ended" if ran else said
 
 
-def _kill_marked(name: str) -> bool:
+def kill_marked(name: str) -> bool:
     """What left the group is nobody's child any more; it bears the process's id in its environment."""
     mark = MARK + b"=" + os.fsencode(name)
     ran = False

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Final
 
 import hermes
+from hermes.processes.identity import kill_marked
 from hermes.processes.process import ProcessSpec
 from hermes.processes.shim.command import ORDER
 
 STARTED: Final = "ok"
 _FIRST_WORD_S: Final = 10.0
+_TOO_SLOW: Final = f"the command was not started within {_FIRST_WORD_S:g} s"
 # Without `site` the interpreter starts in a third of the time. Our own folder comes last: it hides nothing.
 _PROGRAM: Final = "import sys; sys.path.append(sys.argv[2]); from hermes.processes.shim.main import main; main()"
 
@@ -45,6 +47,8 @@ def launch(spec: ProcessSpec, folder: Path) -> str:
     if word != STARTED:
         os.kill(pid, signal.SIGKILL)  # a child of ours that nobody has waited for: the number is its own
         os.waitpid(pid, 0)
+        if word == _TOO_SLOW:
+            kill_marked(spec.id)  # it may have started the command and not come to say so
     return word
 
 
@@ -64,7 +68,7 @@ def _first_word(source: int) -> str:
         if not data:
             return word.decode("utf-8", "replace")
         word += data
-    return f"the command was not started within {_FIRST_WORD_S:g} s"
+    return _TOO_SLOW
 
 
 def _order(spec: ProcessSpec) -> bytes:
