@@ -9,10 +9,16 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import HealthCheck, settings
 from loguru import logger
 
 for variable in [name for name in os.environ if name.startswith("HERMES_") and not name.startswith("HERMES_TEST_")]:
     del os.environ[variable]  # a home or port of the person who runs the tests is none of theirs
+
+# How long a generated case takes says more about the machine. Where a bound matters, a test has its own.
+usual = settings.get_profile(settings.get_current_profile_name())
+settings.register_profile("patient", usual, deadline=None, suppress_health_check=(HealthCheck.too_slow,))
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True, scope="session")
