@@ -56,8 +56,9 @@ def _begin_anew(environ: Mapping[str, str], stop: StopSwitch) -> None:
     It returns if a stop was asked for at the last moment. A reload that is asked for now stays ignored until the new
     daemon listens: it reads the configuration anyway.
     """
-    for number in STOP_SIGNALS:  # from here on one ends the process
-        signal.signal(number, signal.SIG_DFL)
+    if threading.current_thread() is threading.main_thread():  # no other one may do that
+        for number in STOP_SIGNALS:  # from here on one ends the process
+            signal.signal(number, signal.SIG_DFL)
     if stop.comes_back:
         os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
 

@@ -10,6 +10,7 @@ import asyncio
 import os
 import select
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -51,15 +52,38 @@ def handle_signals(
         signal.SIGHUP: reload,
         signal.SIGUSR1: log_everything,
     }
-    for number, handler in handlers.items():
-        loop.add_signal_handler(number, handler)
-    try:
-        yield
-    finally:
-        for number in handlers:
-            loop.remove_signal_handler(number)
-            last = (lambda *_: leaving()) if number in STOP_SIGNALS else signal.SIG_IGN
-            signal.signal(number, last)  # for the last steps of the process: it is leaving already
+    with _waking(loop):
+        # Not the loop's own handlers: it forgets a signal that it has not seen when they are taken away, and the
+        # process would die of one that comes before there are others.
+        for number, handler in handlers.items():
+            signal.signal(number, _passed_on(loop, handler))
+            signal.siginterrupt(number, False)
+        try:
+            yield
+        finally:
+            for number in handlers:
+                last = (lambda *_: leaving()) if number in STOP_SIGNALS else signal.SIG_IGN
+                signal.signal(number, last)  # for the last steps of the process: it is leaving already
+
+
+def _passed_on(loop: asyncio.AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., object]:
+    return lambda *_: loop.call_soon_threadsafe(handler)
+
+
+@contextmanager
+def _waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Whichever thread a signal meets, the loop wakes, and Python calls its handler."""
+    ears, mouth = socket.socketpair()
+    with ears, mouth:
+        ears.setblocking(False)
+        mouth.setblocking(False)
+        loop.add_reader(ears, ears.recv, 4096)
+        signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(-1)
+            loop.remove_reader(ears)
 
 
 def _tell(line: str) -> None:
