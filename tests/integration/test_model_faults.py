@@ -21,12 +21,13 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import Answer, DaemonProcess, eventually
+from tests.free_port import free_port
 from tests.model_server import CUT, DONE, STALL, Reply, delta, error, event, page, stream, usage
 from tests.scripted_model import ScriptedModel, answered, calling, check_valid
 
 pytestmark = pytest.mark.timeout(120)
 
-IDLE_S = 1.5
+IDLE_S = 5.0  # longer than a busy machine stands still: all faults are suffered at the same time
 TRIES = 4
 NOTE = ("read_file", {"path": "note.txt"})
 HALF = delta(content="half an ans")
@@ -286,7 +287,7 @@ def test_what_is_wrong_with_a_call_is_told_to_the_model_and_what_can_run_runs(
 @everywhere
 def test_the_wait_that_was_asked_for_is_kept(stories: dict[str, Story], where: str) -> None:
     before, after = stories[f"{where} 429 with Retry-After"].times
-    assert 2.0 <= after - before < 6.0
+    assert 2.0 <= after - before < 20.0
     hour = stories[f"{where} 429 for an hour"].outcome
     assert int(hour.headers["Retry-After"]) == 3600, "who asks is told, instead of kept waiting"
 
@@ -294,14 +295,16 @@ def test_the_wait_that_was_asked_for_is_kept(stories: dict[str, Story], where: s
 @everywhere
 def test_waits_grow_from_try_to_try(stories: dict[str, Story], where: str) -> None:
     first, second, third, fourth = stories[f"{where} 500 for ever"].times
-    assert 0.4 < second - first < third - second < fourth - third
+    assert second - first >= 0.5
+    assert third - second >= 1.0
+    assert fourth - third >= 2.0
 
 
 @everywhere
 def test_a_stall_is_noticed_by_the_idle_timeout(stories: dict[str, Story], where: str) -> None:
     for name in ("first token hangs", "headers and no token", "stall in mid-stream", "stall in a tool call"):
         before, after = stories[f"{where} {name}"].times
-        assert IDLE_S <= after - before < IDLE_S + 6.0, name
+        assert IDLE_S <= after - before < IDLE_S + 20.0, name
 
 
 # ---------------------------------------------------------------- nobody there
@@ -327,22 +330,17 @@ def closed_door(port: int) -> Iterator[None]:
     yield
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 @pytest.mark.parametrize(
-    ("absence", "status", "code"), [(closed_door, 502, "upstream_connection"), (dead_end, 504, "upstream_timeout")]
+    ("absence", "connect_s", "status", "code"),
+    [(closed_door, 20, 502, "upstream_connection"), (dead_end, 0.5, 504, "upstream_timeout")],
 )
 def test_nobody_at_the_address_is_one_error_and_the_turn_after_works(
-    tmp_path: Path, absence: Any, status: int, code: str
+    tmp_path: Path, absence: Any, connect_s: float, status: int, code: str
 ) -> None:
     port = free_port()
     config = (
         f'model: {{provider: openai, base_url: "http://127.0.0.1:{port}/v1", name: m, api_key_env: "", '
-        f"connect_timeout_s: 0.5}}\nterminal: {{cwd: {tmp_path}}}\n"
+        f"connect_timeout_s: {connect_s}}}\nterminal: {{cwd: {tmp_path}}}\n"
     )
     wait = "touch began; until [ -e go ]; do sleep 0.05; done; echo went on"
     with DaemonProcess(config=config) as daemon, ThreadPoolExecutor(2) as pool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import urllib.error
@@ -20,21 +19,22 @@ from typing import Any, Self
 import pytest
 
 from tests.daemon_process import DaemonProcess, eventually
+from tests.free_port import free_port
 
 pytest.importorskip("llmock")
 pytestmark = pytest.mark.timeout(120)
 
-IDLE_S = 1.0
-PACE_MS = 10  # between two chunks: an answer that went out whole before it was refused counts as taken
+IDLE_S = 5.0
+PACE_MS = 20  # between two chunks
+SHORT = "one two three four five six"
+LONG = " ".join(map(str, range(150)))  # an answer that went out whole before it was refused counts as taken
 
 
 class Judge:
     """llmock as a process of its own, on a free port of this machine."""
 
     def __init__(self, log: Path) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = f"http://127.0.0.1:{probe.getsockname()[1]}"
+        self.address = f"http://127.0.0.1:{free_port()}"
         self._log = log
 
     def __enter__(self) -> Self:
@@ -136,9 +136,10 @@ def test_a_rate_limit_is_waited_for(daemon: DaemonProcess, judge: Judge, session
 
 
 def test_what_may_pass_is_tried_again(daemon: DaemonProcess, judge: Judge, session: str) -> None:
-    judge.script(fails(500), fails(529), says("at last"))
+    # Of three waits not all look the same to the judge; of two that are nearly the same, by chance, it complains.
+    judge.script(fails(500), fails(529), fails(503), says("at last"))
     assert daemon.ask("hello", session=session).text == "at last"
-    assert judge.verdict(faults=2)["attempts"] == 3
+    assert judge.verdict(faults=3)["attempts"] == 4
 
 
 def test_an_outage_ends_in_one_error_after_growing_waits(daemon: DaemonProcess, judge: Judge, session: str) -> None:
@@ -168,8 +169,9 @@ def test_a_prompt_that_is_too_long_is_not_tried_again(daemon: DaemonProcess, jud
 def test_a_broken_stream_is_no_answer(
     daemon: DaemonProcess, judge: Judge, session: str, kind: str, after_chunks: int
 ) -> None:
-    judge.script({**says("one two three four five six"), "times": 2}, breaks(kind, after_chunks))
-    assert daemon.ask("hello", session=session).text == "one two three four five six"
+    text = LONG if kind == "malformed" else SHORT
+    judge.script({**says(text), "times": 2}, breaks(kind, after_chunks))
+    assert daemon.ask("hello", session=session).text == text
     assert judge.verdict(faults=1)["attempts"] == 2
 
 
@@ -177,8 +179,9 @@ def test_a_broken_stream_is_no_answer(
 def test_a_broken_stream_after_a_tool_call_is_no_answer(
     daemon: DaemonProcess, judge: Judge, session: str, kind: str
 ) -> None:
-    judge.script(READS, {**says("one two three four five six"), "times": 2}, UNHARMED, breaks(kind))
-    assert daemon.ask("hello", session=session).text == "one two three four five six"
+    text = LONG if kind == "malformed" else SHORT
+    judge.script(READS, {**says(text), "times": 2}, UNHARMED, breaks(kind))
+    assert daemon.ask("hello", session=session).text == text
     assert judge.verdict(faults=2)["calls"] == 2
 
 
@@ -206,8 +209,8 @@ def test_a_broken_tool_call_is_told_to_the_model(
 def test_slow_is_waited_for_and_too_slow_is_tried_again(
     daemon: DaemonProcess, judge: Judge, session: str, kind: str
 ) -> None:
-    judge.script({"type": kind, "seconds": IDLE_S / 2}, says("slowly"))
+    judge.script({"type": kind, "seconds": IDLE_S / 5}, says("slowly"))
     assert daemon.ask("hello", session=session).text == "slowly"
     assert judge.verdict(faults=0)["attempts"] == 1
-    judge.script({"type": kind, "seconds": IDLE_S * 3}, {**says("at last"), "times": 2})
+    judge.script({"type": kind, "seconds": IDLE_S * 2}, {**says("at last"), "times": 2})
     assert daemon.ask("hello again", session=session).text == "at last"
