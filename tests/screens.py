@@ -187,8 +187,8 @@ class Play:
         asked = len(self._model.requests)
         self._stage.say("How many files are there?")
         eventually(lambda: len(self._model.requests) > asked)
-        assert "is back" in self._daemon.hermes("restart", "--reason", "new version").stdout
         self._model.on_request = _acting
+        assert "is back" in self._daemon.hermes("restart", "--reason", "new version").stdout
         self._stage.until("three files")
 
     def _reset(self) -> None:
@@ -249,7 +249,7 @@ def recorded(stage: Callable[[], Stage]) -> str:
     with (
         tempfile.TemporaryDirectory(prefix="hermes-") as name,
         here.server,
-        ScriptedModel() as model,
+        ScriptedModel(idle_timeout_s=60) as model,
     ):
         folder = Path(name)
         clock = folder / "clock"

@@ -19,8 +19,12 @@ _NAME = re.compile(r"\A\[[^\[\]\n]+\] ")  # of whoever speaks, where several peo
 
 
 class ScriptedModel(ThreadedServer):
-    def __init__(self, *, tokens: Callable[[dict[str, Any]], int] = lambda body: 10, port: int = 0) -> None:
+    def __init__(
+        self, *, tokens: Callable[[dict[str, Any]], int] = lambda body: 10, port: int = 0, idle_timeout_s: float = 5
+    ) -> None:
+        """`idle_timeout_s` is how long a daemon waits for it; then it asks again."""
         super().__init__("scripted model")
+        self._idle_timeout_s = idle_timeout_s
         self.tokens = tokens  # how long a prompt is said to be
         self.on_request: Callable[[dict[str, Any]], Reply | None] = lambda body: None  # goes before the rules
         self.server = ModelServer(port=port)
@@ -29,7 +33,7 @@ class ScriptedModel(ThreadedServer):
     def config(self) -> str:
         return (
             f'model: {{provider: openai, base_url: "{self.server.base_url}", name: scripted, api_key_env: "", '
-            "idle_timeout_s: 5}\n"
+            f"idle_timeout_s: {self._idle_timeout_s:g}}}\n"
         )
 
     @property

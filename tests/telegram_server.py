@@ -16,8 +16,8 @@ import json
 import threading
 import time
 from collections import defaultdict, deque
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -91,6 +91,12 @@ class TelegramServer(ThreadedServer):
     def say(self, chat: int, user: int, text: str, **more: Any) -> int:
         """A person writes; see `World.say`. Groups have negative ids. Returns the message's id."""
         return self._do(lambda: self._world.say(chat, user, text, **more)).id
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is said within is fetched together."""
+        with self._lock:
+            yield
 
     def rewrite(self, chat: int, message: int, text: str, **more: Any) -> None:
         """A person edits a message."""

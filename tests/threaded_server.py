@@ -11,7 +11,7 @@ from typing import Self
 
 from aiohttp import web
 
-_PATIENCE_S = 10
+_PATIENCE_S = 30
 
 
 class ThreadedServer:

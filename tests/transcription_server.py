@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 
 from aiohttp import web
 
@@ -17,6 +18,8 @@ class TranscriptionServer(ThreadedServer):
         self.status = 200
         self.body: bytes | None = None  # instead of an answer
         self.delay_s = 0.0
+        self.goes_on = threading.Event()  # not set: answers wait for it
+        self.goes_on.set()
         self.asked: list[tuple[str, str, bytes, str]] = []  # the model, the file's name and content, and the key
 
     async def _serve(self) -> None:
@@ -34,6 +37,8 @@ class TranscriptionServer(ThreadedServer):
         with file.file:
             self.asked.append((str(form["model"]), file.filename, file.file.read(), key))
         await asyncio.sleep(self.delay_s)
+        while not self.goes_on.is_set():  # noqa: ASYNC110 - it is set in another thread
+            await asyncio.sleep(0.01)
         if self.body is not None:
             return web.Response(status=self.status, body=self.body)
         return web.json_response({"text": self.hears}, status=self.status)

@@ -30,12 +30,12 @@ async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_cra
     tmp_path: Path, nothing_blocks_the_loop: BlockBuster
 ) -> None:
     nothing_blocks_the_loop.deactivate()  # a start may block: there is nobody yet who would wait
-    with ScriptedModel() as model:
+    with ScriptedModel(idle_timeout_s=60) as model:
         model.on_request = lambda _: stream(STALL)
         home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
         home.config_file.write_text(model.config + "api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
         config = load_config(home, {})
-        async with asyncio.timeout(20), running(home, config, {}, StopSwitch()) as daemon:
+        async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
             message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
             session, turn = SessionId("s"), TurnId("t1")
             source = Source(platform="api")
@@ -63,7 +63,7 @@ def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgott
     with DaemonProcess(environ=strikes) as daemon:
         daemon.admin.post("/stop", {"reason": "new version", "restart": True})
         assert daemon.process is not None
-        assert daemon.process.wait(10) == 0
+        assert daemon.process.wait(30) == 0
 
 
 def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end_it() -> None:

@@ -28,7 +28,7 @@ def server() -> Iterator[TelegramServer]:
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel() as model:
+    with ScriptedModel(idle_timeout_s=60) as model:
         yield model
 
 
@@ -135,8 +135,9 @@ def test_a_post_needs_no_agent_and_says_when_it_has_arrived(server: TelegramServ
 
 
 def test_a_long_text_that_the_client_split_is_one_turn(server: TelegramServer, daemon: DaemonProcess) -> None:
-    server.say(ANN, ANN, "say " + "a" * 4092)
-    server.say(ANN, ANN, "and the rest of it")
+    with server.at_once():
+        server.say(ANN, ANN, "say " + "a" * 4092)
+        server.say(ANN, ANN, "and the rest of it")
     server.until(lambda: server.unconfirmed == [] and len(server.replies(ANN)) >= 1)
     [session] = daemon.admin.get("/sessions")["sessions"]
     eventually(lambda: daemon.admin.get(f"/sessions/{session['id']}")["session"]["phase"] == "idle")
@@ -144,12 +145,17 @@ def test_a_long_text_that_the_client_split_is_one_turn(server: TelegramServer, d
     assert [each["role"] for each in transcript if each["role"] != "system"] == ["user", "user", "assistant"]
 
 
-def test_an_edit_of_a_message_that_waits_replaces_it(server: TelegramServer, daemon: DaemonProcess) -> None:
-    server.say(ANN, ANN, "run sleep 2")
+def test_an_edit_of_a_message_that_waits_replaces_it(
+    server: TelegramServer, daemon: DaemonProcess, tmp_path: Path
+) -> None:
+    go_on = tmp_path / "go-on"
+    server.say(ANN, ANN, f"run until [ -e {go_on} ]; do sleep 0.05; done")
     server.until(lambda: ANN in server.typing)
     message = server.say(ANN, ANN, "say wrong")
     server.until(lambda: server.unconfirmed == [])
     server.rewrite(ANN, message, "say right")
+    server.until(lambda: server.unconfirmed == [])
+    go_on.touch()
     server.until(lambda: server.replies(ANN)[-1:] == ["right"])
     assert "wrong" not in server.replies(ANN)
 

@@ -96,7 +96,7 @@ def test_the_same_idempotency_key_is_one_turn_also_after_a_crash(daemon: DaemonP
 
 def test_a_turn_cut_off_by_a_crash_is_finished_after_the_start_and_answered_once(daemon: DaemonProcess) -> None:
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(daemon.ask, "!slow 3", "cut", Idempotency_Key="slow-1")
+        waiting = pool.submit(daemon.ask, "!slow 8", "cut", Idempotency_Key="slow-1")
         eventually(
             lambda: daemon.admin.get("/sessions/cut")["session"]["phase"] == "running" if _has(daemon) else False
         )
@@ -104,7 +104,7 @@ def test_a_turn_cut_off_by_a_crash_is_finished_after_the_start_and_answered_once
         with pytest.raises((ConnectionError, http.client.HTTPException)):
             waiting.result()
     daemon.start()
-    answer = daemon.ask("!slow 3", session="cut", Idempotency_Key="slow-1")
+    answer = daemon.ask("!slow 8", session="cut", Idempotency_Key="slow-1")
     assert answer.status == 200
     roles = [m["role"] for m in daemon.admin.get("/sessions/cut")["transcript"]]
     assert roles == ["user", "assistant"]
@@ -118,10 +118,10 @@ def test_a_stop_marks_a_turn_in_flight_and_it_continues_after_the_start(
     daemon: DaemonProcess, tmp_path: Path
 ) -> None:
     with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(daemon.ask, "!slow 8", "cut", Idempotency_Key="slow-2")
+        waiting = pool.submit(daemon.ask, "!slow 12", "cut", Idempotency_Key="slow-2")
         eventually(lambda: _has(daemon))
         assert daemon.terminate() == 0
         outcome = waiting.exception() or waiting.result()
         assert getattr(outcome, "status", 503) >= 500
     daemon.start()
-    assert daemon.ask("!slow 8", session="cut", Idempotency_Key="slow-2").status == 200
+    assert daemon.ask("!slow 12", session="cut", Idempotency_Key="slow-2").status == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -180,7 +181,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_rest_and_few_lines_in
 def test_more_signals_during_the_stop_change_nothing(second: signal.Signals) -> None:
     with DaemonProcess(config="shutdown: {drain_s: 0.2}\n") as daemon, ThreadPoolExecutor(1) as pool:
         assert daemon.process is not None
-        waiting = pool.submit(daemon.ask, "!slow 5", "s")
+        waiting = pool.submit(daemon.ask, "!slow 60", "s")
         eventually(lambda: daemon.admin.get("/sessions")["sessions"])
         daemon.process.send_signal(signal.SIGTERM)
         eventually(lambda: "stopping" in daemon.stderr())
@@ -223,7 +224,7 @@ def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> Non
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
         path = tmp_path / "n"
         notify.bind(str(path))
-        notify.settimeout(10)
+        notify.settimeout(30)
         environ = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "400000"}
         with DaemonProcess(environ=environ) as daemon:
             heard = b""
@@ -259,14 +260,33 @@ def test_a_stop_waits_for_a_turn_of_several_steps(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("patient", [True, False])
 def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_path: Path, patient: bool) -> None:
-    """Three turns, of which each ends within the drain of the one before."""
+    """Three turns, of which each ends within the drain of the one before.
+
+    The second one ends when the drain from the start of the stop is over, the third when that from the end of the
+    first one is, too.
+    """
+    ends_s = (4, 8.5, 13.5) if patient else (4, 11)
+
+    def waits_for(file: Path) -> str:
+        return (
+            "!tool terminal " + json.dumps({"command": f"until [ -e {file} ]; do sleep 0.05; done"}) + "\n!echo over"
+        )
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, ThreadPoolExecutor(3) as pool:
         notify.bind(str(tmp_path / "n"))
         environ = {"NOTIFY_SOCKET": str(tmp_path / "n")} if patient else {}
-        with DaemonProcess(config="shutdown: {drain_s: 3.5, timeout_s: 6}\n", environ=environ) as daemon:
-            asked = [pool.submit(daemon.ask, f"!slow {seconds}", f"s{seconds}") for seconds in (2, 5, 8)]
+        with DaemonProcess(config="shutdown: {drain_s: 8, timeout_s: 14}\n", environ=environ) as daemon:
+            asked = [pool.submit(daemon.ask, waits_for(tmp_path / f"{n}"), f"s{n}") for n in range(3)]
             eventually(lambda: daemon.hermes("sessions", "--json").stdout.count('"running"') == 3)
-            assert daemon.terminate() == 0
+            assert daemon.process is not None
+            daemon.process.send_signal(signal.SIGTERM)
+            eventually(lambda: "stopping for a shutdown" in daemon.stderr())
+            began = time.monotonic()
+            for number, end_s in enumerate(ends_s):
+                with suppress(subprocess.TimeoutExpired):
+                    daemon.process.wait(began + end_s - time.monotonic())
+                (tmp_path / f"{number}").touch()
+            assert daemon.process.wait(20) == 0
             ended = [answer.status == 200 for answer in (each.result(20) for each in asked)]
             assert ended == [True, patient, patient]
         notify.setblocking(False)
@@ -274,7 +294,7 @@ def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_
         with suppress(BlockingIOError):
             while True:
                 heard.append(notify.recv(4096))
-        assert any(each.startswith(b"EXTEND_TIMEOUT_USEC=7000000") for each in heard) is patient
+        assert any(each.startswith(b"EXTEND_TIMEOUT_USEC=15000000") for each in heard) is patient
 
 
 def test_no_secret_and_no_text_reaches_the_log(daemon: DaemonProcess) -> None:

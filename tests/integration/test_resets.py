@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -148,7 +147,4 @@ def background(command: str, **wishes: Any) -> str:
 
 
 def serving() -> str:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    return f"python3 -m http.server --bind 127.0.0.1 {port}"
+    return "python3 -m http.server --bind 127.0.0.1 0"

@@ -6,8 +6,8 @@ a turn that brings the daemon down again and again.
 
 from __future__ import annotations
 
+import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ ANN = 7
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel() as model:
+    with ScriptedModel(idle_timeout_s=60) as model:
         yield model
 
 
@@ -70,12 +70,12 @@ def test_a_turn_that_outlasts_the_drain_goes_on_after_the_restart_in_the_same_se
         eventually(lambda: len(model.requests) == 2)
         [before] = sessions(daemon)
 
+        model.on_request = lambda _: None
         restarted = daemon.hermes("restart", "--reason", "new version")
         assert "is back" in restarted.stdout
 
         banner = "Hermes is stopping (restart: new version). It will try to go on with this when it is back."
         assert banner in telegram.replies(ANN)
-        model.on_request = lambda _: None
         telegram.until(lambda: any("made" in text for text in replies(telegram)))
         [after] = sessions(daemon)
         assert after["id"] == before["id"]
@@ -113,21 +113,24 @@ def test_what_was_said_and_answered_survives_a_kill_right_after_the_answer(
 
 
 def test_a_sigterm_marks_what_is_open_before_it_waits_and_lets_finish_what_can(
-    model: ScriptedModel, telegram: TelegramServer
+    model: ScriptedModel, telegram: TelegramServer, tmp_path: Path
 ) -> None:
     """Two turns are open: one ends within the drain and is told, the other is taken up by the next daemon."""
-    with daemon_on(model, telegram, "shutdown: {drain_s: 3}\n") as daemon:
+    go_on = tmp_path / "go-on"
+    with daemon_on(model, telegram, "shutdown: {drain_s: 6, timeout_s: 20}\n") as daemon:
         model.on_request = lambda body: stream(STALL) if said_by_people(body)[-1] == "say late" else None
         telegram.say(ANN, ANN, "say late")
         answers: list[str] = []
-        client = threading.Thread(
-            target=lambda: answers.append(daemon.ask("run sleep 1.5; echo soon", session="b").text)
-        )
+        waits = f"run until [ -e {go_on} ]; do sleep 0.05; done; echo soon"
+        client = threading.Thread(target=lambda: answers.append(daemon.ask(waits, session="b").text))
         client.start()
         eventually(lambda: {each["phase"] for each in sessions(daemon)} == {"running"} and len(model.requests) == 2)
-        began = time.monotonic()
-        assert daemon.terminate() == 0
-        assert time.monotonic() - began < 10
+        assert daemon.process is not None
+        daemon.process.send_signal(signal.SIGTERM)
+        eventually(lambda: "stopping for a shutdown" in daemon.stderr())
+        go_on.touch()
+        assert daemon.process.wait(20) == 0
+        daemon.kill()  # only reaps it
         client.join(20)
         assert len(answers) == 1
         assert "soon" in answers[0]

@@ -18,7 +18,7 @@ def setting(unit: str, name: str) -> str:
 
 
 def test_the_daemon_keeps_what_its_unit_promises(tmp_path: Path) -> None:
-    home = DaemonProcess(config="shutdown: {drain_s: 1, timeout_s: 3}\n")
+    home = DaemonProcess(config="shutdown: {drain_s: 1, timeout_s: 10}\n")
     unit = home.hermes("service", "install", "--print").stdout
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import socket
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -14,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.daemon_process import DaemonProcess, eventually
+from tests.free_port import free_port
 from tests.scripted_model import ScriptedModel
 from tests.telegram_server import TOKEN, Fault, TelegramServer
 from tests.transcription_server import TranscriptionServer
@@ -75,15 +75,16 @@ def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
 def test_a_voice_that_is_being_written_down_holds_up_no_command(server: TelegramServer, model: ScriptedModel) -> None:
     server.has_file("hello", b"OggS")
     with TranscriptionServer() as listener:
-        listener.delay_s = 8
+        listener.goes_on.clear()
         more = f'transcription: {{base_url: "{listener.base_url}"}}\n'
         with a_daemon(server, model, more):
             server.say(ANN, ANN, "", voice={"file_id": "hello", "duration": 2})
             server.until(lambda: bool(listener.asked))
             server.say(ANN, ANN, "say and this")
             server.say(ANN, ANN, "/status")
-            server.until(lambda: len(server.replies(ANN)) == 1, within_s=6)
+            server.until(lambda: len(server.replies(ANN)) == 1)
             assert model.requests == []
+            listener.goes_on.set()
             answers(server, 3)
             assert "hello from a voice" in server.replies(ANN)[1]
             assert server.replies(ANN)[2] == "and this"
@@ -195,9 +196,7 @@ def test_a_file_that_the_agent_sent_arrives_after_a_crash(
 def test_messages_come_by_webhook_and_after_the_switch_by_polling(
     server: TelegramServer, model: ScriptedModel
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     url = f"http://127.0.0.1:{port}/telegram"
     environ = {"HERMES_TELEGRAM_WEBHOOK_URL": url, "HERMES_TELEGRAM_WEBHOOK_PORT": str(port)}
     with a_daemon(server, model, **environ) as daemon:

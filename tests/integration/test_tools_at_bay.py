@@ -62,7 +62,8 @@ def test_a_command_is_judged_in_the_directory_it_runs_in(model: ScriptedModel, t
 def test_a_job_in_a_group_of_its_own_ends_with_its_command(model: ScriptedModel, tmp_path: Path) -> None:
     ticks = tmp_path / "ticks"
     with DaemonProcess(config=model.config) as daemon:
-        command = f"set -m; (while sleep 0.2; do echo tick >> {ticks}; done) & sleep 1; echo over"
+        ticking = f"set -m; (while sleep 0.2; do echo tick >> {ticks}; done)"
+        command = f"{ticking} & until [ -e {ticks} ]; do sleep 0.05; done; echo over"
         answer = daemon.ask(f"run {command}", session="s").text
         assert "over" in answer
         counted = ticks.read_text().count("tick")

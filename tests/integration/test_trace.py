@@ -25,7 +25,7 @@ GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 
 @pytest.fixture
 def model() -> Iterator[ScriptedModel]:
-    with ScriptedModel() as model:
+    with ScriptedModel(idle_timeout_s=60) as model:
         yield model
 
 
