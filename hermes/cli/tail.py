@@ -97,13 +97,12 @@ def _await_next_life(client: AdminClient, process: int | None) -> None:
 
     told = False
     while not has_ended(process):
-        if life_of(client) is not None:
-            if told:
-                say("(the daemon is back)", file=sys.stderr)
-            return
-        if not told:
+        if not told:  # also if it is back already: what happened meanwhile was not seen
             told = True
             say("(the daemon stops or restarts; this goes on if it comes back)", file=sys.stderr)
+        if life_of(client) is not None:
+            say("(the daemon is back)", file=sys.stderr)
+            return
         time.sleep(_LOOK_UP_S)
     raise NotRunningError("the daemon stopped")
 
