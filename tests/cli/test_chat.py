@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import pty
@@ -249,20 +250,21 @@ class Terminal:
     def __init__(self, descriptor: int, process: subprocess.Popen[bytes]) -> None:
         self.process = process
         self._descriptor = descriptor
+        self._decoder = codecs.getincrementaldecoder("utf-8")()  # a character may come in two pieces
         self._seen = ""
 
     def expect(self, text: str) -> str:
         """Everything up to and with the text; what comes after waits for the next call."""
-        assert self._comes(text, within_s=50), self._seen
+        assert self.comes(text, within_s=50), self._seen
         before, _, self._seen = self._seen.partition(text)
         return before + text
 
-    def _comes(self, text: str, *, within_s: float) -> bool:
+    def comes(self, text: str, *, within_s: float) -> bool:
         deadline = time.monotonic() + within_s
         while text not in self._seen:
             if not select.select([self._descriptor], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 return False
-            self._seen += os.read(self._descriptor, 4096).decode()
+            self._seen += self._decoder.decode(os.read(self._descriptor, 4096))
         return True
 
     def type(self, text: str) -> None:
@@ -275,7 +277,7 @@ class Terminal:
 
     def press_ctrl_c_until(self, text: str) -> None:
         self.press_ctrl_c()
-        while not self._comes(text, within_s=5):
+        while not self.comes(text, within_s=5):
             self.press_ctrl_c()
         self.expect(text)
 

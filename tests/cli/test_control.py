@@ -128,8 +128,8 @@ def test_a_daemon_that_does_not_go_is_reported(
     home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin.routes["POST /stop"] = Answer(status=202, body={"stopping": True})
-    assert main(["stop", "--timeout", "0.2"]) == 75
-    assert capsys.readouterr().err == f"hermes: the daemon (pid {NOBODY}) is still stopping after 0.2 s\n"
+    assert main(["stop", "--timeout", "3"]) == 75
+    assert capsys.readouterr().err == f"hermes: the daemon (pid {NOBODY}) is still stopping after 3 s\n"
 
 
 def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -142,7 +142,7 @@ def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys
     admin.routes["POST /stop"] = stop
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as daemon:
         admin.routes["GET /info"] = Answer(body={"pid": daemon.pid})
-        assert main(["stop", "--timeout", "0.3"]) == 75
+        assert main(["stop", "--timeout", "3"]) == 75
         daemon.communicate(b"\n")
     leaving.join()
     assert f"the daemon (pid {daemon.pid}) is still stopping" in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -129,19 +130,22 @@ def test_a_question_that_takes_too_long_is_stopped(admin: FakeAdmin, hermes: Her
         return Answer(body={})
 
     admin.routes |= {COMPLETIONS: Stream(parts=parts()), "POST /sessions/s1/stop": stop}
-    done = hermes("chat", "-z", "?", "--timeout", "0.2")
+    done = hermes("chat", "-z", "?", "--timeout", "3")
     assert (done.returncode, done.stdout) == (124, "")
-    assert "there was no answer within 0.2 s; the turn was stopped" in done.stderr
-    assert admin.asked[-1].body == {"reason": "it took longer than 0.2 s", "turn_id": "t1"}
+    assert "there was no answer within 3 s; the turn was stopped" in done.stderr
+    assert admin.asked[-1].body == {"reason": "it took longer than 3 s", "turn_id": "t1"}
 
 
 @pytest.mark.parametrize(
     ("phase", "hint"),
     [
-        ("running", "hermes: waiting: a turn has been running for 40 s in this session; `hermes stop s1` ends it\n"),
+        (
+            "running",
+            r"hermes: waiting: a turn has been running for [45]\d s in this session; `hermes stop s1` ends it\n",
+        ),
         (
             "waiting",
-            "hermes: waiting: an earlier turn of this session needs an answer: may I?; `hermes approve s1`, ",
+            r"hermes: waiting: an earlier turn of this session needs an answer: may I\?; `hermes approve s1`, ",
         ),
     ],
 )
@@ -162,4 +166,4 @@ def test_waiting_behind_another_turn_is_explained(admin: FakeAdmin, hermes: Herm
     admin.routes |= {COMPLETIONS: Stream(parts=parts()), "GET /sessions/s1": view}
     done = hermes("chat", "-r", "s1", "-z", "?")
     assert (done.returncode, done.stdout) == (0, "At last.\n")
-    assert done.stderr.startswith(hint)
+    assert re.match(hint, done.stderr)

@@ -95,7 +95,7 @@ def test_a_message_whose_daemon_was_killed_is_answered_by_the_next(
     ) as chat:
         assert chat.stdin is not None
         assert chat.stdout is not None
-        chat.stdin.write("!slow 2\n")
+        chat.stdin.write("!slow 6\n")
         chat.stdin.close()
         while chat.stdout.read(1) != "\n":  # until the greeting has passed,
             pass

@@ -8,6 +8,7 @@ from threading import Timer
 
 import pytest
 
+from hermes.cli import session_lookup
 from hermes.cli.client import AdminClient
 from hermes.cli.main import main
 from hermes.cli.session_lookup import meant_by
@@ -101,6 +102,7 @@ def test_a_daemon_that_starts_or_stops_is_waited_for_or_its_store_is_looked_at(
                 told = capsys.readouterr()
                 assert name in told.out
                 assert "is starting or stopping on" in told.err
+        monkeypatch.setattr(session_lookup, "_BETWEEN_S", 30.0)
         held = lock(home)
         Timer(0.3, held.close).start()  # it has stopped meanwhile
         assert main(["sessions"]) == 0

@@ -13,7 +13,7 @@ import pytest
 from tests.daemon_process import DaemonProcess, eventually
 
 SHORT = "shutdown:\n  drain_s: 0.5\n"
-LONG = "shutdown:\n  drain_s: 15\n  timeout_s: 20\n"
+LONG = "shutdown:\n  drain_s: 40\n  timeout_s: 45\n"
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_start_that_is_refused_is_in_the_log_too() -> None:
 
 def test_a_restart_says_why_the_daemon_refused_to_come_back(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
-        running(daemon, pool, "!slow 20")
+        running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart", timeout_s=30)
         eventually(lambda: stopping(daemon))
         (daemon.home / "config.yaml").write_text("telegram:\n  enabled: true\n")  # after it was checked
@@ -99,7 +99,7 @@ def test_a_restart_says_why_the_daemon_refused_to_come_back(pool: ThreadPoolExec
 
 def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=SHORT) as daemon:
-        session = running(daemon, pool, "!slow 20")
+        session = running(daemon, pool, "!slow 60")
         done = daemon.hermes("stop")
         assert done.returncode == 0
         assert f"1 session has open work, which is kept and goes on at the next start: {session}." in done.stdout
@@ -109,7 +109,7 @@ def test_a_stop_says_which_work_is_kept(pool: ThreadPoolExecutor) -> None:
 
 def test_a_stop_of_a_daemon_that_is_killed_meanwhile_says_so(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
-        running(daemon, pool, "!slow 20")
+        running(daemon, pool, "!slow 60")
         stop = pool.submit(daemon.hermes, "stop", "--json")
         eventually(lambda: stopping(daemon))
         assert daemon.process is not None
@@ -122,12 +122,12 @@ def test_a_stop_of_a_daemon_that_is_killed_meanwhile_says_so(pool: ThreadPoolExe
 
 def test_a_restart_during_a_stop_is_refused_and_a_stop_during_a_restart_is_told(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
-        running(daemon, pool, "!slow 20")
+        running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart")
         eventually(lambda: stopping(daemon))
         stop = pool.submit(daemon.hermes, "stop")
         eventually(lambda: not daemon.admin.get("/info")["restarting"])
-        late = daemon.hermes("restart", timeout_s=10)
+        late = daemon.hermes("restart", timeout_s=30)
         assert late.returncode == 1
         assert "stopping already" in late.stderr
         daemon.admin.post("/sessions/long/stop")
@@ -139,7 +139,7 @@ def test_a_restart_during_a_stop_is_refused_and_a_stop_during_a_restart_is_told(
 
 def test_a_restart_of_a_daemon_that_is_killed_meanwhile_does_not_wait_in_vain(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
-        running(daemon, pool, "!slow 20")
+        running(daemon, pool, "!slow 60")
         restart = pool.submit(daemon.hermes, "restart", timeout_s=20)
         eventually(lambda: stopping(daemon))
         assert daemon.process is not None
@@ -154,7 +154,7 @@ def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:
         assert daemon.process is not None
         os.kill(daemon.process.pid, signal.SIGSTOP)
         try:
-            done = daemon.hermes("stop", "--timeout", "0.5", timeout_s=10)
+            done = daemon.hermes("stop", "--timeout", "0.5", timeout_s=30)
             assert done.returncode == 75
             assert f"kill -9 {daemon.process.pid}" in done.stderr.replace("\n", " ")
         finally:
@@ -164,12 +164,12 @@ def test_a_daemon_that_hangs_is_not_waited_for_longer_than_told() -> None:
 def test_a_known_key_is_answered_truly_while_the_daemon_stops(pool: ThreadPoolExecutor) -> None:
     with DaemonProcess(config=LONG) as daemon:
         answered = daemon.ask("Hello", "short", Idempotency_Key="k1").text
-        first = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        first = pool.submit(daemon.ask, "!slow 60", "long", Idempotency_Key="k2")
         eventually(lambda: daemon.admin.get("/info")["turns"]["in_flight"])
         stop = pool.submit(daemon.hermes, "stop")
         eventually(lambda: stopping(daemon))
         assert daemon.ask("Hello", "short", Idempotency_Key="k1").text == answered
-        again = pool.submit(daemon.ask, "!slow 20", "long", Idempotency_Key="k2")
+        again = pool.submit(daemon.ask, "!slow 60", "long", Idempotency_Key="k2")
         refused = daemon.ask("Hello", "other", Idempotency_Key="k3")
         assert (refused.status, refused.json()["error"]["code"]) == (503, "stopping")
         daemon.admin.post("/sessions/long/stop")

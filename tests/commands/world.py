@@ -233,7 +233,7 @@ def said(text: str) -> EncodedMessage:
 
 
 async def until(condition: Callable[[], bool], *, rounds: int = 1) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         held = 0
         while held < rounds:
             await asyncio.sleep(0)
