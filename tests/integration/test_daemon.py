@@ -24,6 +24,7 @@ from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
 from tests.daemon_process import DaemonProcess, eventually
 from tests.scripted_model import ScriptedModel
+from tests.service_manager import ServiceManager
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -221,18 +222,12 @@ def test_a_removed_lock_file_lets_no_second_daemon_in(daemon: DaemonProcess) -> 
 
 
 def test_systemd_is_told_ready_stopping_and_that_it_lives(tmp_path: Path) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
-        path = tmp_path / "n"
-        notify.bind(str(path))
-        notify.settimeout(30)
-        environ = {"NOTIFY_SOCKET": str(path), "WATCHDOG_USEC": "400000"}
+    with ServiceManager(tmp_path / "n") as manager:
+        environ = {"NOTIFY_SOCKET": str(manager.path), "WATCHDOG_USEC": "400000"}
         with DaemonProcess(environ=environ) as daemon:
-            heard = b""
-            while b"WATCHDOG=1" not in heard or b"READY=1" not in heard:
-                heard += notify.recv(4096) + b"\n"
+            eventually(lambda: {"WATCHDOG=1", "READY=1"} <= set(manager.heard))
             assert daemon.terminate() == 0
-            while b"STOPPING=1" not in heard:
-                heard += notify.recv(4096) + b"\n"
+            eventually(lambda: "STOPPING=1" in manager.heard)
 
 
 def test_a_stop_waits_for_a_turn_of_several_steps(tmp_path: Path) -> None:
@@ -272,9 +267,8 @@ def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_
             "!tool terminal " + json.dumps({"command": f"until [ -e {file} ]; do sleep 0.05; done"}) + "\n!echo over"
         )
 
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, ThreadPoolExecutor(3) as pool:
-        notify.bind(str(tmp_path / "n"))
-        environ = {"NOTIFY_SOCKET": str(tmp_path / "n")} if patient else {}
+    with ServiceManager(tmp_path / "n") as manager, ThreadPoolExecutor(3) as pool:
+        environ = {"NOTIFY_SOCKET": str(manager.path)} if patient else {}
         with DaemonProcess(config="shutdown: {drain_s: 8, timeout_s: 14}\n", environ=environ) as daemon:
             asked = [pool.submit(daemon.ask, waits_for(tmp_path / f"{n}"), f"s{n}") for n in range(3)]
             eventually(lambda: daemon.hermes("sessions", "--json").stdout.count('"running"') == 3)
@@ -289,12 +283,7 @@ def test_a_stop_takes_longer_only_where_that_is_granted_and_while_turns_end(tmp_
             assert daemon.process.wait(20) == 0
             ended = [answer.status == 200 for answer in (each.result(20) for each in asked)]
             assert ended == [True, patient, patient]
-        notify.setblocking(False)
-        heard = []
-        with suppress(BlockingIOError):
-            while True:
-                heard.append(notify.recv(4096))
-        assert any(each.startswith(b"EXTEND_TIMEOUT_USEC=15000000") for each in heard) is patient
+    assert ("EXTEND_TIMEOUT_USEC=15000000" in manager.heard) is patient
 
 
 def test_no_secret_and_no_text_reaches_the_log(daemon: DaemonProcess) -> None:

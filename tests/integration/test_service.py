@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shlex
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
 
 from tests.cli.conftest import command
-from tests.daemon_process import DaemonProcess
+from tests.daemon_process import DaemonProcess, eventually
+from tests.service_manager import ServiceManager
 
 
 def setting(unit: str, name: str) -> str:
@@ -20,24 +20,19 @@ def setting(unit: str, name: str) -> str:
 def test_the_daemon_keeps_what_its_unit_promises(tmp_path: Path) -> None:
     home = DaemonProcess(config="shutdown: {drain_s: 1, timeout_s: 10}\n")
     unit = home.hermes("service", "install", "--print").stdout
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
-        manager.bind(str(tmp_path / "notify"))
-        manager.settimeout(20)
+    with ServiceManager(tmp_path / "notify") as manager:
         environ = {
             **home._environ,
-            "NOTIFY_SOCKET": str(tmp_path / "notify"),
+            "NOTIFY_SOCKET": str(manager.path),
             "WATCHDOG_USEC": str(1_000_000),  # shorter than the unit's, so that a test can wait for it
         }
         assert shlex.split(setting(unit, "ExecStart"))[-4:] == ["-P", "-m", "hermes.cli.main", "daemon"]
         with subprocess.Popen(command("daemon"), env=environ, stdout=subprocess.DEVNULL) as daemon:
             try:
-                said: list[str] = []
-                while "READY=1" not in said or said.count("WATCHDOG=1") < 2:
-                    said.append(manager.recv(4096).decode())
+                eventually(lambda: "READY=1" in manager.heard and manager.heard.count("WATCHDOG=1") >= 2)
                 began = time.monotonic()
                 daemon.send_signal(signal.SIGTERM)
-                while "STOPPING=1" not in said:
-                    said.append(manager.recv(4096).decode())
+                eventually(lambda: "STOPPING=1" in manager.heard)
                 assert daemon.wait(float(setting(unit, "TimeoutStopSec"))) == 0
                 assert time.monotonic() - began < float(setting(unit, "TimeoutStopSec"))
             finally:
