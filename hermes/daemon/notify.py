@@ -1,7 +1,8 @@
 """Tells systemd how the daemon is doing: ready, stopping, alive, and a line of status.
 
 Without `$NOTIFY_SOCKET` every call does nothing. No call waits and none raises: a service manager that does not
-listen is no reason for a daemon to stop.
+listen is no reason for a daemon to stop. One that has not read for a while takes no more; what it must know, that the
+daemon is ready say, is told with the next word then.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from dataclasses import field
 from typing import TYPE_CHECKING, Self
 
 from hermes.values import dataclass
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 class Notifier:
     address: str = ""  # where to send to; empty: nobody listens
     watchdog_interval_s: float | None = None  # how often to call `watchdog`; None: nobody waits for it
+    untold: list[str] = field(default_factory=list)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -32,14 +35,14 @@ class Notifier:
         return cls(address=address, watchdog_interval_s=_watchdog_interval_s(environ) if address else None)
 
     def ready(self) -> None:
-        self._send("READY=1")
+        self._send("READY=1", must=True)
 
     def reloading(self) -> None:
         """Until `ready` is said again. systemd wants to know since when, by its own clock."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", must=True)
 
     def stopping(self) -> None:
-        self._send("STOPPING=1")
+        self._send("STOPPING=1", must=True)
 
     def watchdog(self) -> None:
         self._send("WATCHDOG=1")
@@ -51,15 +54,20 @@ class Notifier:
         """Ask for this much more time before systemd loses patience with a start or a stop."""
         self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
-    def _send(self, message: str) -> None:
+    def _send(self, message: str, *, must: bool = False) -> None:
         if not self.address:
             return
+        words = "\n".join([*self.untold, message])
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
                 sender.setblocking(False)
-                sender.sendto(message.encode("utf-8", "replace"), self.address)
+                sender.sendto(words.encode("utf-8", "replace"), self.address)
+        except BlockingIOError:
+            self.untold.extend([message] if must else [])
         except OSError:
             return  # said above: nobody listens, and there is no one to tell
+        else:
+            self.untold.clear()
 
 
 def _watchdog_interval_s(environ: Mapping[str, str]) -> float | None:

@@ -6,7 +6,7 @@ import os
 import secrets
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -60,6 +60,22 @@ def test_a_listener_that_does_not_read_does_not_block(tmp_path: Path) -> None:
         notifier = Notifier.from_environ({"NOTIFY_SOCKET": path})
         for _ in range(2000):
             notifier.watchdog()
+
+
+def test_what_it_must_know_is_told_when_it_reads_again(tmp_path: Path) -> None:
+    path = str(tmp_path / "notify")
+    with listening(path) as listener:
+        notifier = Notifier.from_environ({"NOTIFY_SOCKET": path})
+        for _ in range(2000):
+            notifier.watchdog()
+        notifier.ready()
+        listener.setblocking(False)
+        with suppress(BlockingIOError):
+            while listener.recv(1000) == b"WATCHDOG=1":
+                pass
+        for _ in range(2):
+            notifier.watchdog()
+        assert [listener.recv(1000) for _ in range(2)] == [b"READY=1\nWATCHDOG=1", b"WATCHDOG=1"]
 
 
 @pytest.mark.parametrize(
