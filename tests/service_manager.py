@@ -32,7 +32,7 @@ class ServiceManager:
     def _listen(self) -> None:
         while True:
             try:
-                self.heard.append(self._socket.recv(4096).decode())
+                self.heard.extend(self._socket.recv(4096).decode().splitlines())
             except TimeoutError:
                 if self._over.is_set():
                     return

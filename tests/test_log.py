@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from loguru import logger
 
+from hermes import log
 from hermes.config import LogConfig
 from hermes.home import Home, prepare
 from hermes.log import Terminal, configure_logging, print_among_lines, redact
@@ -221,6 +222,7 @@ def test_what_is_printed_comes_in_one_piece_after_what_was_logged(
     home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     written: list[str] = []
+    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
     monkeypatch.setattr(sys, "stderr", Writes(written))
     monkeypatch.setattr(sys, "stdout", Writes(written))
     configure_logging(LogConfig(), home)
@@ -232,12 +234,13 @@ def test_what_is_printed_comes_in_one_piece_after_what_was_logged(
     assert written[-1] == "two\nlines\n"
 
 
-def test_a_terminal_that_nobody_reads_is_not_waited_for_long() -> None:
+def test_a_terminal_that_nobody_reads_is_not_waited_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = Stuck()
     terminal = Terminal(stream)
     terminal.write("one\n")
     terminal.catch_up()
     assert not stream.getvalue()
+    monkeypatch.setattr(log, "_TERMINAL_PATIENCE_S", 30.0)
     stream.read_again.set()
     terminal.catch_up()
     assert stream.getvalue() == "one\n"

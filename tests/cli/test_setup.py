@@ -138,10 +138,10 @@ def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
 
 
 def _until(descriptor: int, text: str) -> str:
-    said = ""
-    while text not in said:
-        said += os.read(descriptor, 4096).decode()
-    return said
+    said = b""
+    while text.encode() not in said:
+        said += os.read(descriptor, 4096)
+    return said.decode()
 
 
 # ---------------------------------------------------------------- Slack

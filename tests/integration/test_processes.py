@@ -147,7 +147,7 @@ def test_a_dangerous_line_is_stopped_also_when_it_comes_in_pieces_and_after_a_re
     daemon.kill()
     daemon.start()
     assert "was sent" not in tool(daemon, "s", "process", action="submit", id=name, data="m -rf /")
-    assert tool(daemon, "s", "process", action="log", id=name).startswith("r\n[")
+    eventually(lambda: tool(daemon, "s", "process", action="log", id=name).startswith("r\n["))
 
 
 def test_what_is_written_to_a_process_is_judged_as_a_command_would_be(daemon: DaemonProcess) -> None:
