@@ -256,7 +256,7 @@ def recorded(stage: Callable[[], Stage]) -> str:
         clock.write_text("0", encoding="ascii")
         (folder / "cwd" / "build").mkdir(parents=True)
         config = (
-            f"{model.config}{here.config}terminal: {{cwd: {folder}/cwd}}\nshutdown: {{drain_s: 0.5}}\n"
+            f"{model.config}{here.config}terminal: {{cwd: {folder}/cwd}}\nshutdown: {{drain_s: 4, timeout_s: 20}}\n"
             "session_reset: {mode: idle, idle_minutes: 1440}\n"
         )
         environ = {**here.secrets, "HERMES_TEST_CLOCK": str(clock)}

@@ -37,7 +37,7 @@ def daemon(server: TelegramServer, model: ScriptedModel, tmp_path: Path) -> Iter
     with ExitStack() as stack:
         config = (
             f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{ANN}"], '
-            "require_mention: false}\nshutdown: {drain_s: 1}\n"
+            "require_mention: false}\nshutdown: {drain_s: 6, timeout_s: 20}\n"  # time to note what was said
         )
         # A clock that a test could set has it look around for news more often, too.
         environ = {"TELEGRAM_BOT_TOKEN": TOKEN, "HERMES_TEST_CLOCK": str(tmp_path / "clock")}

@@ -64,7 +64,7 @@ def test_a_turn_that_outlasts_the_drain_goes_on_after_the_restart_in_the_same_se
     def stall_after_the_tool(body: dict[str, Any]) -> Any:
         return stream(delta(content="I see"), STALL) if body["messages"][-1]["role"] == "tool" else None
 
-    with daemon_on(model, telegram, "shutdown: {drain_s: 0.5}\n") as daemon:
+    with daemon_on(model, telegram, "shutdown: {drain_s: 5, timeout_s: 20}\n") as daemon:
         model.on_request = stall_after_the_tool
         telegram.say(ANN, ANN, f"run echo once >> {ran}; echo made")
         eventually(lambda: len(model.requests) == 2)
