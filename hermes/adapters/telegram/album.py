@@ -19,6 +19,7 @@ from hermes.types import InboundKey, Place
 class Album:
     def __init__(self, ready_at: float) -> None:
         self.ready_at = ready_at
+        self.complete = asyncio.Event()  # whatever had come by then is part of it
         self.done = asyncio.Event()
         self.taken = False
         self._updates: dict[int, Mapping[str, Any]] = {}  # by the messages' ids

@@ -2,12 +2,14 @@
 
 One that is refused for now is offered again, a little later each time, and never skipped; it holds up its own chat
 and no other, and where it is a file that takes long, no command and no button. The updates of an album are waited
-for, for a moment, and taken together; an edit of one of them is an edit of all of it.
+for, for a moment, and taken together; where updates are asked for, an album is complete when they were once more at
+its end. An edit of one of them is an edit of all of it.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -47,7 +49,9 @@ _SUPERGROUP = "-100"  # how their ids begin; only what is one can have been some
 
 
 class Intake:
-    def __init__(self, wire: Wire, edge: ChatEdge, me: Myself, manners: Manners) -> None:
+    def __init__(self, wire: Wire, edge: ChatEdge, me: Myself, manners: Manners, *, asks: bool = False) -> None:
+        """`asks`: updates come only when they are asked for, and `asked` is told of it."""
+        self._asks = asks
         self._wire = wire
         self._edge = edge
         self._me = me
@@ -76,6 +80,8 @@ class Intake:
         try:
             async with self._place(update):
                 await asyncio.sleep(album.ready_at - time.monotonic())
+                if self._asks:
+                    await album.complete.wait()
                 del self._albums[name]
                 await self._hand_over(update, album)
                 album.taken = True
@@ -83,6 +89,18 @@ class Intake:
         finally:
             self._albums.pop(name, None)
             album.done.set()
+
+    @property
+    def ask_at(self) -> float:
+        """When to ask at the latest, as an album waits for it."""
+        open_ones = (album for album in self._albums.values() if not album.complete.is_set())
+        return min((album.ready_at for album in open_ones), default=math.inf)
+
+    def asked(self, at: float) -> None:
+        """Whatever had come by then is in our hands."""
+        for album in self._albums.values():
+            if album.ready_at <= at:
+                album.complete.set()
 
     def _place(self, update: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
         order = self._orders.setdefault(_chat_of(update), Order())

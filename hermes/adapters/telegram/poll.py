@@ -8,6 +8,7 @@ crash anywhere means that Telegram sends the unconfirmed ones again, and their i
 from __future__ import annotations
 
 import asyncio
+import time
 
 from telegram.error import TelegramError
 
@@ -36,7 +37,7 @@ class Poll:
         """Until cancelled. Raises PlatformError, and can be run again."""
         try:
             self._heard = False
-            intake = Intake(wire, edge, await self._introduce(wire), self._manners)
+            intake = Intake(wire, edge, await self._introduce(wire), self._manners, asks=True)
             while True:
                 await self._turn(wire, edge, intake)
         except TelegramError as error:
@@ -52,6 +53,7 @@ class Poll:
         wait_s = _FIRST_WAIT_S
         while True:
             at_once = bool(self._tasks) or not self._heard
+            asked_at = time.monotonic()
             updates = await wire.updates(self._offset, 0 if at_once else self._timeout_s, KINDS)
             self._heard = True
             edge.alive()
@@ -61,7 +63,10 @@ class Poll:
                     self._tasks[number] = asyncio.create_task(intake.take(update), name=f"update {number}")
                     wait_s = _FIRST_WAIT_S
             if self._tasks:
-                await asyncio.wait(self._tasks.values(), timeout=wait_s)
+                await asyncio.sleep(0)  # they begin, and each picture is with its album
+                intake.asked(asked_at)
+                album_s = max(0.0, intake.ask_at - time.monotonic())
+                await asyncio.wait(self._tasks.values(), timeout=min(wait_s, album_s))
             self._move_on()
             if not self._tasks:
                 return

@@ -20,7 +20,7 @@ from hermes.errors import (
 )
 from hermes.secret import Secret
 from hermes.types import InboundKey, Seen, SessionId, TurnId
-from tests.adapters.edge import FakeEdge, FileEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
 from tests.adapters.telegram.owed import owed
 from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
@@ -205,7 +205,7 @@ async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer
         other = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
         async with listening(other, FakeEdge()):
             with pytest.raises(PlatformError, match="another program fetches this bot's messages"):
-                await asyncio.wait_for(first, 10)
+                await asyncio.wait_for(first, DEADLINE_S)
         await other.close()
 
 
@@ -215,6 +215,7 @@ async def test_an_album_is_one_message(server: TelegramServer, adapter: Telegram
     def picture(number: int, **more: Any) -> None:
         server.say(7, 7, "", photo=[{"file_id": str(number)}], **more)
 
+    server.fail("getUpdates", *[Fault(delay_s=0.1)] * 9)  # Telegram is far away
     picture(1, media_group_id="1")
     picture(2, media_group_id="1", caption="my cats")
     async with listening(adapter, edge):
