@@ -1,4 +1,4 @@
-"""A port for what cannot choose one itself, or has to find the same one again."""
+"""A port for whoever has to know it before it is listened on, or has to find the same one again."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import random
 import socket
 from pathlib import Path
 
-_FIRST = 10_000
+_RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
+_LOWEST = 10_000
 
 
 def free_port() -> int:
-    """Of those that the kernel never gives to whoever asks for any: nobody else has it before it is used."""
-    chosen_by_kernel = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii").split()[0])
+    """Not one of those that the kernel hands out: such a one could be somebody else's a moment later."""
+    handed_out_from = int(_RANGE.read_text(encoding="ascii").split()[0]) if _RANGE.exists() else 32_768
     while True:
-        port = random.SystemRandom().randrange(_FIRST, chosen_by_kernel)
+        port = random.SystemRandom().randrange(_LOWEST, max(handed_out_from, _LOWEST + 1_000))
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

@@ -7,7 +7,6 @@ nobody acknowledges is not delivered again, and metadata of messages is not kept
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -16,6 +15,7 @@ from typing import Any, Self
 
 from hermes.actors.stream import CURSOR
 from tests.daemon_process import eventually
+from tests.free_port import free_port
 
 BOT_TOKEN, APP_TOKEN, SIGNING_SECRET = "xoxb-of-a-local-slack", "xapp-of-a-local-slack", "secret-of-a-local-slack"
 BOT, ANN, BOB, CHANNEL = "U0BOT", "U0ANN", "U0BOB", "C0GENERAL"
@@ -48,7 +48,7 @@ class LocalSlack:
 
     def __exit__(self, *_: object) -> None:
         self._process.kill()
-        self._process.wait(10)
+        self._process.wait(30)
 
     def _config(self) -> dict[str, Any]:
         delivery = {"mode": "events", "requestUrl": self._events_url} if self._events_url else {"mode": "socket"}
@@ -144,13 +144,6 @@ class LocalSlack:
         request = urllib.request.Request(f"{self.address}/_control/{what}", data=data, headers=headers)
         with urllib.request.urlopen(request, timeout=20) as response:
             return json.load(response)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def _buttons(message: dict[str, Any]) -> list[dict[str, Any]]:

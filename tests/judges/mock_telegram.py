@@ -51,7 +51,7 @@ class MockTelegram:
         assert self._process.stdout is not None
         self._mock = f"http://127.0.0.1:{int(self._process.stdout.readline())}"
         self._thread.start()
-        assert self._ready.wait(10)
+        assert self._ready.wait(30)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -59,7 +59,7 @@ class MockTelegram:
         assert self._over is not None
         self._loop.call_soon_threadsafe(self._over.set)
         self._thread.join(10)
-        self._process.communicate(timeout=10)
+        self._process.communicate(timeout=30)
 
     # ------------------------------------------------------------ what people do
 
@@ -133,7 +133,7 @@ class MockTelegram:
     def _ask(self, path: str, body: Any = None) -> Any:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self._mock + path, data=data, headers={"Content-Type": "application/json"})
-        with urllib.request.urlopen(request, timeout=10) as response:
+        with urllib.request.urlopen(request, timeout=30) as response:
             return json.load(response)
 
     async def _serve(self) -> None:

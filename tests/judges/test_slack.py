@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.daemon_process import DaemonProcess, eventually
+from tests.free_port import free_port
 from tests.judges.local_slack import (
     ANN,
     APP_TOKEN,
@@ -19,7 +20,6 @@ from tests.judges.local_slack import (
     CHANNEL,
     SIGNING_SECRET,
     LocalSlack,
-    free_port,
 )
 from tests.scripted_model import ScriptedModel
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import io
-import socket
 import stat
 import time
 from collections.abc import AsyncIterator
@@ -22,6 +21,7 @@ from hermes.errors import BusyError, PlatformError
 from hermes.secret import Secret
 from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
+from tests.free_port import free_port
 from tests.telegram_server import TOKEN, TelegramServer
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
@@ -29,9 +29,7 @@ HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
 @pytest.fixture
 def settings() -> WebhookSettings:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     return WebhookSettings(url=f"http://127.0.0.1:{port}/telegram", host="127.0.0.1", port=port)
 
 
@@ -155,7 +153,7 @@ async def test_what_telegram_cannot_deliver_is_shown_while_it_waits(
     server: TelegramServer, settings: WebhookSettings, secret_file: Path
 ) -> None:
     edge = FakeEdge()
-    error = {"last_error_date": int(time.time()) + 5, "last_error_message": "Connection refused"}
+    error = {"last_error_date": int(time.time()) + 60, "last_error_message": "Connection refused"}
     async with hearing(server, edge, secret_file, replace(settings, look_every_s=0.02)):
         server.undelivered = {**error, "pending_update_count": 3}
         await until(lambda: "webhook" in edge.troubles)
