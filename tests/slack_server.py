@@ -36,14 +36,14 @@ T = TypeVar("T")
 BOT_TOKEN = "xoxb-test-token-of-the-fake-slack"
 APP_TOKEN = "xapp-test-token-of-the-fake-slack"
 SIGNING_SECRET = "signing-secret-of-the-fake-slack"
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 _READ = {"im": "im:read", "mpim": "mpim:read", "private_channel": "groups:read", "public_channel": "channels:read"}
 PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
+    """What goes wrong with a call; the effect takes place only when it is said how its answer fares."""
 
     status: int = 0
     page: bytes = b""
@@ -51,6 +51,7 @@ class Fault:
     retry_after: int | None = None
     lost: bool = False  # the effect takes place, and the connection closes without an answer
     delay_s: float = 0.0  # before an answer that is otherwise good
+    held: threading.Event | None = None  # the same until it is set
 
     @staticmethod
     def flood(retry_after: int) -> Fault:
@@ -288,6 +289,8 @@ class SlackServer(ThreadedServer):
             assert request.transport is not None
             request.transport.abort()
         await asyncio.sleep(fault.delay_s)
+        while fault.held is not None and not fault.held.is_set():  # noqa: ASYNC110 - of another thread's doing
+            await asyncio.sleep(0.005)
         return web.json_response({"ok": True, **result}, headers={"X-OAuth-Scopes": ",".join(sorted(self.scopes))})
 
     def _perform(self, method: str, token: str, about: dict[str, Any], fault: Fault) -> dict[str, Any]:

@@ -30,13 +30,13 @@ from tests.threaded_server import ThreadedServer, listening
 T = TypeVar("T")
 
 TOKEN = f"{BOT_ID}:test-token-of-the-fake-telegram-server"
-DEADLINE_S = 20.0
+DEADLINE_S = 40.0
 PAGE = b"<html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """What goes wrong with a call; the effect takes place only when `lost` or `delay_s` say how its answer fares."""
+    """What goes wrong with a call; the effect takes place only when it is said how its answer fares."""
 
     status: int = 0  # with `page` a page of HTML, else Telegram's kind of error
     page: bytes = b""  # with a status of 200 it comes instead of an answer, after the effect
@@ -44,6 +44,7 @@ class Fault:
     retry_after: int = 0
     lost: bool = False  # the effect takes place, and the connection closes without an answer
     delay_s: float = 0.0  # before an answer that is otherwise good
+    held: threading.Event | None = None  # the same until it is set
 
     @staticmethod
     def flood(retry_after: int) -> Fault:
@@ -259,6 +260,8 @@ class TelegramServer(ThreadedServer):
             assert request.transport is not None
             request.transport.abort()
         await asyncio.sleep(fault.delay_s)
+        while fault.held is not None and not fault.held.is_set():  # noqa: ASYNC110 - of another thread's doing
+            await asyncio.sleep(0.005)
         if fault.page:
             return web.Response(body=fault.page, content_type="text/html")
         return web.json_response({"ok": True, "result": result})

@@ -22,6 +22,7 @@ from hermes.types import TurnId
 from tests.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
 
 KEY = "a-key-for-tests"
+PATIENCE_S = 30.0  # with what is to come sooner or later, however busy the machine is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +177,7 @@ async def raw(server: ApiServer, request: bytes, *, until_eof: bool = True) -> b
     try:
         writer.write(request)
         await writer.drain()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read() if until_eof else await reader.readuntil(b"\r\n\r\n")
     finally:
         writer.close()
@@ -189,7 +190,7 @@ async def connect(server: ApiServer) -> tuple[asyncio.StreamReader, asyncio.Stre
 
 async def eventually(condition: Callable[[], object], what: str = "the condition") -> None:
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             while not condition():  # noqa: ASYNC110 - conditions of all kinds, not all of which can set an event
                 await asyncio.sleep(0.005)
     except TimeoutError:

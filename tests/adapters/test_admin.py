@@ -27,7 +27,7 @@ from hermes.events import ActorFailed, PhaseChanged
 from hermes.ports.sessions import ActorView
 from hermes.trace import TraceLine, TraceState, TraceStep
 from hermes.types import Phase, SessionId, TurnId
-from tests.adapters.conftest import World, ask, chat, events, eventually, iterate, logged
+from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate, logged
 from tests.fakes import NOW, a_dead_letter, a_session, process_view
 
 
@@ -426,7 +426,7 @@ async def test_watchers_go_home_at_once_when_the_server_stops(
     world: World, server: AdminServer, admin: aiohttp.ClientSession
 ) -> None:
     async with admin.get("/events") as response:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await server.stop(60)
         assert await events(response) == []
 

@@ -14,7 +14,7 @@ from hermes.adapters.openai_api.server import ApiServer, ApiSettings, api_routes
 from hermes.adapters.openai_api.service import Service
 from hermes.errors import AlreadyRunningError, ConfigError
 from hermes.types import Phase, SessionId
-from tests.adapters.conftest import World, ask, chat, events, eventually, iterate
+from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate
 from tests.fakes import a_session
 
 # ---------------------------------------------------------------- start and stop
@@ -120,7 +120,7 @@ async def test_a_connection_that_comes_while_it_stops_holds_up_nobody(api: ApiSe
         await loop.sock_connect(newcomer, (host, int(port)))
         for _ in range(steps):  # from the knock at the door to the first request waited for
             await asyncio.sleep(0)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             await api.stop(0.05)
 
 

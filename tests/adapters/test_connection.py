@@ -7,7 +7,7 @@ import json
 import socket
 
 from hermes.adapters.openai_api.server import ApiServer
-from tests.adapters.conftest import KEY, World, ask, connect, eventually, iterate
+from tests.adapters.conftest import KEY, PATIENCE_S, World, ask, connect, eventually, iterate
 
 GET = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode()
 
@@ -15,14 +15,14 @@ GET = f"GET /v1/models HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {KEY
 async def closes(reader: asyncio.StreamReader) -> bool:
     """Whether the server ends the connection without another word."""
     try:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE_S):
             return await reader.read() == b""
     except ConnectionResetError:
         return True
 
 
 async def answer(reader: asyncio.StreamReader) -> bytes:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE_S):
         head = await reader.readuntil(b"\r\n\r\n")
         length = int(head.lower().partition(b"content-length: ")[2].partition(b"\r\n")[0])
         return head + await reader.readexactly(length)
@@ -59,7 +59,7 @@ async def test_a_head_that_comes_byte_by_byte_does_not_reset_the_clock(world: Wo
 async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause_before_it_is_not(
     world: World,
 ) -> None:
-    api = await world.api(header_timeout_s=0.3)
+    api = await world.api(header_timeout_s=1.0)
     reader, writer = await connect(api)
     writer.write(GET)
     assert (await answer(reader)).startswith(b"HTTP/1.1 200")
@@ -74,7 +74,7 @@ async def test_the_second_request_of_a_connection_is_timed_as_well_but_the_pause
 
 
 async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World) -> None:
-    api = await world.api(header_timeout_s=0.1)
+    api = await world.api(header_timeout_s=0.5)
     body = json.dumps(ask()).encode()
     head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
     post = head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
@@ -87,7 +87,7 @@ async def test_half_a_head_behind_a_whole_request_is_not_waited_for(world: World
 
 
 async def test_a_pause_after_a_whole_request_is_not_timed_however_its_bytes_came(world: World) -> None:
-    api = await world.api(header_timeout_s=0.2)
+    api = await world.api(header_timeout_s=2.0)
     body = json.dumps(ask()).encode()
     head = GET.replace(b"GET /v1/models", b"POST /v1/chat/completions").removesuffix(b"\r\n")
     post = head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
@@ -119,7 +119,7 @@ async def test_a_pause_after_a_whole_request_is_not_timed_however_its_bytes_came
 
 
 async def test_an_answer_may_take_longer_than_a_head(world: World) -> None:
-    client = await world.client(await world.api(header_timeout_s=0.2, ping_s=0.1))
+    client = await world.client(await world.api(header_timeout_s=1.0, ping_s=0.4))
     world.desk.hold()
     async with client.post("/v1/chat/completions", json=ask(stream=True)) as response:
         incoming = iterate(response)

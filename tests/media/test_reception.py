@@ -47,10 +47,11 @@ async def received(
     source: Source | None = None,
     transcribe: Transcribe | None = None,
     text: str = "look",
+    within_s: float = 30.0,
 ) -> tuple[str, list[str]]:
     """The message's text, and the names of its pictures."""
     store = MediaStore(tmp_path / "media", limits=MediaLimits(), clock=lambda: 0.0)
-    desk = Reception(store, source=source or Source(), transcribe=transcribe, fetch_within_s=0.2)
+    desk = Reception(store, source=source or Source(), transcribe=transcribe, fetch_within_s=within_s)
     inbound = Inbound(
         id=InboundKey("i"), place=Place(platform="toy", chat="1"), user="7", text=text, attachments=attachments
     )
@@ -107,7 +108,7 @@ async def test_a_file_that_cannot_be_fetched_is_named_with_the_reason(tmp_path: 
     assert text == 'look\n[file ("a.pdf") was sent, but could not be fetched: no route. Tell the person.]'
     stalling = Source()
     stalling.stalls = True
-    text, _ = await received(tmp_path, attachment("file"), source=stalling)
+    text, _ = await received(tmp_path, attachment("file"), source=stalling, within_s=0.2)
     assert "did not come within" in text
     source = Source()
     text, _ = await received(tmp_path, attachment("file", size_bytes=21 << 20), source=source)

@@ -331,7 +331,7 @@ async def test_a_part_that_comes_again_is_taken_once() -> None:
 
 
 async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobody() -> None:
-    async with edge() as here, asyncio.timeout(1):
+    async with edge() as here, asyncio.timeout(10):
         for number in range(20):
             first = await here.says("ann", f"number {number}")
         session = await here.session(first)

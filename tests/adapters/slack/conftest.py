@@ -10,6 +10,7 @@ from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.pace import Limits
 from hermes.adapters.slack.workspace import Credentials
 from hermes.secret import Secret
+from tests.adapters.edge import patience_s
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, SlackServer
 
 HURRIED = Limits(
@@ -25,7 +26,9 @@ def server() -> Iterator[SlackServer]:
 
 
 @pytest.fixture
-async def adapter(server: SlackServer) -> AsyncIterator[SlackAdapter]:
-    adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.5, answer_within_s=1)
+async def adapter(server: SlackServer, request: pytest.FixtureRequest) -> AsyncIterator[SlackAdapter]:
+    adapter = SlackAdapter(
+        [CREDENTIALS], base_url=server.base_url, limits=HURRIED, answer_within_s=patience_s(request)
+    )
     yield adapter
     await adapter.close()

@@ -21,7 +21,7 @@ from hermes.adapters.slack.pace import Allowance
 from hermes.adapters.slack.workspace import Credentials, Wire
 from hermes.errors import BusyError, PlatformError
 from hermes.secret import Secret
-from tests.adapters.edge import FakeEdge, listening, until
+from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
 from tests.slack_server import APP_TOKEN, Fault, SlackServer
 from tests.slack_world import BOT_USER, TEAM
@@ -61,7 +61,6 @@ async def life(
         base_url=server.base_url,
         limits=HURRIED,
         listen=listen,
-        answer_within_s=2,
         clock=clock,
     )
     async with listening(adapter, edge):
@@ -142,14 +141,15 @@ async def test_live_messages_do_not_wait_while_slack_wants_to_be_left_alone(
     server: SlackServer, edge: FakeEdge
 ) -> None:
     missed(server, "D1", "missed")
-    server.fail("conversations.history", Fault.flood(2))
+    server.fail("conversations.history", Fault.flood(300), Fault.flood(1))
     async with life(server, edge):
         await until(lambda: server.count("conversations.history") == 1)
         server.say("D2", "UBOB", "live")
         await until(lambda: edge.texts == ["live"])
-        await until(lambda: edge.texts == ["live", "missed"])
+    async with life(server, edge):
+        await until(lambda: "missed" in edge.texts)
     asked = [each.at for each in server.calls if each.method == "conversations.history"]
-    assert asked[1] - asked[0] >= 2
+    assert asked[2] - asked[1] >= 1
 
 
 async def test_a_look_that_failed_is_made_again_by_the_next_connection(
@@ -211,7 +211,7 @@ async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_non
         await until(lambda: server.links == 2)
         server.cut()
         with pytest.raises(PlatformError):
-            await asyncio.wait_for(task, 5)
+            await asyncio.wait_for(task, DEADLINE_S)
     assert said.count(DONE) == 1
     missed(server, "D1", "in between")
     async with listening(adapter, edge):
@@ -221,7 +221,7 @@ async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_non
 async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
-    wire = Wire([CREDENTIALS], server.base_url + "/", answer_within_s=2)
+    wire = Wire([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     intake, pace = Intake(Manners()), Allowance(every_s=0, at_once=1)
     look_back = LookBack(intake, HeardUntil(), pace=pace, clock=time.time, said=set())
     looking = asyncio.create_task(look_back.run(wire, edge))

@@ -9,6 +9,7 @@ import pytest
 from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.adapters.telegram.pace import Limits
 from hermes.secret import Secret
+from tests.adapters.edge import patience_s
 from tests.telegram_server import TOKEN, TelegramServer
 
 HURRIED = Limits(chat_every_s=0, group_every_s=0, every_s=0)  # for tests that are not about the pace
@@ -21,7 +22,9 @@ def server() -> Iterator[TelegramServer]:
 
 
 @pytest.fixture
-async def adapter(server: TelegramServer) -> AsyncIterator[TelegramAdapter]:
-    adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=2, answer_within_s=1)
+async def adapter(server: TelegramServer, request: pytest.FixtureRequest) -> AsyncIterator[TelegramAdapter]:
+    adapter = TelegramAdapter(
+        Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=2, answer_within_s=patience_s(request)
+    )
     yield adapter
     await adapter.close()

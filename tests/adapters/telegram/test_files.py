@@ -36,7 +36,7 @@ async def test_a_file_is_fetched(server: TelegramServer, adapter: TelegramAdapte
         ("getFile", Fault.bad_gateway(), "out of order"),
         ("getFile", Fault(status=200, page=b'{"ok": true}'), "does not say where"),
         ("file", Fault(status=404), "out of order"),
-        ("file", Fault(delay_s=3), "did not answer in time"),
+        ("file", Fault(delay_s=60), "did not answer in time"),
     ],
 )
 async def test_a_file_that_cannot_be_fetched_is_explained(
