@@ -58,13 +58,27 @@ def test_a_storm_of_signals_is_one_stop_and_the_turn_goes_on_afterwards(
         waiting = pool.submit(talk.say, "say unfinished")
         eventually(lambda: len(model.requests) == 2)
         send(daemon, *storm)
-        assert wait_for_end(daemon, 10) == 0
-        told = waiting.result(20)
+        assert wait_for_end(daemon, 30) == 0
+        told = waiting.result(40)
         assert told is None or told.status == 503
         assert daemon.stderr().count("stopping for a ") == 1
         model.on_request = lambda body: None
         daemon.start()
         assert talk.say_until_heard("say unfinished") == "unfinished"
+        talk.check()
+
+
+def test_sigterms_up_to_the_very_end_are_one_stop(model: ScriptedModel) -> None:
+    with DaemonProcess(config=model.config) as daemon:
+        talk = Talk(daemon, model)
+        talk.say("say one")
+        assert daemon.process is not None
+        while daemon.process.poll() is None:
+            daemon.process.send_signal(TERM)  # without a pause: some come while the handlers are taken back
+        assert daemon.process.returncode == 0
+        assert daemon.stderr().count("stopping for a ") == 1
+        daemon.kill()
+        daemon.start()
         talk.check()
 
 
@@ -90,10 +104,10 @@ def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
         send(daemon, TERM, within_s=0)
         began = time.monotonic()
         send(daemon, INT, within_s=0)
-        assert wait_for_end(daemon, 10) == 130
-        assert time.monotonic() - began < 2
+        assert wait_for_end(daemon, 30) == 130
+        assert time.monotonic() - began < 15, "it did not wait for the turn"
         assert daemon.stderr().splitlines()[-1].startswith("hermes: left at once, by a second Ctrl-C.")
-        waiting.result(20)
+        waiting.result(40)
         model.on_request = lambda body: None
         daemon.start()
         assert talk.say_until_heard("say unfinished") == "unfinished"
@@ -115,8 +129,8 @@ def test_a_signal_while_a_summary_is_made_leaves_the_conversation_whole_and_star
         waiting = pool.submit(talk.say, "say what waits")
         eventually(lambda: daemon.admin.get("/sessions/s")["session"]["queued"])
         send(daemon, strikes, within_s=0)
-        assert wait_for_end(daemon, 10) == (0 if strikes == TERM else -strikes)
-        waiting.result(20)
+        assert wait_for_end(daemon, 30) == (0 if strikes == TERM else -strikes)
+        waiting.result(40)
         model.on_request = lambda body: None
         daemon.start()
         assert talk.say_until_heard("say what waits") == "what waits"
@@ -136,7 +150,7 @@ def test_a_sigterm_at_any_moment_of_a_start_ends_it_in_order(model: ScriptedMode
             daemon.begin()
             pause(chance.uniform(0.0, 0.8))
             send(daemon, TERM, within_s=0)
-            assert wait_for_end(daemon, 20) in (0, -TERM)
+            assert wait_for_end(daemon, 30) in (0, -TERM)
             daemon.kill()
         daemon.start()
         talk.check()
@@ -152,11 +166,11 @@ def test_a_sigterm_between_the_lock_and_being_ready_leaves_cleanly_and_the_open_
         waiting = pool.submit(talk.say, "say unfinished")
         eventually(lambda: len(model.requests) == 2)
         daemon.kill()
-        waiting.result(20)
+        waiting.result(40)
         for point in ("start: locked", "start: store open", "start: actors there", "start: serving"):
             with suppress(AssertionError):  # it need not get as far as being ready
                 daemon.start({"HERMES_TEST_CRASH": point, "HERMES_TEST_CRASH_SIGNAL": "TERM"})
-            assert wait_for_end(daemon, 20) == 0, point
+            assert wait_for_end(daemon, 30) == 0, point
             assert not (daemon.home / "hermes.sock").exists(), point
             assert verify(daemon.home / "store") == [], point
         assert daemon.stderr().count("stopping for a ") == 4
