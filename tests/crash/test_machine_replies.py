@@ -6,6 +6,7 @@ A reply is seen once, or once more with a warning where nobody could know; and n
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,12 +44,14 @@ def daemon(telegram: TelegramServer, tmp_path: Path) -> Iterator[DaemonProcess]:
             yield daemon
 
 
-def say_and_wait_until_it_is_on_its_way(daemon: DaemonProcess, telegram: TelegramServer) -> None:
-    """The turn is over, the reply has arrived in the chat, and the daemon does not know it yet."""
-    telegram.fail("sendMessage", Fault(delay_s=3))
+def say_and_wait_until_it_is_on_its_way(daemon: DaemonProcess, telegram: TelegramServer) -> threading.Event:
+    """The turn is over, the reply has arrived in the chat, and the daemon does not know it until this is set."""
+    known = threading.Event()
+    telegram.fail("sendMessage", Fault(held=known))
     telegram.say(CHAT, CHAT, "say done")
     telegram.until(lambda: telegram.count("sendMessage") == 1)
     eventually(lambda: [each["phase"] for each in daemon.admin.get("/sessions")["sessions"]] == ["idle"])
+    return known
 
 
 def require_all_said(daemon: DaemonProcess, telegram: TelegramServer) -> None:
@@ -62,8 +65,9 @@ def require_all_said(daemon: DaemonProcess, telegram: TelegramServer) -> None:
 def test_a_reply_that_could_not_be_confirmed_for_lack_of_space_is_not_said_again(
     daemon: DaemonProcess, telegram: TelegramServer
 ) -> None:
-    say_and_wait_until_it_is_on_its_way(daemon, telegram)
+    known = say_and_wait_until_it_is_on_its_way(daemon, telegram)
     with no_file_may_grow(daemon):
+        known.set()
         eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
     require_all_said(daemon, telegram)
     assert telegram.replies(CHAT) == ["done"]
@@ -72,8 +76,9 @@ def test_a_reply_that_could_not_be_confirmed_for_lack_of_space_is_not_said_again
 def test_a_kill_before_a_reply_could_be_confirmed_says_it_once_more_with_a_warning(
     daemon: DaemonProcess, telegram: TelegramServer
 ) -> None:
-    say_and_wait_until_it_is_on_its_way(daemon, telegram)
+    known = say_and_wait_until_it_is_on_its_way(daemon, telegram)
     with no_file_may_grow(daemon):
+        known.set()
         eventually(lambda: "no space left" in str(daemon.admin.get("/actors")))
         daemon.kill()
     daemon.start()
@@ -89,7 +94,7 @@ def test_a_kill_right_after_a_reply_was_confirmed_says_nothing_again(
     daemon.start({"HERMES_TEST_CRASH": "after Discharge"})
     telegram.say(CHAT, CHAT, "say done")
     assert daemon.process is not None
-    assert daemon.process.wait(20) == -9
+    assert daemon.process.wait(40) == -9
     daemon.kill()
     daemon.start({"HERMES_TEST_CRASH": ""})
     telegram.say(CHAT, CHAT, "say more")
