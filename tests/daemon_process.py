@@ -17,8 +17,7 @@ from typing import Any, Self
 
 from hermes.cli.client import AdminClient
 
-READY_WITHIN_S = 20.0
-STOPPED_WITHIN_S = 20.0
+STOPPED_WITHIN_S = 40.0
 
 
 class DaemonProcess:
@@ -173,7 +172,7 @@ class Answer:
         return self.headers["X-Hermes-Session-Id"]
 
 
-def eventually(condition: Any, within_s: float = 20.0) -> Any:
+def eventually(condition: Any, within_s: float = 40.0) -> Any:
     """The first true value of the condition; fails when there is none in time."""
     deadline = time.monotonic() + within_s
     while True:

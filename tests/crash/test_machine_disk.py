@@ -142,7 +142,7 @@ def test_a_stop_on_a_full_disk_keeps_its_time_and_the_turn_goes_on_after_the_sta
     model: ScriptedModel, pool: ThreadPoolExecutor
 ) -> None:
     model.on_request = lambda body: stream(STALL)
-    with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.3, timeout_s: 5}\n") as daemon:
+    with DaemonProcess(config=model.config + "shutdown: {drain_s: 0.3, timeout_s: 15}\n") as daemon:
         talk = Talk(daemon, model)
         waiting: Future[Answer | None] = pool.submit(talk.say, "say it at last")
         eventually(lambda: model.requests)

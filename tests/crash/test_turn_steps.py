@@ -92,7 +92,7 @@ def test_a_kill_while_the_tool_runs_leaves_an_unknown_outcome(model: ScriptedMod
         command = f"run echo begun >> {ran}; sleep 30; echo ended >> {ran}"
         waiting = threading.Thread(target=lambda: _try(daemon, command, "k"))
         waiting.start()
-        eventually(ran.exists)
+        eventually(lambda: ran.exists() and ran.read_text())
         daemon.kill()
         waiting.join(30)
         daemon.start()
