@@ -104,7 +104,8 @@ def _running(session: Session) -> str:
         return f"{session.reason}{stopping}"
     calls = [call.summary or call.name for call in turn.calls if call.state is CallState.STARTED]
     doing = f"runs {', '.join(calls)}" if calls else f"waits for the model's answer number {turn.replies + 1}"
-    return f"turn {turn.id}, {session.reason}: it {doing}{stopping}"
+    again = f" (attempt {turn.attempt})" if turn.attempt > 1 else ""
+    return f"turn {turn.id}{again} {doing}{stopping}"
 
 
 def _count(number: int, noun: str) -> str:

@@ -42,10 +42,12 @@ def test_how_long_it_has_been_so_is_said_in_a_sentence() -> None:
 def test_a_session_that_runs_says_what_it_is_doing() -> None:
     turn = Turn(id=TurnId("t1"), accepted_at=NOW, replies=2)
     thinks = a_session("s", phase=Phase.RUNNING, reason="a turn is in flight", turn=turn)
-    assert "turn t1, a turn is in flight: it waits for the model's answer number 3.\n" in explain(thinks, NOW)
+    assert ": turn t1 waits for the model's answer number 3.\n" in explain(thinks, NOW)
+    again = replace(thinks, turn=replace(turn, attempt=2))
+    assert ": turn t1 (attempt 2) waits for the model's answer number 3.\n" in explain(again, NOW)
     calls = (a_call(state=CallState.STARTED, summary="terminal: make all"), a_call(state=CallState.PROPOSED))
     acts = replace(thinks, turn=replace(turn, calls=calls), resume_reason="restart: new version")
-    assert "it runs terminal: make all; a stop was announced (restart: new version).\n" in explain(acts, NOW)
+    assert ": turn t1 runs terminal: make all; a stop was announced (restart: new version).\n" in explain(acts, NOW)
 
 
 @pytest.mark.parametrize(
