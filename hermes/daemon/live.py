@@ -120,16 +120,20 @@ class Daemon:
     async def _until_finished(
         self, request: StopRequest, limit: asyncio.Timeout, put_off: Callable[[], None]
     ) -> None:
-        """Where a service manager is asked for it, the time begins anew as often as work has come to its end."""
+        """Where a service manager is asked for it, the time begins anew as often as there is less work than ever.
+
+        Each step of a turn comes to its end, too: one that goes on and on must not put off the stop for ever.
+        """
         runner, shutdown = self.agent.runner, self.config.shutdown
         finished = asyncio.create_task(self._finished(request), name="until all turns are finished")
         left = runner.active
         try:
             while not (await asyncio.wait([finished], timeout=_PROGRESS_S))[0]:
-                if runner.active < left and self.operations.ask_for_time(shutdown.timeout_s + _MARGIN_S):
+                now = runner.active
+                if now < left and self.operations.ask_for_time(shutdown.timeout_s + _MARGIN_S):
                     limit.reschedule(asyncio.get_running_loop().time() + shutdown.drain_s)
                     put_off()
-                left = runner.active
+                left = min(left, now)
         finally:
             finished.cancel()
 
