@@ -52,6 +52,7 @@ from hermes.events import TurnAnswered
 from hermes.ports.chat import Inbound, Platform
 from hermes.ports.given import Identity
 from hermes.ports.sessions import Receipt, Submission
+from hermes.records import Answered
 from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
@@ -145,12 +146,13 @@ class SimulatedDaemon:
         began = self.loop.time()
         self._outside.note(f"stopping: {request.reason}")
         hindered = self._is_hindered()
-        waited = {row.id for row in self._outside.disk.sessions() if row.phase == Phase.WAITING}
+        asked_at = self._outside.wall()
         await self._as_real().drain(request)
         self.open = False
-        if request.exit_code == 0 and not hindered and not self._is_hindered():
+        hindered = hindered or self._is_hindered()
+        if request.exit_code == 0 and not hindered:
             self._look_for_marks()
-            self._look_for_haste(self.loop.time() - began, waited)
+            self._look_for_haste(self.loop.time() - began, asked_at)
         for close in reversed(closings):
             await close()
         stood_still = self._outside.frozen_at > began
@@ -460,9 +462,17 @@ class SimulatedDaemon:
             Sample(what=f"unmarked work after a drain {unmarked}", value=len(unmarked), limit=self._bugs)
         )
 
-    def _look_for_haste(self, took_s: float, waited: set[SessionId]) -> None:
-        """While there is time to drain, no turn is cut off, unless it waited for a person, who came at the end."""
-        cut_off = {*self.agent.busy} - waited if took_s < Config().shutdown.drain_s else set()
+    def _look_for_haste(self, took_s: float, asked_at: float) -> None:
+        """While there is time to drain, no turn is cut off, unless it waited for a person, who came meanwhile."""
+        disk = self._outside.disk
+
+        def was_answered(session: SessionId) -> bool:
+            records = [entry.record for entry in disk.log(session)]
+            return any(isinstance(each, Answered) and each.at >= asked_at for each in records)
+
+        running = {row.id for row in disk.sessions() if row.phase == Phase.RUNNING} & {*self.agent.busy}
+        in_time = took_s < Config().shutdown.drain_s
+        cut_off = [each for each in running if in_time and not was_answered(each)]
         self._outside.history.add(
             Sample(what=f"work cut off by a drain of {took_s:.2f} s {cut_off}", value=len(cut_off), limit=self._bugs)
         )
