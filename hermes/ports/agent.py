@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
+from hermes.role import Role
 from hermes.types import Call, CallOutcome, Company, EncodedMessage, Failure, Preferences, SessionId, TurnId, Usage
 from hermes.values import dataclass
 
@@ -69,6 +70,7 @@ class ModelJob:
     spent: Usage = Usage()  # by the session so far
     last: bool = False  # no more tools in this turn
     company: Company | None = None  # whom the conversation is with
+    role: Role = Role.OWNER  # of the person whose turn this is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,7 @@ class ToolJob:
     platform: str = ""
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     unasked: bool = False  # the person wants no questions at all
+    role: Role = Role.OWNER  # of the person whose turn this is
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

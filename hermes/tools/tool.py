@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from hermes.errors import HermesError
+from hermes.role import Role
 from hermes.tools.schema import parameters_of
 from hermes.types import Effect, Gate, SessionId, TurnId
 from hermes.values import dataclass
@@ -32,6 +33,7 @@ class ToolContext:
     call: str  # the model's id of this call, unique in its turn
     platform: str  # where the conversation takes place
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
+    role: Role = Role.OWNER  # of the person whose turn this is
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
 
 
