@@ -68,7 +68,7 @@ def limit_commands(limits: Limits, *, bash: bool) -> str:
     return " ".join(["ulimit -c 0;", *(f"ulimit -{name} {most};" for name, most in wanted.items() if most)])
 
 
-class _Output(asyncio.Protocol):
+class Output(asyncio.Protocol):
     """What the child wrote and nobody has taken yet, bounded: a child that writes faster has to wait.
 
     A terminal ends with an error instead of an end of file; what came before it is not lost here.
@@ -112,7 +112,7 @@ class _Output(asyncio.Protocol):
 class Child:
     """A running program and all that it started in its group. Whoever holds it must `close` it."""
 
-    def __init__(self, process: Process, output: _Output, held: ExitStack) -> None:
+    def __init__(self, process: Process, output: Output, held: ExitStack) -> None:
         self.group = process.pid
         self._process = process
         self._output = output
@@ -188,10 +188,10 @@ async def spawn(argv: Sequence[str], *, shell: str, cwd: str, environ: Mapping[s
         ours.callback(os.close, lifeline)
         source, sink = os.openpty() if terminal else os.pipe()
         theirs.callback(os.close, sink)
-        output = await _connected(ours.enter_context(os.fdopen(source, "rb", buffering=0)))
+        output = await connected(ours.enter_context(os.fdopen(source, "rb", buffering=0)))
         ours.callback(output.close)
         if terminal:
-            _prepare_terminal(source)
+            prepare_terminal(source)
         process = await asyncio.create_subprocess_exec(
             *(*guard, "-c", _GUARD, "guard", os.ttyname(sink) if terminal else os.devnull, *argv),
             cwd=cwd,
@@ -204,12 +204,12 @@ async def spawn(argv: Sequence[str], *, shell: str, cwd: str, environ: Mapping[s
         return Child(process, output, ours.pop_all())
 
 
-async def _connected(source: FileIO) -> _Output:
-    _, output = await asyncio.get_running_loop().connect_read_pipe(_Output, source)
+async def connected(source: FileIO) -> Output:
+    _, output = await asyncio.get_running_loop().connect_read_pipe(Output, source)
     return output
 
 
-def _prepare_terminal(keyboard: int) -> None:
+def prepare_terminal(keyboard: int) -> None:
     import termios  # noqa: PLC0415 - not on every system, and seldom needed
 
     termios.tcsetwinsize(keyboard, _TERMINAL_SIZE)

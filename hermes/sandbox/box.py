@@ -1,0 +1,108 @@
+"""A box: everything needed to start one program in a sandbox, as values. Pure.
+
+Options reach bubblewrap through a descriptor, because a command can read its init's command line. A daemon that runs
+as root drops to another user first. That user may not be able to reach the sources of the mounts (below /root, say),
+so root binds those to places of a private mount namespace before it drops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final
+
+from hermes.sandbox.options import options
+from hermes.sandbox.plan import Identity, Plan
+from hermes.values import dataclass
+
+ARGS_FD: Final = 3  # in a shim, which has no other descriptors
+SECCOMP_FD: Final = 4
+
+_STAGE: Final = "/mnt"  # hidden only from the command that is being started
+_STAGED: Final = """
+set -e; uid=$1 gid=$2 bwrap=$3 places=$4 table=$5; shift 5
+mount -t tmpfs -o mode=0755,size=64k stage {stage}
+mkdir $places
+printf '%s\n' "$table" >{stage}/table
+mount --all --fstab {stage}/table
+exec setpriv --reuid="$uid" --regid="$gid" --clear-groups --no-new-privs "$bwrap" "$@"
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUser:
+    """Whom the tools of a root daemon run as."""
+
+    uid: int
+    gid: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    prefix: tuple[str, ...]  # the program that makes the sandbox, ready for `--args FD -- PROGRAM`
+    options: tuple[str, ...]
+    seccomp: bytes = b""
+    user: ToolUser | None = None  # whom its descriptors must belong to, if not to the daemon's user
+    network: bool = False
+
+    def arguments(self, *more: str) -> bytes:
+        """The content of the descriptor that `--args` names."""
+        return b"".join(each.encode("utf-8", "surrogateescape") + b"\0" for each in (*self.options, *more))
+
+
+def make_box(
+    plan: Plan,
+    *,
+    bwrap: str,
+    seccomp: bytes,
+    terminal: bool = False,
+    user: ToolUser | None = None,
+    staged: Iterable[str] = (),
+) -> Box:
+    """`staged` are directories that `user` cannot reach by itself, and that hold sources of mounts."""
+    if plan.identity is not Identity.DROPPED or user is None:
+        chosen = tuple(options(plan, terminal=terminal))
+        return Box(prefix=(bwrap,), options=chosen, seccomp=seccomp, network=plan.network)
+    places = {directory: f"{_STAGE}/{at}" for at, directory in enumerate(dict.fromkeys(staged))}
+    moved = tuple(replace(each, source=_moved(each.source, places)) for each in plan.mounts)
+    return Box(
+        prefix=_dropping(bwrap, user, places),
+        options=tuple(options(replace(plan, mounts=moved), terminal=terminal)),
+        seccomp=seccomp,
+        user=user,
+        network=plan.network,
+    )
+
+
+def _moved(source: str, places: Mapping[str, str]) -> str:
+    for directory, place in places.items():
+        if source == directory or source.startswith(f"{directory}/"):
+            return place + source[len(directory) :]
+    return source
+
+
+def _dropping(bwrap: str, user: ToolUser, places: Mapping[str, str]) -> tuple[str, ...]:
+    uid, gid = str(user.uid), str(user.gid)
+    if not places:
+        return ("setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", "--no-new-privs", bwrap)
+    table = "\n".join(f"{_quoted(source)} {place} none bind 0 0" for source, place in places.items())
+    script = _STAGED.format(stage=_STAGE)
+    return (
+        "unshare",
+        "--mount",
+        "--",
+        "sh",
+        "-c",
+        script,
+        "stage",
+        uid,
+        gid,
+        bwrap,
+        " ".join(places.values()),
+        table,
+    )
+
+
+def _quoted(path: str) -> str:
+    """As fstab wants it."""
+    return "".join(f"\\{ord(each):03o}" if each in " \t\n\\#" else each for each in path)

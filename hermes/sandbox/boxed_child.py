@@ -1,0 +1,223 @@
+"""A foreground program in a sandbox: how it starts, how it ends, what it may use.
+
+bubblewrap is a monitor outside, an init (process 1) inside, and the program below it. The kernel ends everything in
+the process namespace with its init, so the end of a command is "the monitor was reaped and init's pidfd is readable":
+no scan of /proc, no polling. A polite end goes to the processes below init; a signal to the monitor would kill all.
+
+The program starts in two steps. bubblewrap stops before it starts the program (`--block-fd`), so that init can be
+identified and the proxy put in place. Then the shell reads a line from the same pipe: if the daemon dies in between,
+there is no line, and the shell ends. bubblewrap must be started from the event loop's thread: `--die-with-parent`
+means the thread that forked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Final
+
+from hermes.processes.shim.member import children, look_at
+from hermes.sandbox.box import Box
+from hermes.tools.child import Child, Output, connected, prepare_terminal
+
+_START_S: Final = 10.0
+_REAPED_S: Final = 5.0
+_GO: Final = b"\0go\n"  # a byte for bubblewrap, a line for the shell
+
+
+class SandboxFailedError(OSError):
+    """bubblewrap ended before the program started. Its words are the message."""
+
+
+class BoxedChild(Child):
+    def __init__(self, process: Process, output: Output, held: ExitStack, *, init: int, pidfd: int) -> None:
+        super().__init__(process, output, held)
+        self.init = init
+        self._pidfd = pidfd
+
+    def signal(self, number: int) -> bool:
+        """Send it to every process of the command. SIGKILL goes to init and ends them all."""
+        if self._over():
+            return False
+        if number == signal.SIGKILL:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        elif number:
+            for pid in _below(self.init):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, number)
+        return True
+
+    async def emptied(self, within_s: float) -> bool:
+        if self._over():
+            return True
+        loop = asyncio.get_running_loop()
+        gone = asyncio.Event()
+        loop.add_reader(self._pidfd, gone.set)
+        try:
+            async with asyncio.timeout(within_s):
+                await gone.wait()
+        except TimeoutError:
+            return False
+        finally:
+            loop.remove_reader(self._pidfd)
+        return True
+
+    async def stop(self, grace_s: float) -> None:
+        try:
+            await asyncio.to_thread(self.signal, signal.SIGTERM)
+            await self.emptied(within_s=grace_s)
+        finally:
+            self.signal(signal.SIGKILL)
+        await self._process.wait()
+
+    async def members(self) -> list[str] | None:
+        return await asyncio.to_thread(_names_below, self.init)
+
+    def close(self) -> None:
+        self.signal(signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._held.close()
+
+    def _over(self) -> bool:
+        """Whether init has ended; what it led has ended with it."""
+        try:
+            return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # a child of the monitor, not ours: ask whether the descriptor is readable
+            return _readable(self._pidfd)
+
+
+async def spawn_boxed(
+    box: Box,
+    argv: Sequence[str],
+    *,
+    cwd: str,
+    environ: Mapping[str, str],
+    terminal: bool,
+    pass_fds: Sequence[int] = (),
+    prepare: Callable[[int], Awaitable[None]] | None = None,
+) -> BoxedChild:
+    """Start it, blocked, have `prepare` do its work with init's pid, and let it go. Raises OSError.
+
+    `argv` may contain `{go}`: the descriptor that the program must read a line from before it does anything.
+    """
+    with ExitStack() as theirs, ExitStack() as ours:
+        status_out, status_in = _pipe(ours, theirs)
+        go_out, go_in = os.pipe()
+        theirs.callback(os.close, go_out)
+        ours.callback(os.close, go_in)
+        source, sink = os.openpty() if terminal else os.pipe()
+        theirs.callback(os.close, sink)
+        output = await connected(ours.enter_context(os.fdopen(source, "rb", buffering=0)))
+        ours.callback(output.close)
+        if terminal:
+            prepare_terminal(source)
+        seccomp = _memory_file(theirs, box.seccomp)
+        block = os.dup(go_out)  # bubblewrap closes its own; the program reads from the other
+        theirs.callback(os.close, block)
+        more = ["--json-status-fd", str(status_in), "--block-fd", str(block)]
+        arguments = _memory_file(theirs, box.arguments(*more, *(("--seccomp", str(seccomp)) if box.seccomp else ())))
+        if box.user is not None and not terminal:
+            os.fchown(sink, box.user.uid, box.user.gid)  # or /dev/stdout could not be opened
+        front = _on_terminal(os.ttyname(sink)) if terminal else ()
+        program = [each.replace("{go}", str(go_out)) for each in argv]
+        process = await asyncio.create_subprocess_exec(
+            *front, *box.prefix, "--args", str(arguments), "--", *program,
+            cwd="/" if box.user is not None else cwd,
+            env=environ,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=sink,
+            stderr=sink,
+            start_new_session=True,
+            pass_fds=(arguments, seccomp, status_in, block, go_out, *pass_fds),
+        )  # fmt: skip
+        theirs.close()
+        init = await _started(process, status_out, output)
+        pidfd = os.pidfd_open(init)
+        ours.callback(os.close, pidfd)
+        child = BoxedChild(process, output, ours.pop_all(), init=init, pidfd=pidfd)
+    try:
+        if prepare is not None:
+            await prepare(init)
+        os.write(go_in, _GO)
+    except BaseException:
+        child.close()
+        raise
+    return child
+
+
+def _on_terminal(name: str) -> tuple[str, ...]:
+    """A session leader without a terminal that opens one is given it, for job control."""
+    return ("/bin/sh", "-c", 'exec 0<>"$1" 1>&0 2>&0; shift; exec "$@"', "terminal", name)
+
+
+def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
+    out, into = os.pipe()
+    ours.callback(os.close, out)
+    theirs.callback(os.close, into)
+    return out, into
+
+
+def _memory_file(held: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("sandbox")
+    held.callback(os.close, descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+async def _started(process: Process, status: int, output: Output) -> int:
+    """Init's pid, as bubblewrap reports it. The report comes in several writes."""
+    loop = asyncio.get_running_loop()
+    os.set_blocking(status, False)
+    seen = b""
+    ready = asyncio.Event()
+    loop.add_reader(status, ready.set)
+    try:
+        async with asyncio.timeout(_START_S):
+            while b"\n" not in seen:
+                await ready.wait()
+                ready.clear()
+                with contextlib.suppress(BlockingIOError):  # the event was set twice for one write
+                    data = os.read(status, 4096)
+                    if not data:
+                        break
+                    seen += data
+    except TimeoutError:
+        process.kill()
+        raise SandboxFailedError(f"the sandbox did not start within {_START_S:g} s") from None
+    finally:
+        loop.remove_reader(status)
+    if b"\n" not in seen:
+        await process.wait()
+        words = (await output.read()).decode(errors="replace").strip()
+        raise SandboxFailedError(words or "bubblewrap ended without a word")
+    return int(json.loads(seen.partition(b"\n")[0])["child-pid"])
+
+
+def _readable(pidfd: int) -> bool:
+    import select  # noqa: PLC0415
+
+    return bool(select.select([pidfd], [], [], 0)[0])
+
+
+def _below(pid: int) -> list[int]:
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        below = children(waiting.pop())
+        found += below
+        waiting += below
+    return found
+
+
+def _names_below(pid: int) -> list[str]:
+    seen = (look_at(each) for each in _below(pid))
+    return [member.name for member in seen if member is not None and member.state not in (b"Z", b"X")]

@@ -1,0 +1,235 @@
+"""The plan of a sandbox: what a program sees, what it may write, and who it runs as. Pure.
+
+A plan is decided before anything starts, from facts about the machine and the conversation. Later mounts win, so the
+working directory comes after everything that could hide it, and masks come last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from enum import StrEnum
+from pathlib import PurePosixPath
+from typing import Final
+
+from hermes.errors import HermesError
+from hermes.values import dataclass
+
+HOME: Final = "/home/agent"
+TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own
+PROXY_PORT: Final = 3128
+
+# Version managers keep compilers and interpreters in the home directory. Their places are readable, with the variable
+# that tells the tool where it is. Places that hold credentials are left out.
+TOOLCHAINS: Final[Mapping[str, str]] = {
+    ".asdf": "ASDF_DATA_DIR",
+    ".bun/bin": "",
+    ".cargo/bin": "",
+    ".deno/bin": "",
+    ".local/bin": "",
+    ".local/share/mise": "MISE_DATA_DIR",
+    ".local/share/pipx": "",
+    ".local/share/uv/python": "UV_PYTHON_INSTALL_DIR",
+    ".local/share/uv/tools": "",
+    ".nvm": "NVM_DIR",
+    ".pyenv": "PYENV_ROOT",
+    ".rbenv": "RBENV_ROOT",
+    ".rustup": "RUSTUP_HOME",
+    ".sdkman": "SDKMAN_DIR",
+    ".volta": "VOLTA_HOME",
+    "go/bin": "",
+}
+_SYSTEM: Final = ("/usr", "/etc")
+_SYSTEM_LINKS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM_OPTIONAL: Final = ("/opt", "/nix", "/gnu", "/snap", "/home/linuxbrew")
+_GIT_READ_ONLY: Final = ("hooks", "config", "config.worktree", "info/attributes")
+
+
+class BadWorkdirError(HermesError):
+    """The working directory would put too much inside the sandbox."""
+
+    code = "bad_workdir"
+
+
+class Identity(StrEnum):
+    """Who the sandboxed program is outside of it."""
+
+    SAME = "same"  # the daemon's own user, who is not root
+    DROPPED = "dropped"  # the daemon is root; tools run as another user
+    ROOT = "root"  # root without capabilities, for a working directory that only root can use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mount:
+    source: str
+    target: str
+    writable: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """Facts about this machine, looked up once."""
+
+    directories: frozenset[str]  # of those the plan may use, the ones that exist
+    links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
+    home: str  # the daemon's user's
+    unreadable: tuple[str, ...] = ()  # below /etc, what ordinary users may not read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The owner's settings."""
+
+    read_paths: tuple[str, ...] = ()
+    write_paths: tuple[str, ...] = ()
+    secret_paths: tuple[str, ...] = ()  # Hermes' own directories and every file with a key
+    git_config_writable: bool = False
+    debuggers: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """One conversation: where it works, and its private directories."""
+
+    work: str
+    tmp: str
+    home: str
+    readable: tuple[str, ...] = ()  # its long outputs, files that people sent
+    git: frozenset[str] = frozenset()  # of `work`: ".git" and those entries below it that exist
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    mounts: tuple[Mount, ...]
+    links: Mapping[str, str]
+    masked_directories: tuple[str, ...] = ()
+    masked_files: tuple[str, ...] = ()
+    cwd: str = "/"
+    identity: Identity = Identity.SAME
+    network: bool = False  # whether a proxy listens on its loopback
+    debuggers: bool = False
+
+    def sees(self, path: str) -> bool:
+        return not self._masked(path) and any(_within(path, mount.target) for mount in self.mounts)
+
+    def may_write(self, path: str) -> bool:
+        """The last mount that holds the path decides."""
+        holding = [mount for mount in self.mounts if _within(path, mount.target)]
+        return bool(holding) and holding[-1].writable and not self._masked(path)
+
+    def _masked(self, path: str) -> bool:
+        return any(_within(path, each) for each in (*self.masked_directories, *self.masked_files))
+
+
+def make_plan(
+    machine: Machine,
+    rules: Rules,
+    place: Place | None = None,
+    *,
+    identity: Identity = Identity.SAME,
+    cwd: str = "",
+    network: bool = False,
+    programs: Iterable[str] = (),
+) -> Plan:
+    """Without a place it is for a worker that needs no files. `programs` are directories with the worker's code."""
+    if place is not None:
+        check_workdir(place.work, machine.home, rules.secret_paths)
+    mounts = [
+        *(_read(path) for path in _SYSTEM),
+        *(_read(path) for path in _SYSTEM_LINKS if path in machine.directories and path not in machine.links),
+        *(_read(path) for path in programs),
+    ]
+    if place is not None:
+        mounts += [
+            *(_read(path) for path in _SYSTEM_OPTIONAL if path in machine.directories),
+            *(_read(path) for path in toolchains(machine)),
+            Mount(source=place.tmp, target=TMP, writable=True),
+            Mount(source=place.home, target=HOME, writable=True),
+            *(_read(path) for path in rules.read_paths),
+            *(_write(path) for path in rules.write_paths),
+            *(_read(path) for path in place.readable),
+            _write(place.work),
+            *_git(place, writable_config=rules.git_config_writable),
+        ]
+    masks = _masks(mounts, rules.secret_paths, place)
+    unreadable = machine.unreadable if identity is Identity.ROOT else ()
+    return Plan(
+        mounts=tuple(mounts),
+        links=machine.links,
+        masked_directories=tuple(path for path in masks if path in machine.directories),
+        masked_files=(*unreadable, *(path for path in masks if path not in machine.directories)),
+        cwd=cwd or (place.work if place is not None else "/"),
+        identity=identity,
+        network=network,
+        debuggers=rules.debuggers,
+    )
+
+
+def check_workdir(work: str, home: str, secret_paths: Collection[str]) -> None:
+    """Refuse a directory that holds the home directory, or that holds or lies in one of Hermes' own.
+
+    A conversation's own directory lies in Hermes' data directory and is the one exception: nothing above it is seen.
+    """
+    if not work.startswith("/"):
+        raise BadWorkdirError(f"the working directory {work!r} must be an absolute path")
+    if _within(home, work):
+        raise BadWorkdirError(f"{work} cannot be a working directory: it holds the home directory {home}")
+    for secret in secret_paths:
+        if _within(secret, work):
+            raise BadWorkdirError(f"{work} cannot be a working directory: {secret} is in it")
+
+
+def toolchains(machine: Machine) -> list[str]:
+    return [path for name in TOOLCHAINS if (path := f"{machine.home}/{name}") in machine.directories]
+
+
+def toolchain_variables(machine: Machine) -> dict[str, str]:
+    """HOME is another one inside, so version managers are told where they are."""
+    found = {TOOLCHAINS[name]: f"{machine.home}/{name}" for name in TOOLCHAINS if TOOLCHAINS[name]}
+    return {variable: path for variable, path in found.items() if path in machine.directories}
+
+
+def looked_up(rules: Rules, home: str) -> tuple[str, ...]:
+    """Every path of which a plan must know whether it is a directory."""
+    return (
+        *_SYSTEM_LINKS,
+        *_SYSTEM_OPTIONAL,
+        *(f"{home}/{name}" for name in TOOLCHAINS),
+        *rules.secret_paths,
+    )
+
+
+def git_entries() -> tuple[str, ...]:
+    return (".git", *(f".git/{name}" for name in _GIT_READ_ONLY))
+
+
+def _git(place: Place, *, writable_config: bool) -> list[Mount]:
+    """Pin `.git`: a mount point cannot be renamed, so the read-only places in it cannot be put aside."""
+    if ".git" not in place.git:
+        return []
+    fixed = [name for name in _GIT_READ_ONLY if f".git/{name}" in place.git]
+    if writable_config:
+        fixed = [name for name in fixed if not name.startswith("config")]
+    return [_write(f"{place.work}/.git"), *(_read(f"{place.work}/.git/{name}") for name in fixed)]
+
+
+def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], place: Place | None) -> list[str]:
+    """Secret places that a mount would show. The conversation's own directories stay visible."""
+    own = () if place is None else (place.work, place.tmp, place.home, *place.readable)
+    targets = [mount.target for mount in mounts if mount.target not in own]
+    return [
+        secret
+        for secret in dict.fromkeys(secret_paths)
+        if any(_within(secret, target) for target in targets) and not any(_within(each, secret) for each in own)
+    ]
+
+
+def _read(path: str) -> Mount:
+    return Mount(source=path, target=path)
+
+
+def _write(path: str) -> Mount:
+    return Mount(source=path, target=path, writable=True)
+
+
+def _within(path: str, directory: str) -> bool:
+    return PurePosixPath(path).is_relative_to(directory)

@@ -1,0 +1,233 @@
+"""The daemon's sandbox: whether it works here, and a box for each conversation.
+
+All methods look at the disk: call them in a thread. The facts about the machine are looked up once, at the start.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import pwd
+import shutil
+import stat
+import sys
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import hermes
+from hermes.errors import ConfigError
+from hermes.sandbox.box import Box, ToolUser, make_box
+from hermes.sandbox.plan import (
+    HOME,
+    PROXY_PORT,
+    Identity,
+    Machine,
+    Place,
+    Plan,
+    Rules,
+    git_entries,
+    looked_up,
+    make_plan,
+    toolchain_variables,
+)
+from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
+from hermes.sandbox.seccomp import program
+from hermes.values import dataclass
+
+_WORLD_READABLE: Final = stat.S_IROTH
+_ETC_ENTRIES_MAX: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sandbox:
+    probe: Probe
+    rules: Rules
+    machine: Machine
+    bwrap: str = ""
+    seccomp: bytes = b""
+    user: ToolUser | None = None  # set: the daemon is root
+
+    @property
+    def works(self) -> bool:
+        return self.probe.works
+
+    def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> Place:
+        """Make the conversation's directories, and see what is in its working directory."""
+        for name in ("tmp", "home"):
+            self.own_directory(folder / name)
+        if self.user is not None:
+            folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
+        if Path(work).parent == folder:
+            self.own_directory(Path(work))
+        outputs = folder / "outputs"
+        outputs.mkdir(mode=0o700, exist_ok=True)
+        return Place(
+            work=os.path.realpath(work),
+            tmp=str(folder / "tmp"),
+            home=str(folder / "home"),
+            readable=tuple(path for path in (str(outputs), *readable) if Path(path).exists()),
+            git=_git_of(Path(work)),
+        )
+
+    def own_directory(self, path: Path) -> None:
+        """A directory of the conversation, which its tools may write."""
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if self.user is not None and path.lstat().st_uid != self.user.uid:
+            os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)
+
+    def identity(self, place: Place | None) -> Identity:
+        if self.user is None:
+            return Identity.SAME
+        if place is None or Path(place.work).stat().st_uid == self.user.uid:
+            return Identity.DROPPED
+        return Identity.ROOT
+
+    def plan(
+        self, place: Place | None, *, cwd: str = "", network: bool = False, programs: Iterable[str] = ()
+    ) -> Plan:
+        return make_plan(
+            self.machine,
+            self.rules,
+            place,
+            identity=self.identity(place),
+            cwd=cwd,
+            network=network,
+            programs=programs,
+        )
+
+    def box(self, plan: Plan, *, terminal: bool = False) -> Box:
+        return make_box(
+            plan,
+            bwrap=self.bwrap,
+            seccomp=self.seccomp,
+            terminal=terminal,
+            user=self.user,
+            staged=self._staged(plan),
+        )
+
+    def environment(self, base: Mapping[str, str], *, network: bool) -> dict[str, str]:
+        """The variables of a program inside, from those of one outside."""
+        address = f"http://127.0.0.1:{PROXY_PORT}"
+        proxies = (
+            dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), address) if network else {}
+        )
+        local = {"NO_PROXY": "localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY": "1"} if network else {}
+        return {**base, **toolchain_variables(self.machine), "HOME": HOME, **proxies, **local}
+
+    def _staged(self, plan: Plan) -> list[str]:
+        if self.user is None or plan.identity is not Identity.DROPPED:
+            return []
+        found = (_blocked_below(self.user, Path(mount.source)) for mount in plan.mounts)
+        return [path for path in dict.fromkeys(found) if path]
+
+
+def open_sandbox(rules: Rules, *, home: str, enabled: bool, user_name: str = "") -> Sandbox:
+    """Find bubblewrap and prove that a sandbox works. Raises ConfigError for an unknown user."""
+    machine = _machine(rules, home)
+    nothing = Sandbox(probe=Probe(cause=Cause.OFF), rules=rules, machine=machine)
+    if not enabled:
+        return nothing
+    if sys.platform != "linux":
+        return Sandbox(probe=Probe(cause=Cause.NOT_LINUX), rules=rules, machine=machine)
+    bwrap = shutil.which("bwrap")
+    if bwrap is None:
+        return Sandbox(probe=Probe(cause=Cause.NOT_INSTALLED), rules=rules, machine=machine)
+    found = Sandbox(
+        probe=Probe(cause=Cause.WORKS),
+        rules=rules,
+        machine=machine,
+        bwrap=bwrap,
+        seccomp=program(platform.machine(), debuggers=rules.debuggers) or b"",
+        user=_tool_user(user_name) if os.geteuid() == 0 else None,
+    )
+    return Sandbox(
+        probe=_proved(found),
+        rules=rules,
+        machine=machine,
+        bwrap=bwrap,
+        seccomp=found.seccomp,
+        user=found.user,
+    )
+
+
+def code_directories() -> tuple[str, ...]:
+    """Where the interpreter and our own package are, for workers written in Python."""
+    places = (sys.base_prefix, sys.prefix, str(Path(hermes.__file__).parent))
+    return tuple(dict.fromkeys(path for path in places if not path.startswith("/usr/") and path != "/usr"))
+
+
+def _proved(sandbox: Sandbox) -> Probe:
+    box = sandbox.box(sandbox.plan(None))
+    with ExitStack() as held:
+        seccomp = _memory_file(held, box.seccomp)
+        more = ("--seccomp", str(seccomp)) if box.seccomp else ()
+        arguments = _memory_file(held, box.arguments(*more))
+        line = [*box.prefix, "--args", str(arguments), "--", "/bin/sh", "-c", PROOF]
+        return run_probe(line, (arguments, seccomp))
+
+
+def _memory_file(held: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("sandbox")
+    held.callback(os.close, descriptor)
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _tool_user(name: str) -> ToolUser:
+    try:
+        found = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name or "nobody")
+    except KeyError:
+        raise ConfigError(f"sandbox.user: there is no user {name or 'nobody'!r} on this machine") from None
+    if found.pw_uid == 0:
+        raise ConfigError("sandbox.user: tools must not run as root; name another user")
+    return ToolUser(uid=found.pw_uid, gid=found.pw_gid)
+
+
+def _machine(rules: Rules, home: str) -> Machine:
+    links = {str(path): str(path.readlink()) for path in map(Path, looked_up(rules, home)[:6]) if path.is_symlink()}
+    return Machine(
+        directories=frozenset(path for path in looked_up(rules, home) if Path(path).is_dir()),
+        links=links,
+        home=home,
+        unreadable=_unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else (),
+    )
+
+
+@cache
+def _unreadable_in_etc() -> tuple[str, ...]:
+    """What only root may read there: for root without capabilities these are masked."""
+    found: list[str] = []
+    seen = 0
+    for directory, names, files in os.walk("/etc"):
+        for name in (*names, *files):
+            path = Path(directory, name)
+            seen += 1
+            if seen > _ETC_ENTRIES_MAX:
+                return tuple(found)
+            if not path.is_symlink() and not path.stat().st_mode & _WORLD_READABLE:
+                found.append(str(path))
+                if name in names:
+                    names.remove(name)
+    return tuple(found)
+
+
+def _git_of(work: Path) -> frozenset[str]:
+    if (work / ".git").is_symlink() or not (work / ".git").is_dir():
+        return frozenset()
+    return frozenset(name for name in git_entries() if (work / name).exists() and not (work / name).is_symlink())
+
+
+def _blocked_below(user: ToolUser, path: Path) -> str:
+    """What lies right below the last directory on the path that this user cannot enter; empty if there is none."""
+    below = path
+    for parent in path.parents:  # from the deepest on
+        status = parent.stat()
+        shift = 6 if status.st_uid == user.uid else 3 if status.st_gid == user.gid else 0
+        if not status.st_mode >> shift & 0o1:
+            return str(below)
+        below = parent
+    return ""
