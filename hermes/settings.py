@@ -176,6 +176,29 @@ class TerminalConfig:
     pass_variables: tuple[str, ...] = setting((), complaint=_variable_complaint)
 
 
+def _absolute_complaint(text: str) -> str:
+    return "" if text.startswith("/") else "must be absolute paths"
+
+
+def _host_pattern_complaint(text: str) -> str:
+    shape = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*"
+    return "" if re.fullmatch(shape, text, re.IGNORECASE) else "must be host names like example.com or *.example.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxConfig:
+    mode: str = setting("auto", choices=("auto", "off"))
+    read_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
+    write_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
+    network: str = setting("proxy", choices=("proxy", "none"))
+    allowed_hosts: tuple[str, ...] = setting((), complaint=_host_pattern_complaint)
+    git_config: str = setting("ro", choices=("ro", "rw"))
+    memory_mb: int = setting(4096, least=64, most=16_777_216)
+    max_processes: int = setting(512, least=16, most=100_000)
+    debuggers: bool = setting(False)
+    user: str = setting("")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessesConfig:
     max_per_session: int = setting(16, least=0, most=1000, live=True)
@@ -269,6 +292,7 @@ class Config:
     agent: AgentConfig = AgentConfig()
     tools: ToolsConfig = ToolsConfig()
     terminal: TerminalConfig = TerminalConfig()
+    sandbox: SandboxConfig = SandboxConfig()
     processes: ProcessesConfig = ProcessesConfig()
     approvals: ApprovalsConfig = ApprovalsConfig()
     web: WebConfig = WebConfig()

@@ -228,7 +228,12 @@ class ProcessDesk(LoopActor):
             return
         order = noted.order
         spec = ProcessSpec(
-            id=noted.process, argv=order.argv, cwd=order.cwd, environ=order.environ, terminal=order.pty
+            id=noted.process,
+            argv=order.argv,
+            cwd=order.cwd,
+            environ=order.environ,
+            terminal=order.pty,
+            box=order.box,
         )
         self._in_thread(
             lambda: self._services.host.start(spec),

@@ -33,6 +33,7 @@ from hermes.wall_clock import pace, wall
 
 if TYPE_CHECKING:
     from hermes.assembly.workshop import Workshop
+    from hermes.sandbox.sandbox import Sandbox
 
 T = TypeVar("T")
 
@@ -154,6 +155,7 @@ def make_workshop(
     search: SearchDesk,
     desk: FrontDesk,
     processes: BackgroundProcesses,
+    sandbox: Callable[[], Sandbox],
 ) -> Workshop:
     from hermes.assembly import workshop  # noqa: PLC0415 - slow, and not needed before the first turn
 
@@ -167,6 +169,7 @@ def make_workshop(
         heads=desk.heads,
         processes=processes,
         clock=wall,
+        sandbox=sandbox,
     )
 
 

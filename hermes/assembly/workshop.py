@@ -23,8 +23,10 @@ from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
+from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
-from hermes.tools.approval.policy import decide, path_gate
+from hermes.tools.approval.policy import decide, inside_rules, path_gate
+from hermes.tools.child import Limits
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files import file_tools
 from hermes.tools.output import OutputLimits
@@ -58,11 +60,13 @@ def make_workshop(
     heads: Heads,
     processes: BackgroundProcesses,
     clock: Clock,
+    sandbox: Callable[[], Sandbox],
 ) -> Workshop:
     toolbox = make_toolbox(
         config,
         home,
         environ,
+        sandbox=sandbox(),
         search=search,
         messages=messages,
         recent=recent,
@@ -74,7 +78,7 @@ def make_workshop(
 
 def workplace_of(config: Config, home: Home) -> Workplace:
     person = os.path.expanduser("~")  # noqa: PTH111 - never raises
-    return Workplace(default_cwd=config.terminal.cwd or person, home=person, hermes_home=str(home.data_dir))
+    return Workplace(default_cwd=config.terminal.cwd, home=person, hermes_home=str(home.data_dir))
 
 
 def make_toolbox(
@@ -87,20 +91,22 @@ def make_toolbox(
     recent: Recent,
     heads: Heads,
     processes: BackgroundProcesses,
+    sandbox: Sandbox,
 ) -> Toolbox:
     workplace = workplace_of(config, home)
     terminal = TerminalSettings(
         environ=environ,
-        start_in=Path(workplace.default_cwd),
+        work_of=workplace.work_of,
         timeout_s=config.terminal.timeout_s,
         timeout_max_s=config.terminal.max_timeout_s,
-        secret_names=tuple(filter(None, (config.model.api_key_env, config.transcription.api_key_env))),
         passed_names=config.terminal.pass_variables,
+        limits=Limits(processes=config.sandbox.max_processes),
+        memory_bytes=config.sandbox.memory_mb << 20,
     )
     tools = config.tools
     return Toolbox(
         (
-            terminal_tool(terminal, partial(_command_gate, config, workplace), background_starter(processes)),
+            terminal_tool(terminal, partial(_gate, config, workplace), background_starter(processes), sandbox),
             process_tool(
                 processes,
                 ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
@@ -126,9 +132,15 @@ def make_toolbox(
 
 
 def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) -> Gate:
+    """For what is typed into a process that runs already."""
+    return _gate(config, workplace, command, cwd, inside=False, own_directory=False)
+
+
+def _gate(config: Config, workplace: Workplace, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
     return decide(
         command,
-        cwd=cwd or workplace.default_cwd,
+        cwd=cwd or workplace.default_cwd or "/",
+        only=inside_rules(own_directory=own_directory) if inside else None,
         home=workplace.home,
         hermes_home=workplace.hermes_home,
         deny=config.approvals.deny,
@@ -139,7 +151,11 @@ def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) 
 
 def _path_gate(workplace: Workplace, path: str, writing: bool) -> Gate:
     return path_gate(
-        path, writing=writing, home=workplace.home, hermes_home=workplace.hermes_home, cwd=workplace.default_cwd
+        path,
+        writing=writing,
+        home=workplace.home,
+        hermes_home=workplace.hermes_home,
+        cwd=workplace.default_cwd or "/",
     )
 
 
@@ -148,7 +164,7 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
 
     def build(job: ModelJob, folder: Path) -> str:
         now = datetime.fromtimestamp(clock()).astimezone()
-        cwd = workplace.cwd_of(folder)
+        cwd = workplace.cwd_of(folder, job.role)
         most = config.agent.context_file_max_chars
         project = read_project_file(Path(cwd), chars_most=most) if config.agent.context_files else None
         if project is not None and project.blocked:

@@ -39,18 +39,27 @@ def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+    sandbox = info.get("sandbox") or {}
+    shown = [("sandbox", _sandbox(sandbox))] if sandbox else []
+    first, later = (shown, []) if sandbox and not sandbox["works"] else ([], shown)
     return [
+        *first,
         ("state", "ready" if info["ready"] else f"not ready: {info['reason']}"),
         ("version", str(info["version"])),
         ("process", f"{info['pid']}, up {duration(info['uptime_s'])}, {size(info.get('memory_bytes', 0))} of memory"),
         ("home", str(info["home"])),
         ("API", str(info.get("address", "off"))),
         ("model", str(info["model"])),
+        *later,
         ("turns", _turns(info.get("turns", {}))),
         *([("waiting", _waiting(waiting))] if (waiting := info.get("sessions_waiting", 0)) else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
+
+
+def _sandbox(sandbox: Mapping[str, Any]) -> str:
+    return f"{sandbox['text']}. Remedy: {sandbox['remedy']}" if sandbox["remedy"] else str(sandbox["text"])
 
 
 def _turns(counts: Mapping[str, int]) -> str:

@@ -49,6 +49,7 @@ from hermes.assembly.preflight import preflight
 from hermes.assembly.processes import NAME as PROCESSES
 from hermes.assembly.processes import ProcessParts, open_processes
 from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
+from hermes.assembly.sandbox import SandboxOpener
 from hermes.commands.desk import CommandDesk
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
@@ -57,6 +58,7 @@ from hermes.daemon.lives import Life, banner, log_last_life, loop_words
 from hermes.daemon.notify import Notifier
 from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
 from hermes.daemon.os_process import connections_within
+from hermes.errors import ConfigError
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
 from hermes.log import configure_logging, redact
@@ -140,8 +142,18 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         views.of = processes.front
         stack.push_async_callback(search.stop)
+        sandbox = SandboxOpener(config, home)
         workshop = Prepared(
-            partial(make_workshop, config, home, environ, search=search, desk=desk, processes=processes.front)
+            partial(
+                make_workshop,
+                config,
+                home,
+                environ,
+                search=search,
+                desk=desk,
+                processes=processes.front,
+                sandbox=sandbox,
+            )
         )
         agent = await make_agent(
             config, folders, models=models, hub=hub, workshop=workshop, journal=journal, media=home.media_dir
@@ -165,6 +177,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             turns=agent.runner.counts,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
+            sandbox=sandbox.status,
         )
         commands = CommandDesk(
             desk,
@@ -245,6 +258,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox), name="sandbox"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
             back = banner(life.boot, config) if life is not None else ""
@@ -283,6 +297,14 @@ async def _open_store(
     journal = ActorJournal(engine, on_fatal=stop.on_storage_failure)
     stack.push_async_callback(journal.close)
     return engine, journal
+
+
+async def _open_sandbox(sandbox: SandboxOpener) -> None:
+    """Find out early whether it works, so that the log and the status say so before the first tool runs."""
+    try:
+        await asyncio.to_thread(sandbox)
+    except ConfigError as error:
+        logger.error("sandbox: {}", error)
 
 
 def _take_up(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:

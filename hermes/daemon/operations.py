@@ -103,7 +103,9 @@ class DaemonOperations:
         turns: Callable[[], Mapping[str, int]],
         clock: Clock,
         check_config: Callable[[], object],
+        sandbox: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
+        self._sandbox = sandbox
         self._check_config = check_config  # blocks; raises ConfigError
         self._engine = engine
         self._journal = journal
@@ -186,6 +188,7 @@ class DaemonOperations:
             "sessions_waiting": _sessions_waiting(),
             "memory_bytes": self.memory_bytes,
             "platforms": self._platforms(),
+            "sandbox": self._sandbox(),
             **self._facts,
         }
 

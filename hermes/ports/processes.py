@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Protocol
 
 from hermes.processes.process import Chunk, FailedStart, Handle, Look, Lost, ProcessSpec
+from hermes.sandbox.box import Box
 from hermes.types import ProcessView, SessionId
 from hermes.values import dataclass
 
@@ -49,6 +50,7 @@ class ProcessOrder:
     cwd: str
     environ: Mapping[str, str] = field(repr=False)
     pty: bool = False
+    box: Box | None = None  # the sandbox it runs in
     notify: bool = False
     watch: tuple[str, ...] = ()
 

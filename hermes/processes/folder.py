@@ -24,7 +24,11 @@ _SAID_MAX: Final = 2000
 def read_state(folder: Path) -> Handle | None:
     values = _read(folder / "state.json")
     try:
-        return Handle(id=folder.name, folder=str(folder), **{**values, "terminal": bool(values["terminal"])})
+        return Handle(
+            id=folder.name,
+            folder=str(folder),
+            **{**values, "terminal": bool(values["terminal"]), "boxed": bool(values.get("boxed"))},
+        )
     except (TypeError, KeyError):  # of another kind than ours
         return None
 

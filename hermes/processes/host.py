@@ -219,6 +219,8 @@ class ProcessHost:
         if not alive or table is None:
             return Look(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
         below = table.below(handle.shim_pid)
+        if handle.boxed:  # its monitor and its init are ours, not the command's
+            below = [member for member in below if handle.pid not in (member.pid, member.parent)]
         living = [member for member in below if lives(member)]
         watching = table.get(handle.shim_pid)
         ticks = sum(member.cpu + member.cpu_of_dead for member in below) + (watching.cpu_of_dead if watching else 0)

@@ -19,6 +19,7 @@ import hermes
 from hermes.processes.identity import kill_marked
 from hermes.processes.process import ProcessSpec
 from hermes.processes.shim.command import ORDER
+from hermes.sandbox.box import ARGS_FD, SECCOMP_FD
 
 STARTED: Final = "ok"
 _FIRST_WORD_S: Final = 10.0
@@ -86,11 +87,19 @@ def _order(spec: ProcessSpec) -> bytes:
     texts = [spec.cwd, *spec.argv, *(f"{name}={value}" for name, value in spec.environ.items())]
     if any("\0" in text for text in texts):
         raise ValueError("a command, its folder and its environment cannot contain NUL")
+    box = spec.box
+    if box is not None:
+        argv = (*box.prefix, "--args", str(ARGS_FD), "--", *spec.argv)
+        numbers = (*numbers[:-1], len(argv))
+        texts = ["/", *argv, *texts[1 + len(spec.argv) :]]
+    filtered = () if box is None or not box.seccomp else ("--seccomp", str(SECCOMP_FD))
     hashed = hashlib.sha256("\0".join(spec.argv).encode("utf-8", "surrogateescape")).hexdigest()
     fields = [
         ORDER,
         *(str(number).encode() for number in numbers),
         hashed.encode(),
+        b"" if box is None else box.arguments(*filtered).hex().encode(),
+        b"" if box is None else box.seccomp.hex().encode(),
         *map(os.fsencode, texts),
         b"end",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
+from hermes.sandbox.box import Box
 from hermes.values import dataclass
 
 
@@ -31,6 +32,7 @@ class ProcessSpec:
     environ: Mapping[str, str]
     terminal: bool = False
     limits: ProcessLimits = ProcessLimits()
+    box: Box | None = None  # the sandbox it runs in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,7 @@ class Handle:
     command_hash: str
     terminal: bool
     segment_bytes: int
+    boxed: bool = False  # `pid` is the sandbox's monitor; the command is below its init
     folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: not told
 
 

@@ -69,15 +69,29 @@ def lives(member: Member | None) -> bool:
 
 def listening_ports(pids: Collection[int]) -> dict[int, set[int]]:
     """The TCP ports on which each of them listens. Dear: it asks for every descriptor they have."""
-    sockets = _listening_sockets()
-    return {pid: {sockets[inode] for inode in _sockets_of(pid) if inode in sockets} for pid in pids}
+    by_network: dict[str, dict[str, int]] = {}
+    found = {}
+    for pid in pids:
+        network = _network_of(pid)  # a sandbox has one of its own
+        if network not in by_network:
+            by_network[network] = _listening_sockets(pid)
+        sockets = by_network[network]
+        found[pid] = {sockets[inode] for inode in _sockets_of(pid) if inode in sockets}
+    return found
 
 
-def _listening_sockets() -> dict[str, int]:
+def _network_of(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/net")
+    except OSError:  # it ended meanwhile, or runs as somebody else
+        return ""
+
+
+def _listening_sockets(pid: int) -> dict[str, int]:
     found = {}
     for name in ("tcp", "tcp6"):
         try:
-            lines = Path(f"/proc/net/{name}").read_text().splitlines()[1:]
+            lines = Path(f"/proc/{pid}/net/{name}").read_text().splitlines()[1:]
         except OSError:  # no such protocol here
             continue
         for fields in map(str.split, lines):

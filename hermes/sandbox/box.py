@@ -15,8 +15,8 @@ from hermes.sandbox.options import options
 from hermes.sandbox.plan import Identity, Plan
 from hermes.values import dataclass
 
-ARGS_FD: Final = 3  # in a shim, which has no other descriptors
-SECCOMP_FD: Final = 4
+ARGS_FD: Final = 100  # in a shim, which has few descriptors
+SECCOMP_FD: Final = 101
 
 _STAGE: Final = "/mnt"  # hidden only from the command that is being started
 _STAGED: Final = """

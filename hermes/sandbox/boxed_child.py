@@ -5,9 +5,9 @@ the process namespace with its init, so the end of a command is "the monitor was
 no scan of /proc, no polling. A polite end goes to the processes below init; a signal to the monitor would kill all.
 
 The program starts in two steps. bubblewrap stops before it starts the program (`--block-fd`), so that init can be
-identified and the proxy put in place. Then the shell reads a line from the same pipe: if the daemon dies in between,
-there is no line, and the shell ends. bubblewrap must be started from the event loop's thread: `--die-with-parent`
-means the thread that forked.
+identified and the proxy put in place. Then the keeper, a shell, reads a line from the same pipe: if the daemon dies
+in between, there is no line, and it ends. bubblewrap must be started from the event loop's thread:
+`--die-with-parent` means the thread that forked.
 """
 
 from __future__ import annotations
@@ -24,11 +24,30 @@ from typing import Final
 
 from hermes.processes.shim.member import children, look_at
 from hermes.sandbox.box import Box
-from hermes.tools.child import Child, Output, connected, prepare_terminal
+from hermes.tools.child import Child, Output, connected, fixed_file, is_bash, prepare_terminal
 
 _START_S: Final = 10.0
-_REAPED_S: Final = 5.0
-_GO: Final = b"\0go\n"  # a byte for bubblewrap, a line for the shell
+_BWRAP_FAILED: Final = 1
+_GO: Final = b"\0go\n"  # a byte for bubblewrap, a line for the keeper
+
+# The keeper stands between init and the program. It waits for the daemon's word, runs the program, gives what the
+# program left behind half a second to end, and notes the names of what did not. Ignored signals would be inherited,
+# caught ones are not. Its own messages ("Terminated") are not for the output.
+_KEEPER: Final = """
+read -r _ <"$1" || exit 125
+left=$2; shift 2; trap : HUP INT QUIT TERM; exec 9>&2 2>/dev/null
+"$@" 2>&9 9>&-
+code=$? tries=0 PATH=/usr/bin:/bin
+while set -- /proc/[0-9]*; [ $# -gt 2 ]; do
+  tries=$((tries + 1))
+  if [ $tries -gt 10 ]; then
+    for each; do [ "$each" = /proc/1 ] || [ "$each" = "/proc/$$" ] || cat "$each/comm"; done 1<>"$left"; break
+  fi
+  sleep 0.05
+done
+exit $code
+"""
+_LEFT_MAX_BYTES: Final = 4096
 
 
 class SandboxFailedError(OSError):
@@ -36,10 +55,21 @@ class SandboxFailedError(OSError):
 
 
 class BoxedChild(Child):
-    def __init__(self, process: Process, output: Output, held: ExitStack, *, init: int, pidfd: int) -> None:
+    def __init__(
+        self, process: Process, output: Output, held: ExitStack, *, init: int, pidfd: int, status: int, left: int
+    ) -> None:
         super().__init__(process, output, held)
         self.init = init
         self._pidfd = pidfd
+        self._status = status
+        self._left = left
+
+    async def wait(self) -> int:
+        """Raises SandboxFailedError when bubblewrap failed before the program started: there is no exit code then."""
+        code = await super().wait()
+        if code == _BWRAP_FAILED and b"exit-code" not in _rest(self._status):
+            raise SandboxFailedError
+        return code
 
     def signal(self, number: int) -> bool:
         """Send it to every process of the command. SIGKILL goes to init and ends them all."""
@@ -53,6 +83,9 @@ class BoxedChild(Child):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
         return True
+
+    def ended_with_it(self) -> list[str]:
+        return os.pread(self._left, _LEFT_MAX_BYTES, 0).rstrip(b"\0").decode(errors="replace").split("\n")[:-1]
 
     async def emptied(self, within_s: float) -> bool:
         if self._over():
@@ -98,7 +131,7 @@ async def spawn_boxed(
     box: Box,
     argv: Sequence[str],
     *,
-    cwd: str,
+    shell: str,
     environ: Mapping[str, str],
     terminal: bool,
     pass_fds: Sequence[int] = (),
@@ -106,13 +139,14 @@ async def spawn_boxed(
 ) -> BoxedChild:
     """Start it, blocked, have `prepare` do its work with init's pid, and let it go. Raises OSError.
 
-    `argv` may contain `{go}`: the descriptor that the program must read a line from before it does anything.
+    `shell` is the keeper's: bash or sh.
     """
     with ExitStack() as theirs, ExitStack() as ours:
         status_out, status_in = _pipe(ours, theirs)
         go_out, go_in = os.pipe()
         theirs.callback(os.close, go_out)
         ours.callback(os.close, go_in)
+        os.set_blocking(go_in, False)
         source, sink = os.openpty() if terminal else os.pipe()
         theirs.callback(os.close, sink)
         output = await connected(ours.enter_context(os.fdopen(source, "rb", buffering=0)))
@@ -120,37 +154,49 @@ async def spawn_boxed(
         if terminal:
             prepare_terminal(source)
         seccomp = _memory_file(theirs, box.seccomp)
+        left = fixed_file(ours, _LEFT_MAX_BYTES)
         block = os.dup(go_out)  # bubblewrap closes its own; the program reads from the other
         theirs.callback(os.close, block)
         more = ["--json-status-fd", str(status_in), "--block-fd", str(block)]
         arguments = _memory_file(theirs, box.arguments(*more, *(("--seccomp", str(seccomp)) if box.seccomp else ())))
-        if box.user is not None and not terminal:
-            os.fchown(sink, box.user.uid, box.user.gid)  # or /dev/stdout could not be opened
+        if box.user is not None:
+            for descriptor in (sink, go_out):
+                os.fchown(descriptor, box.user.uid, box.user.gid)  # or it could not be opened by its name in /dev/fd
         front = _on_terminal(os.ttyname(sink)) if terminal else ()
-        program = [each.replace("{go}", str(go_out)) for each in argv]
         process = await asyncio.create_subprocess_exec(
-            *front, *box.prefix, "--args", str(arguments), "--", *program,
-            cwd="/" if box.user is not None else cwd,
+            *front, *box.prefix, "--args", str(arguments), "--", *_kept(shell, argv, go_out, left),
+            cwd="/",
             env=environ,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
             start_new_session=True,
-            pass_fds=(arguments, seccomp, status_in, block, go_out, *pass_fds),
+            pass_fds=(arguments, seccomp, status_in, block, go_out, left, *pass_fds),
         )  # fmt: skip
         theirs.close()
         init = await _started(process, status_out, output)
-        pidfd = os.pidfd_open(init)
+        try:
+            pidfd = os.pidfd_open(init)
+        except ProcessLookupError:
+            raise SandboxFailedError(await _last_words(process, output)) from None
         ours.callback(os.close, pidfd)
-        child = BoxedChild(process, output, ours.pop_all(), init=init, pidfd=pidfd)
+        held = ours.pop_all()
+        child = BoxedChild(process, output, held, init=init, pidfd=pidfd, status=status_out, left=left)
     try:
         if prepare is not None:
             await prepare(init)
-        os.write(go_in, _GO)
+        with contextlib.suppress(BrokenPipeError):  # it failed meanwhile, as `wait` will say
+            os.write(go_in, _GO)
     except BaseException:
         child.close()
         raise
     return child
+
+
+def _kept(shell: str, argv: Sequence[str], go: int, left: int) -> tuple[str, ...]:
+    """With -p bash takes nothing from its environment, but hands all of it on. Another shell drops odd names."""
+    keeper = (shell, "-p", "-c") if is_bash(shell) else (shell, "-c")
+    return (*keeper, _KEEPER, "keeper", f"/dev/fd/{go}", f"/dev/fd/{left}", *argv)
 
 
 def _on_terminal(name: str) -> tuple[str, ...]:
@@ -168,6 +214,7 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 def _memory_file(held: ExitStack, content: bytes) -> int:
     descriptor = os.memfd_create("sandbox")
     held.callback(os.close, descriptor)
+    os.set_blocking(descriptor, False)  # memory never blocks, and this says so
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
@@ -196,10 +243,20 @@ async def _started(process: Process, status: int, output: Output) -> int:
     finally:
         loop.remove_reader(status)
     if b"\n" not in seen:
-        await process.wait()
-        words = (await output.read()).decode(errors="replace").strip()
-        raise SandboxFailedError(words or "bubblewrap ended without a word")
+        raise SandboxFailedError(await _last_words(process, output))
     return int(json.loads(seen.partition(b"\n")[0])["child-pid"])
+
+
+async def _last_words(process: Process, output: Output) -> str:
+    await process.wait()
+    return (await output.read()).decode(errors="replace").strip() or "bubblewrap ended without a word"
+
+
+def _rest(status: int) -> bytes:
+    try:
+        return os.read(status, 4096)
+    except BlockingIOError:
+        return b""
 
 
 def _readable(pidfd: int) -> bool:

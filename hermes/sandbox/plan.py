@@ -116,6 +116,14 @@ class Plan:
         holding = [mount for mount in self.mounts if _within(path, mount.target)]
         return bool(holding) and holding[-1].writable and not self._masked(path)
 
+    def outside(self, path: str) -> str | None:
+        """Where a path of the sandbox is on the machine; None for what no mount shows."""
+        holding = [mount for mount in self.mounts if _within(path, mount.target)]
+        if not holding or self._masked(path):
+            return None
+        source, target = holding[-1].source, holding[-1].target
+        return source + path.rstrip("/")[len(target) :]
+
     def _masked(self, path: str) -> bool:
         return any(_within(path, each) for each in (*self.masked_directories, *self.masked_files))
 
@@ -150,13 +158,13 @@ def make_plan(
             _write(place.work),
             *_git(place, writable_config=rules.git_config_writable),
         ]
-    masks = _masks(mounts, rules.secret_paths, place)
     unreadable = machine.unreadable if identity is Identity.ROOT else ()
+    masks = (*unreadable, *_masks(mounts, rules.secret_paths, place))
     return Plan(
         mounts=tuple(mounts),
         links=machine.links,
         masked_directories=tuple(path for path in masks if path in machine.directories),
-        masked_files=(*unreadable, *(path for path in masks if path not in machine.directories)),
+        masked_files=tuple(path for path in masks if path not in machine.directories),
         cwd=cwd or (place.work if place is not None else "/"),
         identity=identity,
         network=network,

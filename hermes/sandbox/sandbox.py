@@ -56,14 +56,15 @@ class Sandbox:
 
     def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> Place:
         """Make the conversation's directories, and see what is in its working directory."""
-        for name in ("tmp", "home"):
-            self.own_directory(folder / name)
-        if self.user is not None:
-            folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
         if Path(work).parent == folder:
-            self.own_directory(Path(work))
+            _own(Path(work), self.user)
+        user = self.user if self._belongs_to_tools(work) else None
+        for name in ("tmp", "home"):
+            _own(folder / name, user)
+        if user is not None:
+            folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
         outputs = folder / "outputs"
-        outputs.mkdir(mode=0o700, exist_ok=True)
+        outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Place(
             work=os.path.realpath(work),
             tmp=str(folder / "tmp"),
@@ -72,18 +73,13 @@ class Sandbox:
             git=_git_of(Path(work)),
         )
 
-    def own_directory(self, path: Path) -> None:
-        """A directory of the conversation, which its tools may write."""
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.user is not None and path.lstat().st_uid != self.user.uid:
-            os.chown(path, self.user.uid, self.user.gid, follow_symlinks=False)
-
     def identity(self, place: Place | None) -> Identity:
         if self.user is None:
             return Identity.SAME
-        if place is None or Path(place.work).stat().st_uid == self.user.uid:
-            return Identity.DROPPED
-        return Identity.ROOT
+        return Identity.DROPPED if place is None or self._belongs_to_tools(place.work) else Identity.ROOT
+
+    def _belongs_to_tools(self, work: str) -> bool:
+        return self.user is not None and Path(work).stat().st_uid == self.user.uid
 
     def plan(
         self, place: Place | None, *, cwd: str = "", network: bool = False, programs: Iterable[str] = ()
@@ -159,6 +155,14 @@ def code_directories() -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in places if not path.startswith("/usr/") and path != "/usr"))
 
 
+def _own(path: Path, user: ToolUser | None) -> None:
+    """A directory of the conversation, which its tools may write. Only root can give it to another user."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    uid, gid = (os.geteuid(), os.getegid()) if user is None else (user.uid, user.gid)
+    if path.lstat().st_uid != uid:
+        os.chown(path, uid, gid, follow_symlinks=False)
+
+
 def _proved(sandbox: Sandbox) -> Probe:
     box = sandbox.box(sandbox.plan(None))
     with ExitStack() as held:
@@ -189,11 +193,12 @@ def _tool_user(name: str) -> ToolUser:
 
 def _machine(rules: Rules, home: str) -> Machine:
     links = {str(path): str(path.readlink()) for path in map(Path, looked_up(rules, home)[:6]) if path.is_symlink()}
+    unreadable = _unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     return Machine(
-        directories=frozenset(path for path in looked_up(rules, home) if Path(path).is_dir()),
+        directories=frozenset(path for path in (*looked_up(rules, home), *unreadable) if Path(path).is_dir()),
         links=links,
         home=home,
-        unreadable=_unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else (),
+        unreadable=unreadable,
     )
 
 

@@ -3,8 +3,8 @@
 Between the daemon and the program stands a guard, a few lines of shell. It starts a watcher that reads from a pipe
 whose other end only this process holds: should the daemon die, however it dies, the pipe ends and the watcher ends
 the group. A death signal of the kernel would reach the first process only, and not exist elsewhere than on Linux.
-The guard waits for the program, reaps the watcher and repeats the exit code. The program inherits no descriptor but
-its input, its output and, for errors, its output again.
+The guard waits for the program, reaps the watcher and repeats the exit code. The program inherits its input, its
+output and, for errors, its output again, and the descriptors that are passed to it by name.
 
 Nothing runs between fork and exec in this process, limits are set by the shell itself (`limit_commands`), and the
 group is never signalled once it was seen to be empty: its number may belong to others by then.
@@ -13,6 +13,7 @@ group is never signalled once it was seen to be empty: its number may belong to 
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import os
 import signal
 from asyncio.subprocess import Process
@@ -29,6 +30,7 @@ _POLL_MOST_S: Final = 0.08
 _BUFFER_BYTES: Final = 2**19
 _END_OF_INPUT: Final = b"\x04"  # what Ctrl-D sends
 _TERMINAL_SIZE: Final = (40, 120)
+_FIRST_DESCRIPTOR: Final = 10  # a shell uses those below itself
 
 # Descriptors: 3 the pipe to the daemon, 4 the output for errors, 5 the program's input. The guard itself is silent: a
 # shell would report the program's death by a signal. Signals that it catches are set back for the program.
@@ -49,7 +51,8 @@ class Limits:
     file_bytes: int = 10 * 2**30  # of a single file
     open_files: int = 4096
     memory_bytes: int = 0  # address space of each process; many programs reserve far more than they use
-    user_processes: int = 0  # of the whole user, threads too; the kernel does not hold root to it
+    data_bytes: int = 0  # heap of each process
+    user_processes: int = 0  # of the whole user, threads too; in a sandbox, of the sandbox. Not for root
     processes: int = 512  # of one command; watched, so a storm gets a little further before it is ended
 
 
@@ -63,6 +66,7 @@ def limit_commands(limits: Limits, *, bash: bool) -> str:
         "f": limits.file_bytes // (1024 if bash else 512),
         "n": limits.open_files,
         "v": limits.memory_bytes // 1024,
+        "d": limits.data_bytes // 1024,
         "u" if bash else "p": limits.user_processes,
     }
     return " ".join(["ulimit -c 0;", *(f"ulimit -{name} {most};" for name, most in wanted.items() if most)])
@@ -169,13 +173,25 @@ class Child:
         found = await asyncio.to_thread(_members, self.group)
         return None if found is None else [name for _, name in found]
 
+    def ended_with_it(self) -> list[str]:
+        """The names of processes that outlived the program and were ended by its sandbox."""
+        return []
+
     def close(self) -> None:
         """Whatever still runs is ended, and nothing more is read."""
         self.signal(signal.SIGKILL)
         self._held.close()
 
 
-async def spawn(argv: Sequence[str], *, shell: str, cwd: str, environ: Mapping[str, str], terminal: bool) -> Child:
+async def spawn(
+    argv: Sequence[str],
+    *,
+    shell: str,
+    cwd: str,
+    environ: Mapping[str, str],
+    terminal: bool,
+    pass_fds: Sequence[int] = (),
+) -> Child:
     """Start it with nothing to read, or on a terminal of its own at which nobody sits. Raises OSError.
 
     `shell` is the guard's: bash or sh. The latter may drop variables whose names are none to it.
@@ -200,8 +216,20 @@ async def spawn(argv: Sequence[str], *, shell: str, cwd: str, environ: Mapping[s
             stdout=sink,
             stderr=sink,
             start_new_session=True,
+            pass_fds=pass_fds,
         )
         return Child(process, output, ours.pop_all())
+
+
+def fixed_file(held: ExitStack, size: int) -> int:
+    """A file of zeros in memory that a child inherits: it can write there, and the file cannot grow."""
+    descriptor = os.memfd_create("hermes", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(descriptor)
+    held.callback(os.close, high)
+    os.ftruncate(high, size)
+    fcntl.fcntl(high, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK)
+    return high
 
 
 async def connected(source: FileIO) -> Output:

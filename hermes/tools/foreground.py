@@ -87,9 +87,13 @@ async def _waited(child: Child, limit_s: float) -> Ending:
 async def _clear_up(child: Child) -> tuple[str, ...]:
     """End what outlived the program, after a moment in which it may end by itself."""
     if await child.emptied(within_s=_LEFT_GRACE_S):
-        return ()
-    names = sorted(set(await child.members() or ()))
-    await child.stop(_CANCEL_GRACE_S)
+        names = child.ended_with_it()
+        if not names:
+            return ()
+    else:
+        names = await child.members() or []
+        await child.stop(_CANCEL_GRACE_S)
+    names = sorted(set(names))
     said = f"the command left processes running ({', '.join(names[:10]) or 'unknown'}); they were ended"
     return (f"{said}: in the foreground nothing outlives its command",)
 

@@ -60,6 +60,7 @@ def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCo
                     cwd=asked.cwd,
                     environ=asked.environ,
                     pty=asked.pty,
+                    box=asked.box,
                     notify=asked.notify,
                     watch=asked.watch,
                 )

@@ -1,6 +1,7 @@
 """What a conversation's shell remembers from one command to the next: its directory and its exported variables.
 
-Each command has a shell of its own. Before it ends it writes both to a file, also on `exit` and after a failure; what
+Each command has a shell of its own. Before it ends it writes both to a file in memory that it has inherited, also on
+`exit` and after a failure: nothing of the daemon's folders has to be visible to it. What
 differs from the environment that every command begins with is kept in the conversation's folder, so that a variable
 nobody touched follows the daemon's. A shell that was killed, or replaced itself by another program, changes nothing.
 
@@ -12,11 +13,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from hermes.tools.child import Limits, is_bash, limit_commands
+from hermes.tools.child import Limits, fixed_file, is_bash, limit_commands
 from hermes.values import dataclass
 
 _FILE: Final = "shell.json"
@@ -30,7 +32,7 @@ _BEFORE: Final = (
     "{limits} __hermes_command=$1 __hermes_state=$2; set --; "
     "__hermes_keep() {{ "
     'if [ -z "${{__hermes_kept-}}" ] && [ "${{BASHPID:-$$}}" = "$$" ]; then __hermes_kept=1; '
-    '{{ command printf \'%s\\0\' "$(command pwd; command echo .)"; {env} -0; }} >|"$__hermes_state"; fi; '
+    '{{ command printf \'%s\\0\' "$(command pwd; command echo .)"; {env} -0; }} 1<>"$__hermes_state"; fi; '
     'return "$1"; }}; '
     "trap '{{ __hermes_keep $?; }} 2>/dev/null' EXIT; "
 )
@@ -50,12 +52,13 @@ class ShellState:
 FRESH: Final = ShellState(changed={})
 
 
-def shell_argv(*, shell: str, env: str, command: str, capture: Path, limits: Limits) -> tuple[str, ...]:
+def shell_argv(*, shell: str, env: str, command: str, capture: int, limits: Limits) -> tuple[str, ...]:
     """How to run the command in this shell, so that its state is in `capture` afterwards. `env` is the program."""
     bash = is_bash(shell)
     before = _BEFORE.format(limits=f"{{ {limit_commands(limits, bash=bash)} }} 2>/dev/null;", env=env)
     options = ("--noprofile", "--norc") if bash else ()
-    return (shell, *options, "-c", before + (_EXIT if bash else "") + _AFTER, Path(shell).name, command, str(capture))
+    script = before + (_EXIT if bash else "") + _AFTER
+    return (shell, *options, "-c", script, Path(shell).name, command, f"/dev/fd/{capture}")
 
 
 def load(folder: Path) -> ShellState:
@@ -80,6 +83,7 @@ def _is_state(cwd: Any, env: Any) -> bool:
 
 
 def save(folder: Path, state: ShellState) -> None:
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=folder)  # private by itself
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
@@ -92,22 +96,19 @@ def save(folder: Path, state: ShellState) -> None:
         raise
 
 
-def make_capture(folder: Path) -> Path:
-    """A private file for a shell to write to. What an earlier call had no time to remove is removed."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    for stale in folder.glob(".shell*"):
-        stale.unlink(missing_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=".shell-", dir=folder)
-    os.close(descriptor)
-    return Path(name)
+@contextmanager
+def open_capture() -> Iterator[int]:
+    """A file in memory for a shell to write to. It cannot grow: a command inherits it."""
+    with ExitStack() as held:
+        yield fixed_file(held, _CAPTURE_MAX_BYTES + 1)
 
 
-def read_capture(capture: Path, base: Mapping[str, str]) -> ShellState | None:
+def read_capture(capture: int, base: Mapping[str, str]) -> ShellState | None:
     """The state a shell left; None when it left none that can be used."""
-    with capture.open("rb") as file:
-        raw = file.read(_CAPTURE_MAX_BYTES + 1)
+    raw = os.pread(capture, _CAPTURE_MAX_BYTES + 1, 0).rstrip(b"\0") + b"\0"
     cwd, *entries = raw.split(b"\0")
-    if len(raw) > _CAPTURE_MAX_BYTES or not raw.endswith(b"\0") or not entries[:-1] or not cwd.endswith(b"\n."):
+    whole = all(b"=" in entry for entry in entries[:-1])
+    if len(raw) > _CAPTURE_MAX_BYTES or not entries[:-1] or not whole or not cwd.endswith(b"\n."):
         return None
     pairs = [os.fsdecode(entry).partition("=") for entry in entries[:-1]]
     after = {name: value for name, _, value in pairs if name and not name.startswith("__hermes_")}

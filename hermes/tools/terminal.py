@@ -1,8 +1,10 @@
 """The terminal tool: a shell command, run to its end within a time, its output and exit code told to the model.
 
-Directory and exported variables carry over to the conversation's next command, also after a restart (`shell_state`).
-Whatever a command started ends with it: processes that shall stay are for `background`. Nobody answers questions:
-there is nothing to read, or a terminal at its end of input.
+Commands run in a sandbox where there is one (`hermes/sandbox/`). Running outside of it is an argument of the call,
+and that is what the owner is asked about. Directory and exported variables carry over to the conversation's next
+command, also after a restart (`shell_state`); those of a command outside do not. Whatever a command started ends with
+it: processes that are to stay are for `background`. Nobody answers questions: there is nothing to read, or a terminal
+at its end of input.
 """
 
 from __future__ import annotations
@@ -11,12 +13,16 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import field, replace
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Protocol
 
+from hermes.role import Role
+from hermes.sandbox.box import Box
+from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
+from hermes.sandbox.plan import BadWorkdirError, Plan
+from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.child import Child, Limits, spawn
 from hermes.tools.child_environment import child_environment
 from hermes.tools.command_output import CommandOutput, LineFeed
@@ -25,28 +31,30 @@ from hermes.tools.shell_state import (
     FRESH,
     ShellState,
     load,
-    make_capture,
     nearest_directory,
+    open_capture,
     read_capture,
     save,
     shell_argv,
 )
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.types import Gate, SessionId, TurnId
+from hermes.types import Gate, SessionId, TurnId, Verdict
 from hermes.values import dataclass
 
 _NO_TIMEOUT: Final = "timeout does not hold for a background command: it runs until it ends or is killed"
+OUTSIDE_SANDBOX: Final = "outside-sandbox"  # the rule that a person allows
 _COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalSettings:
-    environ: Mapping[str, str] = field(repr=False)  # the daemon's own; it is scrubbed here
-    start_in: Path  # where a conversation's shell begins
+    environ: Mapping[str, str] = field(repr=False)  # the daemon's own; few of them are passed on
+    work_of: Callable[[Path, Role], str]  # of a conversation's folder: where its shell begins
+    readable: Callable[[Path], tuple[str, ...]] = lambda _: ()  # more that it may read, by its folder
     timeout_s: float = 180.0
     timeout_max_s: float = 600.0
-    secret_names: tuple[str, ...] = ()  # variables held back beside those that look like secrets
-    passed_names: tuple[str, ...] = ()  # variables let through although they do
+    passed_names: tuple[str, ...] = ()  # variables passed on beside the usual ones
+    memory_bytes: int = 0  # heap of each process in a sandbox
     kept_bytes: int = 50_000  # of an output, for the model
     stored_max_bytes: int = 20 * 2**20  # of an output, in its file
     limits: Limits = Limits()
@@ -66,6 +74,7 @@ class BackgroundCommand:
     pty: bool
     limits: Limits
     shell: str = "/bin/sh"
+    box: Box | None = None  # the sandbox it runs in
     notify: bool = False  # its end is told
     watch: tuple[str, ...] = ()  # texts in its output that are told
 
@@ -81,25 +90,53 @@ class _Start:
     shell: str
     env_program: str
     notes: tuple[str, ...]
+    base: Mapping[str, str] = field(repr=False)  # the variables that every command begins with
+    plan: Plan | None = None  # of its sandbox
+
+
+class Decide(Protocol):
+    def __call__(self, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
+        """`cwd` is empty when there is none. `inside`: it would run in the sandbox."""
 
 
 def terminal_tool(
     settings: TerminalSettings,
-    decide: Callable[[str, str], Gate],
+    decide: Decide,
     background: Callable[[BackgroundCommand], Awaitable[str]] | None = None,
+    sandbox: Sandbox | None = None,
 ) -> Tool:
-    """`decide` takes the command and the directory that it would run in, which is empty when there is none."""
-    shell = _Terminal(settings, background)
+    shell = _Terminal(settings, background, sandbox)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
-        return decide(arguments["command"], shell.directory(context.folder, arguments.get("workdir", "")))
+        outside = bool(arguments.get("outside_sandbox"))
+        inside = shell.boxed and not outside
+        cwd = shell.directory(context, arguments.get("workdir", ""), inside=inside)
+        own = Path(settings.work_of(context.folder, context.role)).parent == context.folder
+        found = decide(arguments["command"], cwd, inside=inside, own_directory=own)
+        return _leaving(found) if shell.boxed and outside else found
 
     made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
-    return replace(made, parameters=_with_times(made.parameters, settings))
+    return replace(made, parameters=_with_times(_offered(made.parameters, boxed=shell.boxed), settings))
+
+
+def _leaving(gate: Gate) -> Gate:
+    """To leave the sandbox is asked about each time, whatever the command is."""
+    if gate.verdict is Verdict.BLOCK:
+        return gate
+    reason = "; ".join(filter(None, ("it runs outside the sandbox, with all rights of this user", gate.reason)))
+    return Gate(verdict=Verdict.ASK, reason=reason, rules=(OUTSIDE_SANDBOX, *gate.rules), once=True)
+
+
+def _offered(parameters: Mapping[str, Any], *, boxed: bool) -> Mapping[str, Any]:
+    """Without a sandbox there is no way out of it."""
+    if boxed:
+        return parameters
+    left = {name: value for name, value in parameters["properties"].items() if name != "outside_sandbox"}
+    return {**parameters, "properties": left}
 
 
 def _why_not() -> str:
-    return "" if os.name == "posix" else "it needs a POSIX system"
+    return "" if hasattr(os, "memfd_create") else "it needs Linux"
 
 
 def _with_times(parameters: Mapping[str, Any], settings: TerminalSettings) -> dict[str, Any]:
@@ -113,15 +150,21 @@ class _Terminal:
         self,
         settings: TerminalSettings,
         background: Callable[[BackgroundCommand], Awaitable[str]] | None,
+        sandbox: Sandbox | None,
     ) -> None:
         self._settings = settings
         self._background = background
-        self._base = child_environment(settings.environ, secret=settings.secret_names, passed=settings.passed_names)
+        self._sandbox = sandbox if sandbox is not None and sandbox.works else None
+        self._outside = child_environment(settings.environ, passed=settings.passed_names)
 
-    def directory(self, folder: Path, workdir: str) -> str:
+    @property
+    def boxed(self) -> bool:
+        return self._sandbox is not None
+
+    def directory(self, context: ToolContext, workdir: str, *, inside: bool) -> str:
         """Where a command would run now; empty when it cannot. Blocking, like all that looks at the disk."""
         try:
-            return self._start(folder, workdir).cwd
+            return self._start(context, workdir, inside=inside).cwd
         except ToolError:
             return ""
 
@@ -138,6 +181,9 @@ class _Terminal:
         watch: Annotated[
             list[str] | None, "with background: have lines told to you that contain one of these, in the same case"
         ] = None,
+        outside_sandbox: Annotated[
+            bool, "run outside the sandbox, with all rights of the owner's user; the owner is asked each time"
+        ] = False,
     ) -> ToolResult:
         """Run a shell command and get its output (standard error included) and exit code.
 
@@ -147,7 +193,8 @@ class _Terminal:
         process tool to look after it. Prefer the file tools for reading, searching and editing files.
         """
         limit_s = self._checked(command, timeout)
-        start = await asyncio.to_thread(self._start, context.folder, workdir)
+        inside = self.boxed and not outside_sandbox
+        start = await asyncio.to_thread(self._start, context, workdir, inside=inside)
         if background:
             told = await self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
             return ToolResult(text=told if timeout is None else f"{told}\n[{_NO_TIMEOUT}]")
@@ -160,16 +207,20 @@ class _Terminal:
             stored_max_bytes=self._settings.stored_max_bytes,
         )
         feed = LineFeed(context.progress, terminal=pty)
-        async with _capture(context.folder) as capture:
+        with open_capture() as capture:
             child = await self._spawn(command, start, capture, pty=pty)
             try:
                 end = await run_to_end(
                     child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
                 )
+            except SandboxFailedError:
+                words = output.text(terminal=pty).strip()
+                raise ToolError(f"nothing was run: the sandbox could not be started: {words}") from None
             finally:
                 feed.close()
                 child.close()
-            kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if end.whole else ()
+            keeps = end.whole and not (self.boxed and outside_sandbox)
+            kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if keeps else ()
         advice = self._advice() if end.timed_out else ()
         notes = [*start.notes, *end.notes, *advice, *kept, *_exit_code(end)]
         return ToolResult(text=_told(output.text(terminal=pty), notes), ok=end.whole and end.code == 0)
@@ -199,37 +250,54 @@ class _Terminal:
             raise ToolError(f"a command may take at most {most:g} s, not {timeout_s:g}; for longer work {advice}")
         return timeout_s
 
-    def _start(self, folder: Path, workdir: str) -> _Start:
+    def _start(self, context: ToolContext, workdir: str, *, inside: bool) -> _Start:
         """Blocking."""
         notes = []
         try:
-            state = load(folder)
+            state = load(context.folder)
         except (ValueError, OSError) as error:
             state = FRESH
             notes.append(f"the directory and variables of before could not be read ({error}); this is a fresh shell")
-        wanted = Path(state.cwd or self._settings.start_in)
-        cwd = kept_cwd = nearest_directory(wanted)
+        work = self._settings.work_of(context.folder, context.role)
+        plan = self._plan(context, work) if inside else None
+        if self.boxed and not inside:
+            state = FRESH  # that of the sandbox means nothing outside
+        base = self._outside if plan is None else self._inside(network=plan.network)
+        wanted = Path(state.cwd or work)
+        cwd = kept_cwd = _nearest(wanted, plan, work)
         if workdir:
-            cwd = cwd / self._home_expanded(workdir)
-            if not cwd.is_dir():
+            cwd = cwd / _home_expanded(workdir, base)
+            if not _is_directory(cwd, plan):
                 raise ToolError(f"the workdir {str(cwd)!r} is not a directory")
         elif cwd != wanted:
             notes.append(f"the directory {wanted} does not exist any more; this ran in {cwd}")
-        environ = {**state.environment(self._base), "PWD": str(cwd)}
-        path = self._base["PATH"]  # the daemon's: a command may have changed its own
+        path = base["PATH"]  # the daemon's: a command may have changed its own
         return _Start(
             state=state,
             kept_cwd=str(kept_cwd),
             cwd=str(cwd),
-            environ=environ,
+            environ={**state.environment(base), "PWD": str(cwd)},
             shell=shutil.which("bash", path=path) or "/bin/sh",
             env_program=shutil.which("env", path=path) or "/usr/bin/env",
             notes=tuple(notes),
+            base=base,
+            plan=None if plan is None else replace(plan, cwd=str(cwd)),
         )
 
-    def _home_expanded(self, path: str) -> str:
-        home = self._base.get("HOME", "~")
-        return home + path[1:] if path == "~" or path.startswith("~/") else path
+    def _plan(self, context: ToolContext, work: str) -> Plan:
+        """Blocking."""
+        assert self._sandbox is not None
+        try:
+            place = self._sandbox.place(context.folder, work, readable=self._settings.readable(context.folder))
+            return self._sandbox.plan(place)
+        except BadWorkdirError as error:
+            raise ToolError(f"nothing was run: {error}. Choose another directory (terminal.cwd).") from error
+        except OSError as error:
+            raise ToolError(f"the conversation's folder cannot be used: {error.strerror or error}") from error
+
+    def _inside(self, *, network: bool) -> Mapping[str, str]:
+        assert self._sandbox is not None
+        return self._sandbox.environment(self._outside, network=network)
 
     async def _hand_over(
         self, context: ToolContext, command: str, start: _Start, *, pty: bool, notify: bool, watch: tuple[str, ...]
@@ -248,28 +316,60 @@ class _Terminal:
             cwd=start.cwd,
             environ=start.environ,
             pty=pty,
-            limits=self._settings.limits,
+            limits=self._limits(start),
             shell=start.shell,
+            box=self._box(start, pty=pty),
             notify=notify,
             watch=watch,
         )
         return _told(await self._background(asked), start.notes)
 
-    async def _spawn(self, command: str, start: _Start, capture: Path, *, pty: bool) -> Child:
+    async def _spawn(self, command: str, start: _Start, capture: int, *, pty: bool) -> Child:
         argv = shell_argv(
-            shell=start.shell, env=start.env_program, command=command, capture=capture, limits=self._settings.limits
+            shell=start.shell,
+            env=start.env_program,
+            command=command,
+            capture=capture,
+            limits=self._limits(start),
         )
         try:
-            return await spawn(argv, shell=start.shell, cwd=start.cwd, environ=start.environ, terminal=pty)
+            box = await asyncio.to_thread(self._box, start, pty=pty)
+            if box is not None:
+                return await spawn_boxed(
+                    box, argv, shell=start.shell, environ=start.environ, terminal=pty, pass_fds=(capture,)
+                )
+            return await spawn(
+                argv,
+                shell=start.shell,
+                cwd=start.cwd,
+                environ=start.environ,
+                terminal=pty,
+                pass_fds=(capture,),
+            )
+        except SandboxFailedError as error:
+            raise ToolError(f"nothing was run: the sandbox could not be started: {error}") from error
         except OSError as error:
             raise ToolError(f"the command could not be started in {start.cwd}: {error.strerror}") from error
+
+    def _box(self, start: _Start, *, pty: bool) -> Box | None:
+        """Blocking."""
+        if start.plan is None or self._sandbox is None:
+            return None
+        return self._sandbox.box(start.plan, terminal=pty)
+
+    def _limits(self, start: _Start) -> Limits:
+        """In a sandbox the kernel counts its processes alone, so that there can be a limit on them."""
+        limits = self._settings.limits
+        if start.plan is None:
+            return limits
+        return replace(limits, user_processes=limits.processes, data_bytes=self._settings.memory_bytes)
 
     def _advice(self) -> tuple[str, ...]:
         longer = f"allow more time (at most {self._settings.timeout_max_s:g} s)"
         instead = "" if self._background is None else ", or use background=true"
         return (f"its directory and variables were not kept; {longer}{instead}",)
 
-    async def _keep(self, folder: Path, start: _Start, capture: Path, *, stay: bool) -> tuple[str, ...]:
+    async def _keep(self, folder: Path, start: _Start, capture: int, *, stay: bool) -> tuple[str, ...]:
         """Remember what the shell left, for the next command. With `stay` the directory of before remains."""
         try:
             state = await asyncio.to_thread(self._save, folder, start, capture, stay=stay)
@@ -279,9 +379,9 @@ class _Terminal:
             return ("the shell did not tell its directory and variables at its end; those of before hold",)
         return ()
 
-    def _save(self, folder: Path, start: _Start, capture: Path, *, stay: bool) -> ShellState | None:
+    def _save(self, folder: Path, start: _Start, capture: int, *, stay: bool) -> ShellState | None:
         """Blocking."""
-        left = read_capture(capture, self._base)
+        left = read_capture(capture, start.base)
         if left is None:
             return None
         state = ShellState(cwd=start.state.cwd if stay else left.cwd, changed=left.changed)
@@ -290,16 +390,21 @@ class _Terminal:
         return state
 
 
-@asynccontextmanager
-async def _capture(folder: Path) -> AsyncIterator[Path]:
-    try:
-        capture = await asyncio.to_thread(make_capture, folder)
-    except OSError as error:
-        raise ToolError(f"the conversation's folder cannot be used: {error.strerror}") from error
-    try:
-        yield capture
-    finally:
-        await asyncio.to_thread(capture.unlink, missing_ok=True)
+def _nearest(wanted: Path, plan: Plan | None, work: str) -> Path:
+    """The directory itself or, when it is gone, the first above it that is there; in a sandbox at worst its own."""
+    if plan is None:
+        return nearest_directory(wanted)
+    return next((each for each in (wanted, *wanted.parents) if _is_directory(each, plan)), Path(work))
+
+
+def _is_directory(path: Path, plan: Plan | None) -> bool:
+    seen = str(path) if plan is None else plan.outside(os.path.normpath(path))
+    return seen is not None and Path(seen).is_dir()
+
+
+def _home_expanded(path: str, base: Mapping[str, str]) -> str:
+    home = base.get("HOME", "~")
+    return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
 def _exit_code(end: Ending) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
-"""Where a conversation's work takes place: its current directory, and how a path that the model gives is understood.
+"""Where a conversation works: its working directory, its current directory, and how a path from the model is read.
 
-The shell tool writes `shell.json` into the conversation's folder when its directory changes; the file tools follow.
-All of this looks at the disk: call it in a thread.
+The working directory is the one that the owner chose for the conversation (`workdir` in its folder), else the
+configured one, else the conversation's own. Guests always have their own. The shell tool writes `shell.json` when its
+current directory changes; the file tools follow. All of this looks at the disk: call it in a thread.
 """
 
 from __future__ import annotations
@@ -10,27 +11,37 @@ import json
 import os
 from pathlib import Path
 
+from hermes.role import Role
 from hermes.tools.tool import ToolError
 from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    default_cwd: str
+    default_cwd: str  # empty: each conversation has a directory of its own
     home: str  # what "~" means
     hermes_home: str  # Hermes' own files
 
-    def cwd_of(self, folder: Path) -> str:
-        """The directory that the conversation is in; the default until its shell has been somewhere."""
+    def work_of(self, folder: Path, role: Role = Role.OWNER) -> str:
+        """The conversation's working directory. Its own is made here."""
+        if role is not Role.GUEST and (chosen := _chosen(folder) or self.default_cwd):
+            return chosen
+        own = folder / "files"
+        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return str(own)
+
+    def cwd_of(self, folder: Path, role: Role = Role.OWNER) -> str:
+        """The directory that the conversation is in; its working directory until its shell has been elsewhere."""
         try:
             kept = json.loads((folder / "shell.json").read_bytes())["cwd"]
         except FileNotFoundError:
-            return self.default_cwd
+            return self.work_of(folder, role)
         except (OSError, ValueError, KeyError, TypeError):  # not as the shell writes it: as good as none
-            return self.default_cwd
-        return kept if isinstance(kept, str) and kept.startswith("/") and "\0" not in kept else self.default_cwd
+            return self.work_of(folder, role)
+        usable = isinstance(kept, str) and kept.startswith("/") and "\0" not in kept
+        return kept if usable else self.work_of(folder, role)
 
-    def resolve(self, folder: Path, path: str) -> str:
+    def resolve(self, folder: Path, path: str, role: Role = Role.OWNER) -> str:
         """The absolute path without any symbolic link in it: what is judged is what is used."""
         if not path.strip():
             raise ToolError("the path is empty")
@@ -39,11 +50,18 @@ class Workplace:
         if path == "~" or path.startswith("~/"):
             path = self.home + path[1:]
         try:
-            return os.path.realpath(os.path.join(self.cwd_of(folder), path))  # noqa: PTH118 - Path.resolve fails on loops
+            return os.path.realpath(os.path.join(self.cwd_of(folder, role), path))  # noqa: PTH118 - Path.resolve fails on loops
         except ValueError:
             raise ToolError("the path holds characters that no file name can have") from None
 
-    def shown(self, folder: Path, path: str) -> str:
+    def shown(self, folder: Path, path: str, role: Role = Role.OWNER) -> str:
         """The path as the model would write it: relative when it is below the current directory."""
-        cwd = os.path.realpath(self.cwd_of(folder))
+        cwd = os.path.realpath(self.cwd_of(folder, role))
         return os.path.relpath(path, cwd) if path != cwd and Path(path).is_relative_to(cwd) else path
+
+
+def _chosen(folder: Path) -> str:
+    try:
+        return (folder / "workdir").read_text("utf-8").strip()
+    except FileNotFoundError:
+        return ""

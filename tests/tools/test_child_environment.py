@@ -36,49 +36,39 @@ from hermes.tools.child_environment import NOBODY_SITS_HERE, child_environment
         "LISTEN_FDS",
     ],
 )
-def test_a_name_that_promises_a_secret_is_held_back(name: str) -> None:
+def test_secret_is_not_passed(name: str) -> None:
     assert name not in child_environment({name: "x"})
 
 
 @pytest.mark.parametrize(
-    "value",
-    [
-        "postgres://me:word@host/db",
-        "redis://:word@host",
-        "sk-abcdefghijklmnop",
-        "ghp_abcdefghijklmnop",
-        "xoxb-12345678901-abc",
-        "Bearer abc",
-        "-----BEGIN RSA PRIVATE KEY-----",
-        "123456789:AAHdqTcvCH1vGWJxfSeofSAs0K5PALDsaw",
-    ],
+    "name",
+    ["PATH", "HOME", "LANG", "LC_ALL", "LC_TIME", "TZ", "USER", "LOGNAME", "SHELL"],
 )
-def test_a_value_that_looks_like_a_secret_is_held_back(value: str) -> None:
-    assert "PLAIN" not in child_environment({"PLAIN": value})
+def test_usual_variables_are_passed(name: str) -> None:
+    assert child_environment({name: "x"})[name] == "x"
 
 
 @pytest.mark.parametrize(
-    ("name", "value"),
+    "name",
     [
-        ("HOME", "/home/me"),
-        ("PATH", "/usr/bin:/bin"),
-        ("GIT_AUTHOR_NAME", "Me"),
-        ("LANG", "C.UTF-8"),
-        ("COMPASS", "north"),
-        ("MY_PWD_DIR", "/x"),
-        ("INIT_CWD", "/x"),
-        ("PATTERN", "*"),
-        ("HTTPS_PROXY", "http://proxy:3128"),
-        ("TZ", "Europe/Berlin"),
+        "PLAIN",
+        "KUBECONFIG",
+        "PGSERVICEFILE",
+        "AWS_PROFILE",
+        "VAULT_ADDR",
+        "NETRC",
+        "HTTPS_PROXY",
+        "DOCKER_HOST",
+        "PGHOST",
     ],
 )
-def test_what_is_no_secret_goes_through(name: str, value: str) -> None:
-    assert child_environment({name: value})[name] == value
+def test_other_variables_are_not_passed(name: str) -> None:
+    assert name not in child_environment({name: "x"})
 
 
-def test_the_configuration_can_name_more_and_let_through() -> None:
+def test_configured_variables_are_passed_except_the_daemons_own() -> None:
     environ = {"PLAIN": "1", "MY_TOKEN": "2", "HERMES_HOME": "3"}
-    child = child_environment(environ, secret=("PLAIN",), passed=("MY_TOKEN", "HERMES_HOME"))
+    child = child_environment(environ, passed=("MY_TOKEN", "HERMES_HOME"))
     assert {name: child.get(name) for name in environ} == {"PLAIN": None, "MY_TOKEN": "2", "HERMES_HOME": None}
 
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -11,8 +10,8 @@ from hermes.tools.shell_state import (
     FRESH,
     ShellState,
     load,
-    make_capture,
     nearest_directory,
+    open_capture,
     read_capture,
     save,
 )
@@ -70,19 +69,19 @@ def test_a_variable_nobody_touched_follows_the_daemon() -> None:
         (b"/usr\n.\0A=" + b"x" * 2**21 + b"\0", None),
     ],
 )
-def test_what_a_shell_left_is_a_difference(tmp_path: Path, raw: bytes, state: Any) -> None:
-    capture = make_capture(tmp_path)
-    capture.write_bytes(raw)
-    assert read_capture(capture, BASE) == state
+def test_what_a_shell_left_is_a_difference(raw: bytes, state: Any) -> None:
+    with open_capture() as capture:
+        os.pwrite(capture, raw[: 2**20 + 1], 0)
+        assert read_capture(capture, BASE) == state
 
 
-def test_a_capture_is_private_and_replaces_forgotten_ones(tmp_path: Path) -> None:
-    save(tmp_path, FRESH)
-    forgotten = make_capture(tmp_path)
-    capture = make_capture(tmp_path)
-    assert capture.stat().st_mode & 0o777 == 0o600
-    assert not forgotten.exists()
-    assert json.loads((tmp_path / "shell.json").read_text()) == {"cwd": "", "env": {}}
+def test_a_capture_cannot_grow() -> None:
+    with open_capture() as capture:
+        size = os.fstat(capture).st_size
+        with pytest.raises(PermissionError):
+            os.pwrite(capture, b"x", size)
+        with pytest.raises(PermissionError):
+            os.ftruncate(capture, 0)
 
 
 def test_the_nearest_directory_is_above(tmp_path: Path) -> None:

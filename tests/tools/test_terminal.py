@@ -19,10 +19,12 @@ from typing import Any, Self
 import psutil
 import pytest
 
+from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.child import Limits
 from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.types import Effect, Gate, SessionId, TurnId, Verdict
+from tests.sandbox.boxes import working_sandbox
 
 CANARY = "canary-5f1d"
 ENVIRON = {"PATH": os.environ["PATH"], "HOME": "/", "LANG": "C.UTF-8"}
@@ -34,14 +36,15 @@ class World:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.shown: list[tuple[float, str]] = []
-        self.settings: dict[str, Any] = {"environ": ENVIRON, "start_in": root}
+        self.settings: dict[str, Any] = {"environ": ENVIRON, "work_of": lambda *_: str(root)}
+        self.sandbox: Sandbox | None = None
         self.background: Callable[[BackgroundCommand], Any] | None = None
         self.asked: list[tuple[str, str]] = []
 
     def tool(self) -> Tool:
-        return terminal_tool(TerminalSettings(**self.settings), self.decide, self.background)
+        return terminal_tool(TerminalSettings(**self.settings), self.decide, self.background, self.sandbox)
 
-    def decide(self, command: str, cwd: str) -> Gate:
+    def decide(self, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
         self.asked.append((command, cwd))
         return Gate(verdict=Verdict.ASK)
 
@@ -78,10 +81,14 @@ def is_other_tests_helper(child: psutil.Process) -> bool:
     return "resource_tracker" in " ".join(child.cmdline())
 
 
-@pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+@pytest.fixture(params=["plain", "sandbox"])
+def world(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[World]:
+    """Every test runs with and without a sandbox, so that both behave the same."""
+    made = World(tmp_path.resolve())
+    if request.param == "sandbox":
+        made.sandbox = working_sandbox()
     descriptors = len(list(Path("/proc/self/fd").iterdir()))
-    yield World(tmp_path.resolve())
+    yield made
     assert not [each for each in psutil.Process().children() if is_left(each)]
     assert len(list(Path("/proc/self/fd").iterdir())) <= descriptors + 1  # the loop's own come and go
     assert not list(tmp_path.glob("folders/*/.shell*"))
@@ -270,7 +277,8 @@ async def test_a_damaged_state_is_a_fresh_shell_and_said(world: World) -> None:
 async def test_a_workdir_is_for_one_command_only(world: World) -> None:
     await world.run("mkdir sub")
     assert (await world.text("pwd; export A=1", workdir="sub")).startswith(f"{world.root}/sub\n")
-    assert (await world.text("pwd", workdir="~")).startswith("/\n")
+    home = "/" if world.sandbox is None else "/home/agent"
+    assert (await world.text("pwd", workdir="~")).startswith(f"{home}\n")
     assert await world.text("pwd; echo $A") == f"{world.root}\n1\n[exit code 0]"
 
 
@@ -396,7 +404,8 @@ async def test_a_process_that_left_the_group_does_not_hold_up_anybody(world: Wor
     try:
         assert awake.s < 5
         assert "done" in text
-        assert "left the command's process group" in text
+        note = "left the command's process group" if world.sandbox is None else "left processes running (sleep)"
+        assert note in text
     finally:
         for pid in running("1003.25"):
             os.kill(pid, signal.SIGKILL)
@@ -441,7 +450,8 @@ from hermes.types import Gate, SessionId, TurnId
 
 root = Path(sys.argv[1])
 context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="p", folder=root / "f")
-made = terminal_tool(TerminalSettings(environ=os.environ, start_in=root), lambda command, cwd: Gate())
+settings = TerminalSettings(environ=os.environ, work_of=lambda *_: str(root))
+made = terminal_tool(settings, lambda command, cwd, **_: Gate())
 asyncio.run(made.run(context, command="sleep 1007.25 & sleep 1007.25"))
 """
 
@@ -525,7 +535,9 @@ async def test_no_descriptor_is_inherited(world: World) -> None:
     finally:
         os.close(leaky)
     descriptors = [line.split()[0] for line in text.splitlines()[:-1]]
-    assert descriptors == ["0", "1", "2", "3"]  # 3 is what ls itself opened
+    others = [each for each in descriptors if int(each) < 10]  # above is the file in memory for the shell's state
+    assert others == ["0", "1", "2", "3"]  # 3 is what ls itself opened
+    assert len(descriptors) - len(others) == (1 if world.sandbox is None else 3)
     assert text.startswith("0 -> /dev/null\n")
 
 
@@ -538,7 +550,6 @@ async def test_no_secret_reaches_a_command(world: World) -> None:
         "DATABASE_URL": f"postgres://me:{CANARY}@host/db",
         "PASSED_TOKEN": "let through",
     }
-    world.settings["secret_names"] = ("PLAIN", "PGPASS")
     world.settings["passed_names"] = ("PASSED_TOKEN", "HERMES_MODEL_NAME")
     text = await world.text("env; set; cat /proc/$$/environ /proc/$PPID/environ /proc/$$/cmdline /proc/$PPID/cmdline")
     assert CANARY not in text
@@ -573,8 +584,9 @@ async def test_the_command_leads_its_own_session_and_group(world: World) -> None
 
 async def test_on_request_there_is_a_terminal(world: World) -> None:
     program = "import os, sys; print(sys.stdin.isatty(), sys.stdout.isatty(), os.get_terminal_size().columns)"
-    text = await world.text(f"tty; {sys.executable} -c '{program}'; echo direct >/dev/tty; exit 4", pty=True)
-    assert text.startswith("/dev/pts/")
+    python = sys.executable if world.sandbox is None else "/usr/bin/python3"
+    text = await world.text(f"tty; {python} -c '{program}'; echo direct >/dev/tty; exit 4", pty=True)
+    assert text.startswith("/dev/pts/" if world.sandbox is None else "/dev/console")
     assert text.endswith("True True 120\ndirect\n[exit code 4]")
 
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the public module makes enumerations of all its numbers: 0.8 MB
 
-ORDER = b"hermes-process 1"
+ORDER = b"hermes-process 2"
 MARK = b"HERMES_PROCESS"  # in the environment of all that a command starts: its id. For when the shim is gone
 _RESTORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGUSR1", "SIGCHLD")
 _TERMINAL_SIZE = (40, 120)
+BOX_FDS = (100, 101)  # bubblewrap's options and its filter; a test compares them with the sandbox's
 
 
 class Order:
@@ -32,9 +33,15 @@ class Order:
         self.terminal = bool(numbers[0])
         self.segment_bytes, self.memory_max, self.processes_max, self.output_max, count = numbers[1:]
         self.command_hash = fields[7].decode()
-        self.cwd = fields[8]
-        self.argv = fields[9 : 9 + count]
-        pairs = (field.partition(b"=") for field in fields[9 + count : -1])
+        # Of a sandbox: what goes into two descriptors that the program inherits. Empty without one.
+        self.box = {
+            number: bytes.fromhex(field.decode())
+            for number, field in zip(BOX_FDS, fields[8:10], strict=True)
+            if field
+        }
+        self.cwd = fields[10]
+        self.argv = fields[11 : 11 + count]
+        pairs = (field.partition(b"=") for field in fields[11 + count : -1])
         self.environ = {name: value for name, _, value in pairs} | {MARK: os.path.basename(os.getcwdb())}
 
 
@@ -84,6 +91,8 @@ class Command:
             for name in _RESTORED:
                 signal.signal(getattr(signal, name), signal.SIG_DFL)
             _volunteer_for_the_oom_killer()
+            for descriptor, content in self.order.box.items():
+                _memory_file(descriptor, content)
             os.chdir(where)
             where = self.order.argv[0]
             os.execvpe(where, self.order.argv, self.order.environ)  # noqa: S606 - a shell is the caller's choice
@@ -134,7 +143,16 @@ class Command:
                         yield member
 
     def signal(self, *numbers: int) -> None:
-        """To the group, and to each process that left it."""
+        """To the group, and to each process that left it. SIGKILL to a sandbox's monitor ends all that is in it.
+
+        Any other signal to the monitor or its init would do the same, so it goes to the processes below them.
+        """
+        if self.order.box and signal.SIGKILL not in numbers:
+            keepers = {self.pid, *children(self.pid)}
+            for pid in [member.pid for member in self.members() if member.pid not in keepers]:
+                for number in numbers:
+                    send(os.kill, pid, number)
+            return
         apart = [member.pid for member in self.members() if member.group != self.pid]
         for number in numbers:
             send(os.killpg, self.pid, number)
@@ -147,6 +165,14 @@ def send(how: Callable[[int, int], None], target: int, number: int) -> None:
         how(target, number)
     except (ProcessLookupError, PermissionError):  # gone; or it runs as somebody else
         pass
+
+
+def _memory_file(descriptor: int, content: bytes) -> None:
+    made = os.memfd_create("sandbox")
+    os.write(made, content)
+    os.lseek(made, 0, os.SEEK_SET)
+    os.dup2(made, descriptor, inheritable=True)
+    os.close(made)
 
 
 def _terminal() -> tuple[int, int]:

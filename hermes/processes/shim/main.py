@@ -105,5 +105,6 @@ def _state(command: Command) -> dict[str, object]:
         "command_hash": command.order.command_hash,
         "terminal": int(command.order.terminal),
         "segment_bytes": command.order.segment_bytes,
+        "boxed": int(bool(command.order.box)),
         "folder_inode": os.stat(".").st_ino,
     }

@@ -43,6 +43,12 @@ _WORST = ("rm", "mkfs", "dd", "shutdown", "reboot", "halt", "poweroff", "kill", 
 _ONCE_ONLY = frozenset({"unresolved-command", "unparsable-line", "embedded-command", "pipe-to-shell"})
 
 
+# Damage that a sandbox cannot prevent, since it happens in the working directory.
+_LOSES_WORK = frozenset(
+    {"git-branch-delete", "git-clean", "git-discard", "git-force-push", "git-reset-hard", "git-rewrite"}
+)
+
+
 def decide(
     command: str,
     *,
@@ -52,20 +58,27 @@ def decide(
     mode: Literal["manual", "off"],
     granted: Collection[str],
     hermes_home: str = "",
+    only: Collection[str] | None = None,
 ) -> Gate:
+    """`only` are the rules that are asked about; None: all of them."""
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
     place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)
     if blocked := next(_blocked(command, line, place), ""):
         return Gate(verdict=Verdict.BLOCK, reason=blocked)
-    found = list(dict.fromkeys(_asked(line, place)))
+    found = [each for each in dict.fromkeys(_asked(line, place)) if only is None or each[0] in only]
     rules = tuple(dict.fromkeys(rule for rule, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
     open_reasons = [reason for rule, reason in found if rule not in granted]
     once = not _ONCE_ONLY.isdisjoint(rules)
     return Gate(verdict=Verdict.ASK, reason="; ".join(open_reasons[:_REASONS_MOST]), rules=rules, once=once)
+
+
+def inside_rules(*, own_directory: bool) -> frozenset[str]:
+    """What a command in the sandbox is still asked about: the loss of a person's own work in their project."""
+    return frozenset() if own_directory else _LOSES_WORK
 
 
 def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str) -> Gate:

@@ -1,0 +1,23 @@
+"""Sandboxes for tests, where this machine can make them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from hermes.sandbox.plan import Rules
+from hermes.sandbox.sandbox import Sandbox, open_sandbox
+
+
+@cache
+def _opened() -> Sandbox:
+    return open_sandbox(Rules(), home=str(Path.home()), enabled=True)
+
+
+def working_sandbox() -> Sandbox:
+    sandbox = _opened()
+    if not sandbox.works:
+        pytest.skip(f"no sandbox here: {sandbox.probe.cause.value} {sandbox.probe.detail}")
+    return sandbox
