@@ -167,9 +167,9 @@ class ProxyClient:
         raise RequestRefusedError(Reason.UNREACHABLE if addresses else Reason.UNRESOLVED)
 
     async def _first_bytes(self, request: ProxyRequest) -> bytes:
-        """Return what the server gets first: the rewritten head, or the checked ClientHello."""
+        """Return what the server gets first: the checked ClientHello, or the head and the body's first bytes."""
         if isinstance(request, PlainRequest):
-            return request.head
+            return request.head + self._received[: request.body_bytes]
         await self._loop.sock_sendall(self._sock, _ESTABLISHED)
         try:
             return await self._hello(request)
@@ -197,11 +197,10 @@ class ProxyClient:
             await self._loop.sock_sendall(server, first)
         if isinstance(request, Tunnel):
             await relay.tunnel()
-            return
-        body = self._received if request.body_bytes is None else self._received[: request.body_bytes]
-        async with asyncio.timeout(self._rules.limits.idle_s):
-            await self._loop.sock_sendall(server, body)
-        await relay.exchange(None if request.body_bytes is None else request.body_bytes - len(body))
+        elif request.body_bytes is None:
+            await relay.exchange(None)
+        else:
+            await relay.exchange(request.body_bytes - (len(first) - len(request.head)))
 
     async def _answer(self, refused: RequestRefusedError) -> None:
         """Send the refusal, then read on for a moment: closing over unread bytes could take the answer back."""

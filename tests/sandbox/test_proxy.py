@@ -38,9 +38,32 @@ async def test_second_request_on_a_plain_connection_is_not_forwarded(server: Ans
         await made.talk(get(HOST, server.port) + second, end=False)
         body = b"POST http://site.test:%d/ HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc" % server.port
         await made.talk(body + second, end=False)
+        await until(lambda: len(made.events) == 2)
+    assert [event.bytes_sent for event in made.events] == [len(received) for received in server.received]
     assert len(server.received) == 2
     assert not any(b"other.test" in received for received in server.received)
     assert server.received[1].endswith(b"\r\n\r\nabc")
+
+
+async def test_chunked_body_is_forwarded() -> None:
+    bodies: list[bytes] = []
+
+    async def read_chunks(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        bodies.append(await reader.readuntil(b"0\r\n\r\n"))
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(read_chunks, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with proxied(ports=[port]) as made:
+            reader, writer = await made.connect()
+            writer.write(b"PUT http://site.test:%d/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nab" % port)
+            await until(lambda: made.proxy.clients)
+            writer.write(b"c\r\n0\r\n\r\n")
+            assert (await reader.read()).startswith(b"HTTP/1.1 200 ")
+            writer.close()
+    assert bodies == [b"3\r\nabc\r\n0\r\n\r\n"]
 
 
 @pytest.mark.parametrize("name", [HOST, None])
