@@ -32,7 +32,7 @@ from hermes.public_address import Refusal, Resolve, public_only, system_resolve
 from hermes.sandbox.host_list import is_listed
 from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyClient, ProxyLimits, Rules
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
-from hermes.sandbox.proxy_request import RequestRefusedError
+from hermes.sandbox.proxy_request import MAX_HEAD_BYTES, RequestRefusedError
 from hermes.values import dataclass
 
 Ask: TypeAlias = Callable[[str], Awaitable[bool]]  # whether a host may be reached that is not on the list
@@ -145,6 +145,8 @@ class Serving:
         self._report(ProxyEvent(kind=EventKind.REFUSED, reason=Reason.TOO_MANY_CLIENTS))
         with client, suppress(OSError):
             client.send(refusal_answer(Reason.TOO_MANY_CLIENTS))
+            client.shutdown(socket.SHUT_WR)
+            client.recv(MAX_HEAD_BYTES)  # closing over unread bytes would reset the connection
 
     def _start(self, client: socket.socket) -> None:
         self._proxy.clients += 1

@@ -67,18 +67,21 @@ class Proxied:
         return await asyncio.open_connection("127.0.0.1", self.port)
 
     async def talk(self, data: bytes, *, end: bool = True) -> bytes:
-        """Send bytes and return all that comes back."""
+        """Send bytes and return all that comes back, until the end or a reset."""
         reader, writer = await self.connect()
+        received = b""
         try:
             writer.write(data)
             if end:
                 writer.write_eof()
             async with asyncio.timeout(DEADLINE_S):
-                return await reader.read()
+                while part := await reader.read(65536):
+                    received += part
         except ConnectionError:
-            return b""
+            pass
         finally:
             writer.close()
+        return received
 
     async def run(self, *argv: str, **environ: str) -> tuple[int, str]:
         """Run a program with the proxy in its environment; its exit code and all its output."""

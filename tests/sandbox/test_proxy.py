@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
@@ -43,6 +44,32 @@ async def test_second_request_on_a_plain_connection_is_not_forwarded(server: Ans
     assert len(server.received) == 2
     assert not any(b"other.test" in received for received in server.received)
     assert server.received[1].endswith(b"\r\n\r\nabc")
+
+
+async def test_bytes_after_a_body_are_not_forwarded() -> None:
+    """The body arrives after the head, with a second request in the same segment."""
+    received = bytearray()
+
+    async def read_all(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        received.extend(await reader.readuntil(b"\r\n\r\n"))
+        writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        received.extend(await reader.readexactly(3))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.3):
+                received.extend(await reader.read(100))
+        writer.write(b"HTTP/1.1 200 OK\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(read_all, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        async with proxied(ports=[port]) as made:
+            reader, writer = await made.connect()
+            writer.write(b"POST http://site.test:%d/ HTTP/1.1\r\nContent-Length: 3\r\n\r\n" % port)
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"abcGET http://other.test/ HTTP/1.1\r\n\r\n")
+            await reader.readuntil(b"200 OK\r\n\r\n")
+            writer.close()
+    assert received.endswith(b"\r\n\r\nabc")
 
 
 async def test_chunked_body_is_forwarded() -> None:

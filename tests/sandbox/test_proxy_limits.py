@@ -71,6 +71,13 @@ async def test_clients_are_accepted_at_a_bounded_rate(server: AnswerServer) -> N
         assert time.monotonic() - began >= 19 * 0.02
 
 
+async def test_garbage_is_refused_without_waiting_for_its_end(server: AnswerServer) -> None:
+    async with proxied(ports=[server.port]) as made:
+        began = time.monotonic()
+        assert (await made.talk(hello_for(HOST), end=False)).startswith(b"HTTP/1.1 400 ")
+        assert time.monotonic() - began < DEFAULT_LIMITS.head_s / 2
+
+
 async def test_idle_tunnel_is_ended(server: AnswerServer) -> None:
     server.answer = b""
 
