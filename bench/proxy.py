@@ -35,9 +35,10 @@ async def _measure() -> dict[str, float]:
     peer = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "bench.proxy", "peer"), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
     )
-    assert peer.stdin is not None
-    assert peer.stdout is not None
-    server_port = int(await peer.stdout.readline())
+    orders, answers = peer.stdin, peer.stdout
+    assert orders is not None
+    assert answers is not None
+    server_port = int(await answers.readline())
     proxy = GuardProxy(resolve=_resolve, refusal=lambda _: "", limits=ProxyLimits(accept_pause_s=0))
     listener = socket.create_server(("127.0.0.1", 0), backlog=128)
     proxy_port = listener.getsockname()[1]
@@ -47,8 +48,8 @@ async def _measure() -> dict[str, float]:
     async def job(port: int, count: int, size: int) -> tuple[float, float, float]:
         """Wall time, processor time of this process, processor time of the peer."""
         ours = time.process_time()
-        peer.stdin.write(json.dumps([port, count, size]).encode() + b"\n")
-        wall, theirs = json.loads(await peer.stdout.readline())
+        orders.write(json.dumps([port, count, size]).encode() + b"\n")
+        wall, theirs = json.loads(await answers.readline())
         return wall, time.process_time() - ours, theirs
 
     figures: dict[str, list[float]] = {}
@@ -72,7 +73,7 @@ async def _measure() -> dict[str, float]:
                 figures.setdefault(name, []).append(value)
     finally:
         await serving.close()
-        peer.stdin.close()
+        orders.close()
         await peer.wait()
     return {name: statistics.median(values) for name, values in figures.items()}
 
