@@ -12,97 +12,28 @@ Rules:
 
 from __future__ import annotations
 
-import asyncio
-import re
 import socket
-from collections.abc import Awaitable, Callable, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import TypeAlias
+from ipaddress import ip_address
 
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from hermes.public_address import (
+    Address,
+    Refusal,
+    Resolve,
+    is_host_name,
+    looks_like_address,
+    public_only,
+    system_resolve,
+)
 from hermes.tools.tool import ToolError
 
-Address: TypeAlias = IPv4Address | IPv6Address
-Resolve: TypeAlias = Callable[
-    [str], Awaitable[Sequence[str]]
-]  # a host's name to its addresses; OSError: there are none
-Refusal: TypeAlias = Callable[[Address], str]  # empty, or why this address is not for us
-
 MAX_URL_CHARS = 4096
-
-_METADATA = (
-    IPv4Network("169.254.0.0/16"),  # most clouds; nothing else worth fetching is link-local
-    IPv4Network("100.100.100.200/32"),
-    IPv4Network("192.0.0.192/32"),
-    IPv4Network("168.63.129.16/32"),  # looks public, and is the host of a virtual machine
-    IPv6Network("fd00:ec2::/32"),
-    IPv6Network("fd20:ce::/32"),
-    IPv6Network("fe80::/10"),
-)
-_CARRIERS = (
-    IPv6Network("::/96"),  # IPv4-compatible; loopback and unspecified are looked at before
-    IPv6Network("::ffff:0:0/96"),
-    IPv6Network("::ffff:0:0:0/96"),
-    IPv6Network("64:ff9b::/96"),
-    IPv6Network("64:ff9b:1::/48"),
-    IPv6Network("2001::/32"),  # Teredo
-    IPv6Network("2002::/16"),  # 6to4
-)
-_ISATAP = (0x00005EFE, 0x02005EFE)  # the third quarter of an address that ends in an IPv4 one
-# What Python's own tables call global in some versions and not in others.
-_NOT_PUBLIC = (
-    IPv4Network("192.0.0.0/24"),
-    IPv4Network("192.88.99.0/24"),
-    IPv6Network("2001::/23"),
-    IPv6Network("3fff::/20"),
-)
-_PUBLIC_V6 = IPv6Network("2000::/3")
-
-_NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
-_HOST_NAME = re.compile(r"(?!-)[a-z0-9_-]{1,63}(\.(?!-)[a-z0-9_-]{1,63})*", re.IGNORECASE)
 
 
 class AddressRefusedError(ToolError):
     """Nothing was sent: the address is not one that the agent may fetch from."""
-
-
-def public_only(address: Address) -> str:
-    if why := _never(address):
-        return why
-    public = address.is_global and not _within(address, _NOT_PUBLIC)
-    if isinstance(address, IPv6Address):
-        public = public and address in _PUBLIC_V6
-    return "" if public else "it is not a public address"
-
-
-def public_or_private(address: Address) -> str:
-    """For people who let their agent look around their own network."""
-    return _never(address)
-
-
-def _never(address: Address) -> str:
-    if _within(address, _METADATA):
-        return "it belongs to a cloud's metadata service or to this link only"
-    if address.is_multicast or address.is_unspecified:
-        return "it is no single machine's address"
-    if address.is_loopback:
-        return ""
-    if isinstance(address, IPv6Address):
-        carries = _within(address, _CARRIERS) or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
-        return "it hides another address" if carries or address.scope_id else ""
-    return "it is reserved" if address.is_reserved or address in IPv4Network("0.0.0.0/8") else ""
-
-
-def _within(address: Address, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
-    return any(address in network for network in networks if network.version == address.version)
-
-
-async def system_resolve(host: str) -> list[str]:
-    loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
 class Guard:
@@ -114,9 +45,9 @@ class Guard:
         """The URL as it will be asked for. Looks at everything but what the host's name resolves to."""
         url = _parsed(text)
         host = (url.raw_host or "").removesuffix(".")
-        if ":" in host or _NUMERIC_LABEL.fullmatch(host.rpartition(".")[2]):
+        if looks_like_address(host):
             self.check(host, _plain_address(host))
-        elif not _HOST_NAME.fullmatch(host) or len(host) > 253:
+        elif not is_host_name(host):
             raise AddressRefusedError(f"{host!r} is not the name of a host")
         return url.with_host(host).with_fragment(None)
 

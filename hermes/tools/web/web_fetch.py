@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING, Annotated
 
+from hermes.public_address import public_only, public_or_private
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.tools.web.fetch import Fetched, Limits, fetch
 from hermes.types import Effect
@@ -51,7 +52,7 @@ def web_tools(settings: WebSettings, guard: Guard | None = None) -> tuple[Tool, 
 
 
 def guard_for(settings: WebSettings) -> Guard:
-    from hermes.tools.web.guard import Guard, public_only, public_or_private  # noqa: PLC0415 - brings aiohttp along
+    from hermes.tools.web.guard import Guard  # noqa: PLC0415 - brings aiohttp along
 
     return Guard(refusal=public_or_private if settings.allow_private_urls else public_only)
 

@@ -5,7 +5,8 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from hermes.tools.web.guard import AddressRefusedError, Guard, public_only, public_or_private
+from hermes.public_address import public_only, public_or_private
+from hermes.tools.web.guard import AddressRefusedError, Guard
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:82a::200e"]
 PRIVATE = ["10.0.0.1", "172.16.0.1", "192.168.1.1", "127.0.0.1", "127.8.8.8", "100.64.0.1", "::1", "fc00::1"]

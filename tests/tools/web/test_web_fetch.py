@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from hermes.public_address import Address, public_only
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.tools.web.fetch import Limits
-from hermes.tools.web.guard import Address, AddressRefusedError, Guard, public_only
+from hermes.tools.web.guard import AddressRefusedError, Guard
 from hermes.tools.web.web_fetch import WebSettings, guard_for, web_tools
 from hermes.types import Effect, SessionId, TurnId
 from tests.tools.web.pdf import a_pdf
