@@ -19,7 +19,7 @@ from typing import Final
 
 import hermes
 from hermes.errors import ConfigError
-from hermes.sandbox.box import Box, ToolUser, make_box
+from hermes.sandbox.box import Box, ToolUser, boxed_line, make_box
 from hermes.sandbox.plan import (
     HOME,
     PROXY_PORT,
@@ -166,19 +166,7 @@ def _own(path: Path, user: ToolUser | None) -> None:
 def _proved(sandbox: Sandbox) -> Probe:
     box = sandbox.box(sandbox.plan(None))
     with ExitStack() as held:
-        seccomp = _memory_file(held, box.seccomp)
-        more = ("--seccomp", str(seccomp)) if box.seccomp else ()
-        arguments = _memory_file(held, box.arguments(*more))
-        line = [*box.prefix, "--args", str(arguments), "--", "/bin/sh", "-c", PROOF]
-        return run_probe(line, (arguments, seccomp))
-
-
-def _memory_file(held: ExitStack, content: bytes) -> int:
-    descriptor = os.memfd_create("sandbox")
-    held.callback(os.close, descriptor)
-    os.write(descriptor, content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+        return run_probe(*boxed_line(box, ("/bin/sh", "-c", PROOF), held))
 
 
 def _tool_user(name: str) -> ToolUser:

@@ -34,6 +34,7 @@ class ToolContext:
     platform: str  # where the conversation takes place
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
     role: Role = Role.OWNER  # of the person whose turn this is
+    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
 
 
