@@ -63,13 +63,11 @@ class Sandbox:
             _own(folder / name, user)
         if user is not None:
             folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
-        outputs = folder / "outputs"
-        outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Place(
             work=os.path.realpath(work),
             tmp=str(folder / "tmp"),
             home=str(folder / "home"),
-            readable=tuple(path for path in (str(outputs), *readable) if Path(path).exists()),
+            readable=tuple(path for path in (str(folder / "outputs"), *readable) if Path(path).exists()),
             git=_git_of(Path(work)),
         )
 

@@ -35,7 +35,10 @@ class _Names:
             raise ToolError("the path holds a NUL character, which no file name can have")
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
-        return os.path.realpath(os.path.join(self._cwd, path))  # noqa: PTH118 - Path.resolve fails on loops
+        try:
+            return os.path.realpath(os.path.join(self._cwd, path))  # noqa: PTH118 - Path.resolve fails on loops
+        except ValueError:
+            raise ToolError("the path holds characters that no file name can have") from None
 
     def shown(self, real: str) -> str:
         cwd = os.path.realpath(self._cwd)

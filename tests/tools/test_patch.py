@@ -57,7 +57,6 @@ async def test_line_ends_modes_and_foreign_bytes_are_kept(files: Workbench) -> N
         ({"path": ".", "old_string": "zz", "new_string": "y"}, "is a directory"),
         ({"path": "pipe", "old_string": "zz", "new_string": "y"}, "is a named pipe"),
         ({"path": "a\0", "old_string": "zz", "new_string": "y"}, "NUL"),
-        ({"path": "secret", "old_string": "zz", "new_string": "y"}, "it is a secret"),
     ],
 )
 async def test_a_replacement_that_cannot_be_changes_nothing(
@@ -123,7 +122,6 @@ async def test_a_later_part_sees_what_an_earlier_one_made(files: Workbench) -> N
         (["*** Add File: b.txt/below", "+y"], "Not a directory"),
         (["*** Add File: /proc/no/such/file", "+y"], "No such file"),
         (["*** Add File: new/deep/x", "+y", "*** Delete File: /proc/self/status"], "Operation not permitted"),
-        (["*** Add File: secret", "+y"], "it is a secret"),
     ],
 )
 async def test_when_one_file_cannot_be_changed_none_is(files: Workbench, lines: list[str], said: str) -> None:
@@ -137,17 +135,17 @@ async def test_when_one_file_cannot_be_changed_none_is(files: Workbench, lines: 
     assert stat.S_IMODE((files.cwd / "a.txt").stat().st_mode) == 0o751
 
 
-async def test_the_gate_judges_every_file_of_a_patch(files: Workbench) -> None:
+async def test_the_gate_judges_every_file_of_a_patch(bench: Workbench) -> None:
     text = a_patch(
         *["*** Add File: plain", "+x", "*** Add File: asked1", "+x"],
         *["*** Update File: a", "*** Move to: asked2"],
     )
     given_json = json.dumps({"mode": "patch", "patch": text})
-    proposal = await asyncio.to_thread(files.toolbox.propose, "patch", given_json, files.context)
+    proposal = await asyncio.to_thread(bench.toolbox.propose, "patch", given_json, bench.context)
     assert proposal.gate.verdict is Verdict.ASK
     assert proposal.gate.rules == ("asked1", "asked2")
-    assert [path for path, _ in files.judged] == [
-        f"{files.cwd}/{name}" for name in ("plain", "asked1", "a", "asked2")
+    assert [path for path, _ in bench.judged] == [
+        f"{bench.cwd}/{name}" for name in ("plain", "asked1", "a", "asked2")
     ]
     assert not proposal.parallel
 
@@ -197,3 +195,15 @@ def test_a_generated_patch_gives_the_expected_text(
         apply(changes)
         assert path.read_bytes() == wanted.encode()
         assert list(Path(folder).iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "secret", "old_string": "zz", "new_string": "y"},
+        {"mode": "patch", "patch": "*** Begin Patch\n*** Add File: secret\n+y\n*** End Patch"},
+    ],
+)
+async def test_blocked_file_is_not_changed(bench: Workbench, arguments: dict[str, str]) -> None:
+    assert "it is a secret" in await bench.problem("patch", **arguments)
+    assert bench.tree() == {}

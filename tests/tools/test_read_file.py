@@ -143,29 +143,29 @@ async def test_a_file_of_others_is_a_plain_problem(files: Workbench) -> None:
     assert await files.problem("read_file", path="a.txt") == f"{files.cwd}/a.txt: Permission denied"
 
 
-async def test_links_are_resolved_before_the_gate_and_again_when_it_runs(files: Workbench) -> None:
-    secret = files.write("secret.txt", "hush")
-    plain = files.write("plain.txt", "fine")
-    link = files.cwd / "link"
+async def test_links_are_resolved_before_the_gate_and_again_when_it_runs(bench: Workbench) -> None:
+    secret = bench.write("secret.txt", "hush")
+    plain = bench.write("plain.txt", "fine")
+    link = bench.cwd / "link"
     link.symlink_to(secret)
-    proposal = await asyncio.to_thread(files.toolbox.propose, "read_file", '{"path": "link"}', files.context)
+    proposal = await asyncio.to_thread(bench.toolbox.propose, "read_file", '{"path": "link"}', bench.context)
     assert proposal.gate.reason == "it is a secret"
-    assert files.judged == [(str(secret), False)]
+    assert bench.judged == [(str(secret), False)]
     link.unlink()
     link.symlink_to(plain)
-    proposal = await asyncio.to_thread(files.toolbox.propose, "read_file", '{"path": "link"}', files.context)
+    proposal = await asyncio.to_thread(bench.toolbox.propose, "read_file", '{"path": "link"}', bench.context)
     link.unlink()
     link.symlink_to(secret)
-    result = await files.toolbox.run("read_file", proposal.arguments, files.context)
+    result = await bench.toolbox.run("read_file", proposal.arguments, bench.context)
     assert result.text == "link may not be read: it is a secret"
 
 
-async def test_paths_are_relative_to_where_the_shell_is(files: Workbench) -> None:
-    files.write("sub/a.txt", "here")
-    (files.cwd.parent / "home" / "b.txt").write_text("home")
-    (files.folder / "shell.json").write_text(json.dumps({"cwd": str(files.cwd / "sub")}))
-    assert "1|here" in await files.text("read_file", path="a.txt")
-    assert "1|home" in await files.text("read_file", path="~/b.txt")
+async def test_paths_are_relative_to_where_the_shell_is(bench: Workbench) -> None:
+    bench.write("sub/a.txt", "here")
+    (bench.cwd.parent / "home" / "b.txt").write_text("home")
+    (bench.folder / "shell.json").write_text(json.dumps({"cwd": str(bench.cwd / "sub")}))
+    assert "1|here" in await bench.text("read_file", path="a.txt")
+    assert "1|home" in await bench.text("read_file", path="~/b.txt")
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"cwd": 5}', '{"cwd": "sub"}', '{"cwd": "/a\\u0000"}', "{}"])
@@ -175,9 +175,9 @@ async def test_a_damaged_shell_state_counts_as_none(files: Workbench, kept: str)
     assert "1|here" in await files.text("read_file", path="a.txt")
 
 
-async def test_a_conversation_may_read_its_own_spilled_output(files: Workbench) -> None:
-    outputs = files.folder / "outputs"
+async def test_a_conversation_may_read_its_own_spilled_output(bench: Workbench) -> None:
+    outputs = bench.folder / "outputs"
     outputs.mkdir()
     (outputs / "secret_1.txt").write_text("spilled")
-    assert "1|spilled" in await files.text("read_file", path=str(outputs / "secret_1.txt"))
-    assert "may not be written" in await files.problem("write_file", path=str(outputs / "secret_1.txt"), content="x")
+    assert "1|spilled" in await bench.text("read_file", path=str(outputs / "secret_1.txt"))
+    assert "may not be written" in await bench.problem("write_file", path=str(outputs / "secret_1.txt"), content="x")

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -123,8 +124,8 @@ async def test_pages_of_results_join_to_the_whole(files: Workbench) -> None:
             break
         offset = int(more[1])
     assert seen == [f"{number}.txt:{line}:hit" for number in range(10) for line in (1, 3)]
-    files = await files.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
-    assert files.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
+    names = await files.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
+    assert names.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
     assert "beyond that offset" in await files.text("search_files", pattern="hit", offset=99)
 
 
@@ -147,16 +148,16 @@ async def test_what_may_not_be_read_is_passed_over(files: Workbench) -> None:
 
 
 @pytest.mark.usefixtures("either")
-async def test_protected_files_are_left_out_and_counted(files: Workbench) -> None:
-    files.write("plain", "alpha\n")
-    files.write("d/secret_key", "alpha\n")
-    files.write("asked", "alpha\n")
+async def test_protected_files_are_left_out_and_counted(bench: Workbench) -> None:
+    bench.write("plain", "alpha\n")
+    bench.write("d/secret_key", "alpha\n")
+    bench.write("asked", "alpha\n")
     for arguments in ({"pattern": "alpha"}, {"pattern": "*", "target": "files"}):
-        text = await files.text("search_files", **arguments)
+        text = await bench.text("search_files", **arguments)
         assert text.startswith("plain")
         assert text.endswith("[2 protected files were left out]")
         assert "secret" not in text
-    assert "may not be read" in await files.problem("search_files", pattern="a", path="d/secret_key")
+    assert "may not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
 
 
 @pytest.mark.usefixtures("either")
@@ -212,10 +213,10 @@ async def until_there_is_a_child() -> None:
 
 
 @pytest.mark.usefixtures("either")
-async def test_a_cancelled_search_ends_its_process(files: Workbench) -> None:
-    files.write("a.txt", "a" * 40 + "\n")
+async def test_a_cancelled_search_ends_its_process(bench: Workbench) -> None:
+    bench.write("a.txt", "a" * 40 + "\n")
     # Without look-around ripgrep would be done at once: this one is for the worker in any case, and takes ages.
-    task = asyncio.ensure_future(files.call("search_files", pattern="(?=a)(a+)+$b"))
+    task = asyncio.ensure_future(bench.call("search_files", pattern="(?=a)(a+)+$b"))
     await until_there_is_a_child()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -290,13 +291,13 @@ sys.exit(subprocess.run(worker, input=json.dumps(request), text=True).returncode
 
 
 async def test_ripgrep_is_used_when_it_is_there(
-    files: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     mark = tmp_path / "used"
     source = STAND_IN.replace("WORKER", repr(search_worker.__file__))
     a_program(tmp_path, monkeypatch, f"open({str(mark)!r}, 'w').close()\n{source}")
-    a_tree(files)
-    found = await files.text("search_files", pattern="def", file_glob="*.py")
+    a_tree(bench)
+    found = await bench.text("search_files", pattern="def", file_glob="*.py")
     assert found.splitlines() == ["a.py:3:def alpha():", "b/c.py:1:def beta():"]
     assert mark.exists()
 
@@ -312,35 +313,38 @@ async def test_ripgrep_is_used_when_it_is_there(
     ],
 )
 async def test_what_ripgrep_cannot_do_the_worker_does(
-    files: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
 ) -> None:
     a_program(tmp_path, monkeypatch, source)
-    files.write("a.txt", "hit\n")
-    assert await files.text("search_files", pattern="hit") == "a.txt:1:hit"
+    bench.write("a.txt", "hit\n")
+    assert await bench.text("search_files", pattern="hit") == "a.txt:1:hit"
 
 
 async def test_a_program_that_never_ends_is_ended_when_there_is_enough(
-    files: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    event = {"path": {"text": str(files.cwd / "a")}, "lines": {"text": "hit\n"}, "line_number": 1}
+    event = {"path": {"text": str(bench.cwd / "a")}, "lines": {"text": "hit\n"}, "line_number": 1}
     line = json.dumps({"type": "match", "data": event})
     a_program(tmp_path, monkeypatch, f"while True: print({line!r}, flush=True)")
-    text = await files.text("search_files", pattern="hit", limit=1)
+    text = await bench.text("search_files", pattern="hit", limit=1)
     assert text.splitlines()[-1] == "[there is more: go on with offset=1]"
     assert await asyncio.to_thread(children) == []
 
 
 async def test_the_search_gets_nothing_of_the_daemons_environment(
-    files: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = tmp_path / "seen"
     a_program(tmp_path, monkeypatch, f"import os\nopen({str(seen)!r}, 'w').write(repr(dict(os.environ)))")
     monkeypatch.setenv("SOME_TOKEN", "hunter2")
-    await files.text("search_files", pattern="x")
+    await bench.text("search_files", pattern="x")
     assert "hunter2" not in seen.read_text()
 
 
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
     yield
+    deadline = time.monotonic() + 20  # a sandbox that was killed ends a moment later
+    while children() and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert children() == []

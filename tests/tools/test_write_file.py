@@ -58,10 +58,10 @@ async def test_a_long_name_can_be_written(files: Workbench) -> None:
     assert files.tree() == {"ä" * 127: b"x"}
 
 
-async def test_a_blocked_file_is_not_written(files: Workbench) -> None:
-    secret = files.write("secret", "hush")
-    (files.cwd / "link").symlink_to(secret)
-    assert "may not be written: it is a secret" in await files.problem("write_file", path="link", content="x")
+async def test_a_blocked_file_is_not_written(bench: Workbench) -> None:
+    secret = bench.write("secret", "hush")
+    (bench.cwd / "link").symlink_to(secret)
+    assert "may not be written: it is a secret" in await bench.problem("write_file", path="link", content="x")
     assert secret.read_text() == "hush"
 
 
