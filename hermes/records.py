@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.types import (
     Call,
     CallOutcome,
+    CompressionCause,
+    CompressionEnd,
     EncodedMessage,
+    EndCause,
     Failure,
     InboundKey,
     Place,
@@ -203,6 +206,7 @@ class Ended:
     at: float
     reason: str
     notice: str | None = None
+    cause: EndCause = EndCause.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +252,7 @@ class CompressionStarted:
     at: float
     reason: str
     focus: str = ""
+    cause: CompressionCause = CompressionCause.FULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +261,8 @@ class CompressionFailed:
 
     at: float
     reason: str
-    counts: bool = True  # towards giving up on it; an interrupted one does not
+    counts: bool = True  # an automatic try failed: the next one waits longer
+    end: CompressionEnd = CompressionEnd.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

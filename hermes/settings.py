@@ -205,6 +205,7 @@ class CompressionConfig:
     target_ratio: float = setting(0.2, least=0.05, most=0.8, live=True)
     protect_first_n: int = setting(3, least=0, most=100, live=True)
     model: str = setting("", live=True)
+    timeout_s: float = setting(60.0, least=1.0, most=3600.0, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

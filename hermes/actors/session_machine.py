@@ -62,11 +62,11 @@ from hermes.actors.session_steps import (
     told,
 )
 from hermes.asking import waiting_call
+from hermes.end_cause import was_compressed
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
 from hermes.records import (
     Amended,
-    CompressionFailed,
     Continued,
     Ended,
     MarkedResumePending,
@@ -87,6 +87,8 @@ from hermes.types import (
     Call,
     CallOutcome,
     CallState,
+    CompressionEnd,
+    EndCause,
     Failure,
     FailureKind,
     Phase,
@@ -354,9 +356,7 @@ def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
     if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
     if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
-        smaller = compression.on_overflow(session, now)
-        if smaller is not None:
-            return smaller
+        return compression.on_overflow(session, now)
     return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
 
 
@@ -373,8 +373,9 @@ def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> b
 
 def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
     if session.turn is None and session.compressing and event.turn is None:
-        called_off = CompressionFailed(at=now, reason=event.reason, counts=False)
-        return start_next(then(Step(session=session), called_off), now)
+        return start_next(
+            compression.called_off(Step(session=session), event.reason, CompressionEnd.STOPPED, now), now
+        )
     if session.turn is not None and event.turn in (None, session.turn.id):
         stopped = _stopped(Step(session=session), event.reason, now, event.by)
         return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
@@ -389,8 +390,7 @@ def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
     turn = before.session.turn
     assert turn is not None
     closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
-    if closed.session.compressing:
-        closed = then(closed, CompressionFailed(at=now, reason=reason, counts=False))
+    closed = compression.called_off(closed, reason, CompressionEnd.STOPPED, now)
     return give_up(closed, turn.id, _cancelled(reason), now, by=by)
 
 
@@ -412,9 +412,7 @@ def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
 
 
 def _recover(session: Session, event: Recover, now: float, limits: Limits) -> Step:
-    before = Step(session=session)
-    if session.compressing:
-        before = then(before, CompressionFailed(at=now, reason=event.reason, counts=False))
+    before = compression.called_off(Step(session=session), event.reason, CompressionEnd.INTERRUPTED, now)
     turn = session.turn
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
@@ -466,7 +464,7 @@ def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
 
 
 def _resume(session: Session, event: Resume, now: float, limits: Limits) -> Step:
-    if session.phase == Phase.ENDED and session.reason == compression.REASON:
+    if was_compressed(session):
         return refuse(session, f"session {session.id} was compressed and goes on as {session.successor}")
     held = session.turn if session.phase == Phase.RESUME_PENDING else None
     if _is_open(session) and event.key is None and held is None:
@@ -489,7 +487,7 @@ def _end(session: Session, event: End, now: float) -> Step:
     result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
     for turn in open_turns(session):
         result = give_up(result, turn.id, failure, now, by=event.by)
-    ended = change_phase(result, Ended(at=now, reason=event.reason))
+    ended = change_phase(result, Ended(at=now, reason=event.reason, cause=event.cause))
     if event.successor is None:
         return ended
     return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
@@ -501,7 +499,8 @@ def _end(session: Session, event: End, now: float) -> Step:
 def _reset(session: Session, event: Reset, now: float) -> Step:
     if not _rests_since(session, event.active_at):
         return Step(session=session)
-    ended = change_phase(Step(session=session), Ended(at=now, reason=event.reason, notice=event.notice))
+    end = Ended(at=now, reason=event.reason, notice=event.notice, cause=EndCause.RESET)
+    ended = change_phase(Step(session=session), end)
     return publishing(ended, Notice(session=session.id, text=event.notice)) if event.notice else ended
 
 

@@ -13,6 +13,7 @@ from hermes.types import (
     Call,
     CallOutcome,
     EncodedMessage,
+    EndCause,
     Failure,
     InboundKey,
     Place,
@@ -165,6 +166,7 @@ class End:
     reason: str
     successor: SessionId | None = None  # where the conversation goes on
     by: Place | None = None  # where it was wished: there people know of it
+    cause: EndCause = EndCause.ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.actors.session_compression import STOP_AFTER
 from hermes.asking import Question, open_question
 from hermes.types import CallState, Failure, FailureKind, Phase, Session
 
@@ -60,11 +59,8 @@ def _last_failure(failure: Failure) -> str:
 
 def _failed_compression(session: Session) -> str:
     times = _count(session.compression_failures, "time")
-    later = (
-        "it is tried again later" if session.compression_failures < STOP_AFTER else "it is not tried again by itself"
-    )
     why = f": {session.compression_problem}" if session.compression_problem else ""
-    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and {later}."
+    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and it is tried again later."
 
 
 def _phase(session: Session, now: float, *, alive: bool) -> str:

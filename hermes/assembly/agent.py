@@ -104,6 +104,7 @@ def summary_settings(config: Config) -> SummarySettings:
         context_window=config.model.context_window,
         compression=compression_settings(config),
         model=config.compression.model,
+        timeout_s=config.compression.timeout_s,
         price=price_of(config),
     )
 

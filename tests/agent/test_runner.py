@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
@@ -178,6 +179,18 @@ async def test_a_summary_that_fails_or_gains_nothing_says_so(tmp_path: Path) -> 
     await bench.runner.until_idle()
     assert "nothing to gain" in bench.reports[0].problem
     assert "the summary failed" in bench.reports[1].problem
+
+
+async def test_a_summary_that_trickles_is_ended_by_its_time_limit(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    bench = AgentBench(tmp_path, ScriptedModel((ModelText(text="a"), never)))
+    bench.summarising.settings = replace(bench.summarising.settings, timeout_s=0.05)
+    long = tuple(user(f"{n} " + "jumps over " * 200) for n in range(40))
+    job = SummaryJob(session=SessionId("s"), root=SessionId("s"), messages=long)
+    bench.runner.summarise(job, bench.reports.append)
+    async with asyncio.timeout(10):
+        await bench.runner.until_idle()
+    assert "longer than 0.05 s" in bench.reports[0].problem
 
 
 async def test_against_a_real_endpoint_faults_are_survived_and_a_cancelled_call_is_hung_up(tmp_path: Path) -> None:

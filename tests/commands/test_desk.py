@@ -268,6 +268,20 @@ async def test_retry_has_the_last_message_answered_again() -> None:
         assert not (await here.command("/retry", key=ANNS, source=ANN)).ok
 
 
+async def test_stop_ends_a_summary_and_drops_what_waits_for_it() -> None:
+    async with world() as here:
+        await here.talk("a", "s")
+        await here.desk.compress(SessionId("s"))
+        await until(lambda: bool(here.agent.summaries))
+        await here.say("b", "s")
+        reply = await here.command("/stop", "s")
+        assert "summary" in reply.text
+        assert "1 message" in reply.text
+        assert here.agent.summaries[0].cancelled
+        session = await here.session("s")
+        assert (session.compressing, session.queue, session.turn) == ("", (), None)
+
+
 async def test_compression_undo_and_retry_go_across_its_boundary() -> None:
     async with world() as here:
         for text in ("a", "b", "c"):

@@ -96,7 +96,7 @@ def test_an_overflow_in_the_middle_is_compressed_and_the_turn_goes_on(model: Scr
         check_valid(model.requests[-1]["messages"])
 
 
-def test_a_failed_summary_loses_nothing_and_two_end_the_automatism(model: ScriptedModel) -> None:
+def test_a_failed_summary_loses_nothing(model: ScriptedModel) -> None:
     def no_summary(body: dict[str, Any]) -> Reply | None:
         if "You keep the summary" in str(body["messages"][0]["content"]):
             return error(401, message="no")

@@ -281,6 +281,7 @@ def _session_schemas() -> JsonObject:
         **dict.fromkeys(("since", "created_at", "active_at"), NUMBER),
         **dict.fromkeys(("parent", "successor"), nullable(ID)),
         "running_turn": nullable(TEXT),
+        "compressing": BOOLEAN,
         **dict.fromkeys(("queued", "interruptions", "messages", "turns"), COUNT),
         "usage": object_of({**dict.fromkeys(_TOKENS, COUNT), "cost_usd": NUMBER}),
         "last_failure": nullable(failure),
