@@ -12,6 +12,7 @@ from dataclasses import replace
 from loguru import logger
 
 from hermes.agent.failure import failure, malformed
+from hermes.agent.reasoning import ReasoningFilter
 from hermes.agent.retry import next_delay
 from hermes.agent.slots import Slots
 from hermes.errors import ModelError
@@ -113,16 +114,25 @@ def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
 
 
 async def _stream(model: Model, request: ModelRequest, listener: Listener, said: list[str]) -> ModelDone:
-    """One call. What it says is told as it comes; what it must not end with is a ModelError."""
+    """One call. What it says is told as it comes, without its reasoning; what it must not end with is a ModelError."""
     done: ModelDone | None = None
+    reasoning = ReasoningFilter()
+
+    def heard(text: str) -> None:
+        if text:
+            said.append(text)
+            listener.text(text)
+
     async for chunk in model.stream(request):
         if isinstance(chunk, ModelText):
-            said.append(chunk.text)
-            listener.text(chunk.text)
+            heard(reasoning.feed(chunk.text))
         else:
             done = chunk
+    if done is not None:
+        heard(reasoning.finish())
     if done is None:
         raise malformed("the answer was cut off: the model did not say that it had finished")
     if not done.tool_calls and not any(map(str.strip, said)):
-        raise malformed(f"the answer is empty (finish reason {done.finish_reason!r})")
+        what = "holds only reasoning" if reasoning.found else "is empty"
+        raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
     return done

@@ -170,3 +170,18 @@ async def test_a_caller_that_waits_to_try_again_lets_others_go_first() -> None:
 async def test_a_cut_off_finish_is_not_taken_for_the_whole() -> None:
     model = ScriptedModel((*text("a"), ModelDone(finish_reason="length", model="m")))
     assert (await answered(Ear(), model)).done.finish_reason == "length"
+
+
+async def test_reasoning_is_neither_heard_nor_kept() -> None:
+    ear = Ear()
+    reply = await answered(ear, ScriptedModel(says("<th", "ink>let me", " see</thi", "nk>\n\nvisible ", "answer")))
+    assert reply.text == "visible answer"
+    assert "".join(ear.heard) == "visible answer"
+
+
+async def test_an_answer_of_nothing_but_reasoning_is_none() -> None:
+    ear = Ear()
+    model = ScriptedModel(*[says("<think>let me see")] * 9)
+    problem = await failed(ear, model)
+    assert problem.kind is K.MALFORMED_REPLY
+    assert "let me see" not in "".join(ear.heard)
