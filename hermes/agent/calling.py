@@ -114,7 +114,7 @@ def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
 
 
 async def _stream(model: Model, request: ModelRequest, listener: Listener, said: list[str]) -> ModelDone:
-    """One call. What it says is told as it comes, without its reasoning; what it must not end with is a ModelError."""
+    """Make one call. Text is passed on as it comes, without reasoning; an answer that is none is a ModelError."""
     done: ModelDone | None = None
     reasoning = ReasoningFilter()
 

@@ -13,7 +13,7 @@ from loguru import logger
 from hermes.adapters.openai_api import parameter, problem
 from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.listener import until
-from hermes.adapters.openai_api.problem import Problem, ProblemError
+from hermes.adapters.openai_api.problem import ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, remember_session
 from hermes.errors import StoppingError
 from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
@@ -79,11 +79,3 @@ def is_keyed(request: web.Request) -> bool:
 
 def where_stored(session: SessionId) -> str:
     return f"GET /api/sessions/{session}/messages"
-
-
-def begun_anew(session: SessionId) -> ProblemError:
-    message = (
-        "The turn was begun anew after part of its first answer had been sent. "
-        f"The answer that counts is stored: {where_stored(session)}"
-    )
-    return ProblemError(Problem(status=500, code="stream_begun_anew", message=message))
