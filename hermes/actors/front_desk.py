@@ -384,6 +384,7 @@ def _post_of(submission: Submission) -> Post:
         joins=submission.joins,
         said=submission.said,
         more_s=submission.more_s,
+        opening=submission.opening,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))
 

@@ -416,6 +416,7 @@ class SessionActor(LoopActor):
                     notice=post.notice,
                     handling=accept.handling,
                     into=accept.into,
+                    opened=accept.opened,
                 )
             )
         self._services.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))

@@ -269,10 +269,11 @@ def _handling(session: Session, event: Deliver, limits: Limits) -> str:
 
 
 def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
+    opening = event.opening if not session.messages else ()
     received = MessageReceived(
         at=now,
         turn=event.turn,
-        messages=event.messages,
+        messages=(*opening, *event.messages),
         source=event.source,
         options=event.options,
         steer=handling == "steering",
@@ -281,7 +282,7 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
     ahead = session.turn is not None and handling != "interrupting"
     first = 0 if handling == "answer" else len(session.queue) + ahead
     into = session.turn.id if session.turn is not None and handling == "answer" else None
-    accept = Accept(turn=event.turn, position=first, handling=handling, into=into)
+    accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
     accepted = then(Step(session=session), received, effects=(accept,))
     return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
 

@@ -54,6 +54,7 @@ class Deliver:
     joins: TurnId | None = None  # it is the rest of that message, if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these
+    opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -333,6 +334,7 @@ class Accept:
     position: int
     handling: str  # started, queued, steering, interrupting, joined or answer
     into: TurnId | None = None  # the turn that it is the answer for
+    opened: bool = False  # the opening was taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

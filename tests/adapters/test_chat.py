@@ -315,6 +315,25 @@ async def test_a_turn_begun_anew_never_mixes_two_answers(world: World, client: a
     assert received[-1].data == "[DONE]"
 
 
+@pytest.mark.parametrize("first", [True, False])
+async def test_instructions_open_a_session_that_the_request_begins(
+    world: World, client: aiohttp.ClientSession, first: bool
+) -> None:
+    world.desk.opens = first
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    _, body, _ = await chat(client, ask(messages=messages), **{"X-Hermes-Session-Id": "s"})
+    (submission,) = world.desk.submitted
+    assert [json.loads(message)["role"] for message in submission.messages] == ["user"]
+    assert [json.loads(message)["content"] for message in submission.opening] == ["Be brief."]
+    assert ("notice" in body["hermes"]) is not first
+
+
+@pytest.mark.parametrize("name", ["hermes", "hermes-agent", "default"])
+async def test_our_own_names_are_taken_as_model(client: aiohttp.ClientSession, name: str) -> None:
+    status, body, _ = await chat(client, ask(model=name))
+    assert (status, body["model"]) == (200, name)
+
+
 # ---------------------------------------------------------------- once only
 
 

@@ -97,6 +97,7 @@ class Chat:
             source=Source(platform=self._service.platform, user=chat.user),
             session=session,
             options=chat.options,
+            opening=chat.instructions() if session is not None else (),
         )
         return chat, only_once(submission, key, session or "")
 
@@ -138,5 +139,8 @@ class Chat:
 
 
 def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
-    notices = [receipt.notice, *chat.passed_over(last_only=submission.session is not None)]
+    notices = [
+        receipt.notice,
+        *chat.passed_over(last_only=submission.session is not None, opened=receipt.opened or receipt.duplicate),
+    ]
     return replace(receipt, notice=" ".join(filter(None, notices)))
