@@ -69,7 +69,7 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
         case Phase.IDLE:
             return f"Session {session.id} has been idle {since}: {session.reason}. The next message starts a turn."
         case Phase.RUNNING if not alive:
-            return f"Session {session.id} has had an open turn {since}: no daemon runs; it goes on when one does."
+            return f"Session {session.id} has had an open turn {since}: {without_daemon(session)}."
         case Phase.RUNNING:
             return f"Session {session.id} has been running {since}: {_running(session)}."
         case Phase.WAITING:
@@ -87,6 +87,12 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
             return (
                 f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."
             )
+
+
+def without_daemon(session: Session) -> str:
+    """Why a turn that is open in the store does not run, while there is no daemon."""
+    cut = f"it was interrupted ({session.resume_reason}), and " if session.resume_reason else ""
+    return f"{cut}no daemon runs; it goes on when one does"
 
 
 def _sentence(text: str) -> str:

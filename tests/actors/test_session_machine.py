@@ -512,10 +512,10 @@ def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_
 def test_opening_is_taken_with_the_first_message_only() -> None:
     talk = Talk()
     system = EncodedMessage(b'{"role":"system","content":"Be brief."}')
-    [accept] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
-    assert accept.opened
+    [taken] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
+    assert taken == Accept(turn=TurnId("a"), position=0, handling="started", opened=True)
     talk.answer()
     assert talk.shown() == ["system: Be brief.", "user: a", "assistant: yes"]
-    [accept] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
-    assert not accept.opened
+    [taken] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
+    assert taken == Accept(turn=TurnId("b"), position=0, handling="started", opened=False)
     assert talk.shown()[-1] == "user: b"

@@ -324,6 +324,13 @@ def _command_schemas() -> JsonObject:
         "CommandList": object_of({"commands": {"type": "array", "items": command}}),
         "CommandRequest": object_of({"text": {**FILLED, "examples": ["/undo 2"]}}, user=nullable(TEXT)),
         "CommandReply": object_of(
-            {"ok": done, "text": TEXT, "session_id": where, "turn_id": nullable(TEXT), "rows": rows}
+            {
+                "ok": done,
+                "text": TEXT,
+                "session_id": where,
+                "turn_id": nullable(TEXT),
+                "rows": rows,
+                "choices": {**texts, "description": "It asks: give the command again with one of these."},
+            }
         ),
     }
