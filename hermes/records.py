@@ -106,6 +106,19 @@ class ModelReplied:
     model: str
     usage: Usage = Usage()
     context_tokens: int = 0
+    waited_s: float = 0.0  # of its time, while the model answered others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried:
+    """A model call failed and is made again, after a pause or by the next model."""
+
+    at: float
+    turn: TurnId
+    model: str
+    failure: Failure
+    tries: int  # of that model, this one included
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +172,7 @@ class TurnFinished:
     finish_reason: str
     usage: Usage = Usage()  # of the last model call; the others stand with theirs
     context_tokens: int = 0
+    waited_s: float = 0.0  # of its time, while the model answered others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,6 +309,7 @@ Record: TypeAlias = (
     | Merged
     | PromptBuilt
     | ModelReplied
+    | ModelRetried
     | ToolStarted
     | ToolFinished
     | Asked

@@ -74,11 +74,27 @@ class FailureKind(StrEnum):
     INTERNAL = "internal"
 
 
+class FailureCause(StrEnum):
+    """What was wrong between Hermes and a model endpoint."""
+
+    NONE = ""  # not known, or there is no endpoint
+    REFUSED = "refused"
+    UNKNOWN_HOST = "unknown_host"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"  # the connection ended too early
+    UNREACHABLE = "unreachable"
+    STATUS = "status"  # the endpoint answered with an HTTP error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     kind: FailureKind
     message: str
     retry_after_s: float | None = None
+    address: str = ""  # of the endpoint, without user name and query
+    cause: FailureCause = FailureCause.NONE
+    status: int = 0  # of HTTP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,6 +34,7 @@ from hermes.actors.session_protocol import (
     Reroute,
     Reset,
     Resume,
+    RetryModel,
     Rewrite,
     StartHeld,
     Step,
@@ -72,6 +73,7 @@ from hermes.records import (
     MarkedResumePending,
     MessageReceived,
     ModelReplied,
+    ModelRetried,
     Preferred,
     PromptBuilt,
     Record,
@@ -124,6 +126,8 @@ def step(session: Session, event: Event, now: float, limits: Limits = _LIMITS) -
             return _model_answered(session, event, now, limits)
         case ModelFailed():
             return _model_failed(session, event, now)
+        case RetryModel():
+            return _model_retried(session, event, now)
         case ToolReturned():
             return calls.tool_returned(session, event, now, limits)
         case Answer():
@@ -321,6 +325,7 @@ def _model_answered(session: Session, event: ModelAnswered, now: float, limits: 
             model=event.model,
             usage=event.usage,
             context_tokens=event.context_tokens,
+            waited_s=event.waited_s,
         )
         return calls.advance(then(before, replied), now, limits)
     finished = _finish(before, event, now)
@@ -338,6 +343,7 @@ def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
         finish_reason=event.finish_reason,
         usage=event.usage,
         context_tokens=event.context_tokens,
+        waited_s=event.waited_s,
     )
     answers = (
         TurnAnswered(
@@ -359,6 +365,20 @@ def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
     if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
         return compression.on_overflow(session, now)
     return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
+
+
+def _model_retried(session: Session, event: RetryModel, now: float) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
+        return Step(session=session)
+    retried = ModelRetried(
+        at=now,
+        turn=event.turn,
+        model=event.model,
+        failure=event.failure,
+        tries=event.tries,
+        delay_s=event.delay_s,
+    )
+    return then(Step(session=session), retried)
 
 
 def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:

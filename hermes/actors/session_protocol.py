@@ -92,6 +92,7 @@ class ModelAnswered:
     prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
     context_tokens: int = 0
     context_full: bool = False
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +101,19 @@ class ModelFailed:
     attempt: int
     replies: int
     failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryModel:
+    """A model call failed and is made again; the turn goes on."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    model: str
+    failure: Failure
+    tries: int
+    delay_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,6 +289,7 @@ Event: TypeAlias = (
     | Begin
     | ModelAnswered
     | ModelFailed
+    | RetryModel
     | ToolReturned
     | Answer
     | StopTurn

@@ -17,6 +17,7 @@ from hermes.agent.accounting import Budget, Price
 from hermes.agent.acting import Acting, Folders
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.ledger import Ledger
+from hermes.agent.model_health import ModelHealth
 from hermes.agent.models import make_model
 from hermes.agent.runner import AgentRunner
 from hermes.agent.seeing import Sight
@@ -190,6 +191,7 @@ class AgentParts:
     thinking: Thinking
     summarising: Summarising
     ledger: Ledger
+    health: ModelHealth
 
     def configure(self, config: Config) -> None:
         """What can change while it runs."""
@@ -220,6 +222,7 @@ async def make_agent(
         sight=Sight(media),
     )
     summarising = Summarising(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
+    health = ModelHealth(clock=wall)
     runner = AgentRunner(
         models=models,
         thinking=thinking,
@@ -227,5 +230,6 @@ async def make_agent(
         summarising=summarising,
         max_concurrent=config.turns.max_concurrent,
         random=secrets.SystemRandom().random,
+        health=health,
     )
-    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger)
+    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger, health=health)

@@ -9,7 +9,16 @@ from pathlib import Path
 from loguru import logger
 
 from hermes.agent.openai_model import OpenAIModel
-from hermes.ports.agent import ModelChunk, ModelReport, ModelRequest, ModelText, SummaryJob, SummaryReport, ToolReport
+from hermes.ports.agent import (
+    ModelChunk,
+    ModelReport,
+    ModelRequest,
+    ModelText,
+    RetryReport,
+    SummaryJob,
+    SummaryReport,
+    ToolReport,
+)
 from hermes.types import CallOutcome, EncodedMessage, FailureKind, SessionId
 from tests.agent.bench import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
 from tests.model_server import STALL, ModelServer, answer, delta, error, page, stream
@@ -98,7 +107,7 @@ async def test_closing_cancels_what_runs_and_nothing_starts_afterwards(tmp_path:
         bench.start(f"t{number}")
     bench.runner.act(tool_job("sleep", {}), bench.reports.append)
     await bench.until(lambda: model.running == 2)
-    assert bench.runner.counts() == {"in_flight": 6, "calling": 2}
+    assert bench.runner.counts() == {"in_flight": 6, "calling": 2, "waiting": 3}
     await bench.runner.close()
     assert (bench.runner.active, model.running, model.closed) == (0, 0, True)
     bench.start("late")
@@ -111,7 +120,7 @@ async def test_a_report_that_is_not_taken_is_logged_and_hurts_nobody(tmp_path: P
     sink = logger.add(lambda line: lines.append(str(line)), diagnose=False, backtrace=False, format="{message}")
     bench = AgentBench(tmp_path, ScriptedModel(says("a")))
 
-    def refuse(report: ModelReport) -> None:
+    def refuse(report: ModelReport | RetryReport) -> None:
         raise RuntimeError("gone")
 
     bench.runner.think(model_job(), refuse)

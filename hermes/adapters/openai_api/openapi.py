@@ -264,13 +264,22 @@ def _answer_schemas() -> JsonObject:
         "ModelList": object_of({"object": {"const": "list"}, "data": {"type": "array", "items": ref("Model")}}),
         "Error": object_of({"error": error}),
         "Health": object_of({"status": {"const": "ok"}, "version": TEXT}),
-        "Readiness": object_of({"status": {"enum": ["ready", "not ready"]}}, reason=TEXT),
+        "Readiness": object_of({"status": {"enum": ["ready", "not ready"]}}, reason=TEXT, model=_model_health()),
     }
+
+
+def _model_health() -> JsonObject:
+    failure = object_of(
+        {"at": NUMBER, "model": TEXT, "code": TEXT, "cause": TEXT, "status": nullable(COUNT), "address": TEXT}
+    )
+    return object_of({}, answered_at=nullable(NUMBER), last_failure=nullable(failure))
 
 
 def _session_schemas() -> JsonObject:
     phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
-    failure = object_of({"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)})
+    failure = object_of(
+        {"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)}, address=TEXT, cause=TEXT, status=COUNT
+    )
     message = object_of(
         {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)}
     )
