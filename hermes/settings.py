@@ -65,6 +65,7 @@ class ModelConfig:
     vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
     connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
     idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+    local_max_tokens: int = setting(512, least=1, most=8192, live=True)
     fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
     price_input: float = setting(0.0, least=0, most=_DEAR, live=True)
     price_cached_input: float = setting(0.0, least=0, most=_DEAR, live=True)

@@ -18,7 +18,7 @@ from hermes.agent.acting import Acting, Folders
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.ledger import Ledger
 from hermes.agent.model_health import ModelHealth
-from hermes.agent.models import make_model
+from hermes.agent.models import make_model, window_of
 from hermes.agent.runner import AgentRunner
 from hermes.agent.seeing import Sight
 from hermes.agent.summarising import Summarising, SummarySettings
@@ -58,6 +58,7 @@ def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
         context_window=model.context_window,
         connect_timeout_s=model.connect_timeout_s,
         idle_timeout_s=model.idle_timeout_s,
+        local_max_tokens=model.local_max_tokens,
     )
 
 
@@ -86,7 +87,7 @@ def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Mode
 
 def thinking_settings(config: Config) -> ThinkingSettings:
     return ThinkingSettings(
-        context_window=config.model.context_window,
+        context_window=window_of(config.model.provider, config.model.context_window),
         max_replies=config.agent.max_turns,
         compression=compression_settings(config),
         compress=config.compression.enabled,
@@ -102,7 +103,7 @@ def price_of(config: Config) -> Price:
 
 def summary_settings(config: Config) -> SummarySettings:
     return SummarySettings(
-        context_window=config.model.context_window,
+        context_window=window_of(config.model.provider, config.model.context_window),
         compression=compression_settings(config),
         model=config.compression.model,
         timeout_s=config.compression.timeout_s,

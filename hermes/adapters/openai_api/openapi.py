@@ -147,7 +147,7 @@ def _paths() -> JsonObject:
 
 
 def _chat_operation() -> JsonObject:
-    flag = {"type": "string", "enum": ["0", "1"]}
+    flag = {"type": "string", "enum": ["0", "1", "false", "true"]}
     key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
     chat = operation(
         "createChatCompletion",
