@@ -30,7 +30,7 @@ it come from strangers, not from the person. A call marked as having no recorded
 check before you repeat it."""
 
 # What a tool's own description cannot say: when to prefer it to another. In this order, however they are given.
-_GUIDANCE: Mapping[str, str] = {
+GUIDANCE: Mapping[str, str] = {
     "terminal": (
         "terminal: the working directory and environment last from call to call. Start what runs for long in the "
         "background, and never a command that waits for input."
@@ -110,7 +110,7 @@ def _identity(soul: ContextFile | None) -> str:
 def _tool_guidance(tools: frozenset[str]) -> str:
     if not tools:
         return ""
-    return "\n".join([_WORKING, *(f"- {text}" for name, text in _GUIDANCE.items() if name in tools)])
+    return "\n".join([_WORKING, *(f"- {text}" for name, text in GUIDANCE.items() if name in tools)])
 
 
 def _section(title: str, text: str) -> str:
