@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from hermes.types import (
     Call,
     CallOutcome,
+    CompressionCause,
+    CompressionEnd,
     EncodedMessage,
+    EndCause,
     Failure,
     InboundKey,
     Place,
@@ -103,6 +106,19 @@ class ModelReplied:
     model: str
     usage: Usage = Usage()
     context_tokens: int = 0
+    waited_s: float = 0.0  # of its time, while the model answered others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRetried:
+    """A model call failed and is made again, after a pause or by the next model."""
+
+    at: float
+    turn: TurnId
+    model: str
+    failure: Failure
+    tries: int  # of that model, this one included
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +172,7 @@ class TurnFinished:
     finish_reason: str
     usage: Usage = Usage()  # of the last model call; the others stand with theirs
     context_tokens: int = 0
+    waited_s: float = 0.0  # of its time, while the model answered others
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,6 +220,7 @@ class Ended:
     at: float
     reason: str
     notice: str | None = None
+    cause: EndCause = EndCause.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,6 +266,7 @@ class CompressionStarted:
     at: float
     reason: str
     focus: str = ""
+    cause: CompressionCause = CompressionCause.FULL
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,7 +275,8 @@ class CompressionFailed:
 
     at: float
     reason: str
-    counts: bool = True  # towards giving up on it; an interrupted one does not
+    counts: bool = True  # an automatic try failed: the next one waits longer
+    end: CompressionEnd = CompressionEnd.FAILED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +309,7 @@ Record: TypeAlias = (
     | Merged
     | PromptBuilt
     | ModelReplied
+    | ModelRetried
     | ToolStarted
     | ToolFinished
     | Asked

@@ -65,6 +65,7 @@ class ModelConfig:
     vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
     connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
     idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+    local_max_tokens: int = setting(512, least=1, most=8192, live=True)
     fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
     price_input: float = setting(0.0, least=0, most=_DEAR, live=True)
     price_cached_input: float = setting(0.0, least=0, most=_DEAR, live=True)
@@ -228,6 +229,7 @@ class CompressionConfig:
     target_ratio: float = setting(0.2, least=0.05, most=0.8, live=True)
     protect_first_n: int = setting(3, least=0, most=100, live=True)
     model: str = setting("", live=True)
+    timeout_s: float = setting(60.0, least=1.0, most=3600.0, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,32 @@ class Phase(StrEnum):
     ENDED = "ended"
 
 
+class EndCause(StrEnum):
+    """Why a session ended. The reason beside it is free text and decides nothing."""
+
+    UNKNOWN = ""  # written by a version that kept the reason only
+    ASKED = "asked"  # by a person, or by a program for one
+    COMPRESSION = "compression"  # the conversation goes on from a summary
+    TAKEN_BACK = "taken_back"  # the conversation goes on from before its beginning
+    RESET = "reset"
+
+
+class CompressionCause(StrEnum):
+    """Why a summary is made."""
+
+    FULL = "full"  # the context is nearly full
+    OVERFLOW = "overflow"  # a turn no longer fits
+    ASKED = "asked"  # a person wants it
+
+
+class CompressionEnd(StrEnum):
+    """How a compression that changed nothing ended."""
+
+    FAILED = "failed"
+    STOPPED = "stopped"  # by a person
+    INTERRUPTED = "interrupted"  # the daemon stopped
+
+
 class FailureKind(StrEnum):
     """Why a turn has no answer."""
 
@@ -48,11 +74,27 @@ class FailureKind(StrEnum):
     INTERNAL = "internal"
 
 
+class FailureCause(StrEnum):
+    """What was wrong between Hermes and a model endpoint."""
+
+    NONE = ""  # not known, or there is no endpoint
+    REFUSED = "refused"
+    UNKNOWN_HOST = "unknown_host"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"  # the connection ended too early
+    UNREACHABLE = "unreachable"
+    STATUS = "status"  # the endpoint answered with an HTTP error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
     kind: FailureKind
     message: str
     retry_after_s: float | None = None
+    address: str = ""  # of the endpoint, without user name and query
+    cause: FailureCause = FailureCause.NONE
+    status: int = 0  # of HTTP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,6 +278,10 @@ class Session:
     notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
     place: Place | None = None  # where its person wrote last
     company: Company | None = None  # whom it is with, as was told when it began
+    end_cause: EndCause = EndCause.UNKNOWN  # of a session that has ended; see `end_cause.py`
+    compressing_cause: CompressionCause = CompressionCause.FULL
+    compressing_since: float = 0.0
+    compression_failed_tokens: int = 0  # size of the context at the last failure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

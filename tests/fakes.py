@@ -118,6 +118,7 @@ class FakeSessions:
         self.unheld = asyncio.Event()
         self.unheld.set()
         self.submitted: list[Submission] = []
+        self.opens = False  # every message is the first one of its session
         self.stopped: list[tuple[SessionId, str, TurnId | None]] = []
         self.sessions: dict[SessionId, Session] = {}
         self.transcripts: dict[SessionId, list[StoredMessage]] = {}
@@ -154,7 +155,12 @@ class FakeSessions:
             return replace(receipt, duplicate=True)
         self.submitted.append(submission)
         session = self._session_for(submission)
-        receipt = Receipt(session=session.id, turn=submission.turn, notice=self.notice)
+        receipt = Receipt(
+            session=session.id,
+            turn=submission.turn,
+            notice=self.notice,
+            opened=self.opens and bool(submission.opening),
+        )
         if submission.inbound is not None:
             self.seen[submission.inbound] = (receipt, submission.fingerprint)
         self._store(session.id, submission.turn, *submission.messages)

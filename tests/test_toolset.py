@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from unittest.mock import MagicMock
 
+from hermes.agent.prompt import GUIDANCE
 from hermes.assembly import workshop
 from hermes.home import Home
 from hermes.settings import EVERY_TOOLSET, Config
@@ -28,3 +29,7 @@ def test_a_name_may_be_that_of_a_tool_or_a_toolset() -> None:
     assert [complaint_about_tool(name) for name in ("file", "read_file")] == ["", ""]
     assert complaint_about_tool("reed_file").endswith("did you mean read_file?")
     assert "there are clarify, file" in complaint_about_tool("quux")
+
+
+def test_guidance_in_the_prompt_is_for_tools_that_exist() -> None:
+    assert set(GUIDANCE) <= {tool for tools in TOOLSETS.values() for tool in tools}

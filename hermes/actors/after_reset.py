@@ -94,7 +94,8 @@ class AfterReset:
         if aftermath.ended is not None:
             steps += [partial(hook, aftermath.ended) for hook in self._hooks]
             if self._tell is not None and aftermath.left and aftermath.ended.place is None:
-                steps.append(partial(self._tell, aftermath.ended, aftermath.left))
+                advice = "" if aftermath.end else " `hermes kill ID` ends one."
+                steps.append(partial(self._tell, aftermath.ended, aftermath.left + advice))
         await asyncio.gather(*(self._run(step, aftermath.session) for step in steps))
         done = PutFact(name=PREFIX + aftermath.session, value=None)
         self._journal.commit((done,), partial(_log_refusal, aftermath.session))

@@ -8,16 +8,16 @@ from hermes.actors.grants import PREFIX as GRANT
 from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
 from hermes.actors.routing import Address, find_lineage, find_route
-from hermes.actors.session_compression import REASON as COMPRESSION
 from hermes.actors.trace_search import find_trace
 from hermes.actors.transcript import read_around, read_page
 from hermes.actors.turn_log import records_of
+from hermes.end_cause import was_compressed
 from hermes.errors import UnknownSessionError
 from hermes.ports.given import Clock
 from hermes.ports.sessions import StoredMessage, TurnRecord
 from hermes.ports.storage import Reader, Tally
 from hermes.trace import TraceLine
-from hermes.types import DeadLetter, InboundKey, Phase, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.types import DeadLetter, InboundKey, Seq, Session, SessionId, SessionKey, TurnId
 
 
 class Archive:
@@ -84,13 +84,9 @@ def reply_key(command: InboundKey) -> InboundKey:
     return InboundKey(f"{command}:reply")
 
 
-def is_compressed(head: Session) -> bool:
-    return head.phase == Phase.ENDED and head.reason == COMPRESSION
-
-
 def _end_of_own(reader: Reader, session: SessionId) -> Session:
     head = find_route(reader, Address(session=session, exact=True)).head
-    while head is not None and is_compressed(head) and head.successor is not None:
+    while head is not None and was_compressed(head) and head.successor is not None:
         head = find_route(reader, Address(session=head.successor, exact=True)).head
     if head is None:
         raise UnknownSessionError(f"there is no session {session}")

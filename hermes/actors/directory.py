@@ -23,6 +23,7 @@ from hermes.actors.directory_protocol import (
     DirectorySettings,
     FoundPending,
     Glimpse,
+    Held,
     Peek,
     Release,
     Routed,
@@ -137,7 +138,9 @@ class SessionDirectory(LoopActor):
             if found.heads:
                 what = "1 session has" if len(found.heads) == 1 else f"{len(found.heads)} sessions have"
                 then = (
-                    f"turns that were cut off are {self._settings.hold}" if self._settings.hold else "it is taken up"
+                    f"turns that were cut off wait for a message ({self._settings.hold})"
+                    if self._settings.hold
+                    else "it is taken up"
                 )
                 logger.info("{} open work; {}: {}", what, then, some([head.id for head in found.heads]))
             self._tell_self(error or found)
@@ -321,7 +324,7 @@ class SessionDirectory(LoopActor):
 
     def _why_back(self, session: SessionId) -> str:
         why = ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
-        return f"{why}; {self._settings.hold}" if self._settings.hold else why
+        return f"{why}; the daemon keeps crashing" if self._settings.hold is Held.CRASHES else why
 
     def _activate(self, head: Session, recover_reason: str) -> None:
         ref = SessionActor.start(

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+
 from hermes.actors.roster import Look
 from hermes.actors.routing import Address, Route
 from hermes.actors.session_protocol import Limits
 from hermes.errors import HermesError
 from hermes.types import Session, SessionId
 from hermes.values import dataclass
+
+
+class Held(StrEnum):
+    """Why a turn that was cut off waits for the person's next message."""
+
+    NOT = ""  # it goes on by itself
+    CONFIGURED = "resume.when"
+    CRASHES = "the daemon keeps crashing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +28,7 @@ class DirectorySettings:
     memory_limit_bytes: int  # 0: none
     seen_for_s: float
     take_up: bool = True  # sessions with open work are brought back without waiting for somebody to write
-    hold: str = ""  # why their turns that were cut off wait for the person's next message all the same, if they do
+    hold: Held = Held.NOT  # why their turns that were cut off wait for the person's next message, if they do
     resume_per_s: float = 1000.0  # how many are brought back in a second
 
 

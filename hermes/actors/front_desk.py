@@ -10,14 +10,14 @@ from typing import Any, cast
 
 from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.archive import Archive, is_compressed, look_up, reply_key
+from hermes.actors.archive import Archive, look_up, reply_key
 from hermes.actors.casualties import parking
 from hermes.actors.directory_protocol import Glimpse, Peek, Release
 from hermes.actors.erasing import Erasing
 from hermes.actors.grants import PREFIX as GRANT
 from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
-from hermes.actors.routing import TAKEN_BACK, Address
+from hermes.actors.routing import Address
 from hermes.actors.session_machine import DELETED
 from hermes.actors.session_mail import Granted, Post, Revoked
 from hermes.actors.session_protocol import (
@@ -42,6 +42,7 @@ from hermes.actors.session_steps import open_turns, suspension
 from hermes.actors.storing import store
 from hermes.actors.turn_log import find_end, span_of
 from hermes.actors.why import explain
+from hermes.end_cause import was_compressed
 from hermes.errors import (
     AlreadySeenError,
     BadInputError,
@@ -60,6 +61,7 @@ from hermes.records import TurnFailed, TurnFinished
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
+    EndCause,
     Failure,
     FailureKind,
     InboundKey,
@@ -282,14 +284,15 @@ class FrontDesk(Archive):
             except TooFarBackError as further:
                 own += further.own
                 continue
-            reason = TAKEN_BACK
-            await self._ask(Post(event=End(reason=reason, successor=earlier.id), address=Address(session=head.id)))
+            reason = "taken back to before its beginning"
+            end = End(reason=reason, successor=earlier.id, cause=EndCause.TAKEN_BACK)
+            await self._ask(Post(event=end, address=Address(session=head.id)))
             return earlier
         raise BadInputError(f"there are no {turns} turns to take back", code="nothing_to_undo")
 
     async def _was_compressed(self, session: SessionId) -> bool:
         head = await self._journal.fetch(lambda reader: reader.head(session))
-        return head is not None and is_compressed(head)
+        return head is not None and was_compressed(head)
 
     async def remember(self, name: str, value: bytes | None) -> None:
         await self._store((PutFact(name=name, value=value),))
@@ -381,6 +384,7 @@ def _post_of(submission: Submission) -> Post:
         joins=submission.joins,
         said=submission.said,
         more_s=submission.more_s,
+        opening=submission.opening,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))
 

@@ -12,12 +12,15 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 from textwrap import shorten
+from typing import assert_never
 
+from hermes.actors.session_compression import failure_text
 from hermes.asking import asked_by
 from hermes.media.reference import COPY, SEND_FILE
 from hermes.records import (
     Answered,
     Asked,
+    CompressionFailed,
     Ended,
     MarkedResumePending,
     Merged,
@@ -33,6 +36,8 @@ from hermes.records import (
 from hermes.types import (
     CallOutcome,
     CallState,
+    CompressionCause,
+    CompressionEnd,
     EncodedMessage,
     Failure,
     FailureKind,
@@ -47,6 +52,7 @@ from hermes.types import (
 _MOST_REPEATED = 200  # characters of an answer that its question shows
 NOTHING_SAID = "(The model had nothing to say.)"
 STOPPED = "(stopped)"
+COMPRESS_REPLY_S = 2.5  # within this time the reply to /compress tells its failure; the command waits a bit longer
 BURST_S = 5.0  # messages that come closer together are one burst
 _BY_WHOM = re.compile(r"(/\w+) by \S+$")  # as the journal has it
 _FENCE = "```"
@@ -114,9 +120,28 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
                 f"fresh one; /resume {session.id} brings this one back."
             )
             return _notice(session, f"suspended:{session.id}:{session.next_seq}", place, text, record.at)
+        case CompressionFailed() if (place := session.place) and (text := _not_compressed(session, record)):
+            return _notice(session, f"compression:{session.id}:{session.next_seq}", place, text, record.at)
         case Ended(notice=str(notice)) if notice and (place := session.place):
             return _notice(session, f"reset:{session.id}:{session.next_seq}", place, notice, record.at)
     return None
+
+
+def _not_compressed(session: Session, record: CompressionFailed) -> str:
+    """Empty: the reply to a command, or the failure of the turn that needed it, says so."""
+    asked = session.compressing_cause is CompressionCause.ASKED
+    match record.end:
+        case CompressionEnd.STOPPED:
+            return ""
+        case CompressionEnd.INTERRUPTED:
+            return f"The summary was interrupted ({record.reason}). /compress begins it again." if asked else ""
+        case CompressionEnd.FAILED if asked:
+            late = record.at - session.compressing_since >= COMPRESS_REPLY_S
+            return failure_text(record.reason, automatic=False) if late else ""
+        case CompressionEnd.FAILED:
+            in_turn = session.turn is not None
+            return "" if in_turn else failure_text(record.reason, automatic=True)
+    assert_never(record.end)
 
 
 def _waits(session: Session, received: MessageReceived, records: tuple[Record, ...]) -> bool:

@@ -113,7 +113,7 @@ class ResetRules:
         policy = self.policy(session)
         ended = tuple(process.id for process in due.stale) if policy.on_stale == OnStale.END else ()
         left = _left(due, ended=bool(ended)) if due.stale else ""
-        notice = _notice(session, due, left) if policy.notifies(session.platform) else ""
+        notice = _notice(session, due, left, ended=bool(ended)) if policy.notifies(session.platform) else ""
         return Reset(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
 
     def _decide(self, session: Session, processes: tuple[ProcessView, ...], now: float) -> Decision:
@@ -175,19 +175,20 @@ def chat_type(key: SessionKey) -> str:
     return parts[3] if len(parts) > 3 else ""
 
 
-def _notice(session: Session, due: Due, left: str) -> str:
+def _notice(session: Session, due: Due, left: str, *, ended: bool) -> str:
     told = (
         f"The conversation was reset: {due.reason}. The first message after that begins a fresh one; "
         f"/resume {session.id} brings the earlier one back."
     )
-    return f"{told} {left}" if left else told
+    advice = " /processes kill ID ends one." if left and not ended else ""
+    return f"{told} {left}{advice}" if left else told
 
 
 def _left(due: Due, *, ended: bool) -> str:
     names = ", ".join(f"{process.id}: {process.command} (pid {process.pid})" for process in due.stale)
     if ended:
         return f"Background processes that do nothing any more are ended: {names}."
-    return f"Background processes that do nothing any more still run: {names}. /processes kill ID ends one."
+    return f"Background processes that do nothing any more still run: {names}."
 
 
 def _in_words(policy: ResetPolicy) -> str:

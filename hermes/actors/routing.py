@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from hermes.actors.session_state import replay
+from hermes.end_cause import goes_on
 from hermes.errors import BadRowError
 from hermes.ports.storage import Reader
 from hermes.types import Phase, Session, SessionId, SessionKey
 from hermes.values import dataclass
 
-COMPRESSION, TAKEN_BACK = "compression", "taken back to before its beginning"
-CONTINUED = (COMPRESSION, TAKEN_BACK)  # reasons with which a session ends and its conversation does not
 CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
 
 
@@ -70,16 +69,12 @@ def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
         if head is None or head.id in family:
             continue
         family.append(head.id)
-        if head.successor is not None and _is_continued(head):
+        if head.successor is not None and goes_on(head):
             unseen.append(head.successor)
         parent = find_head(reader, head.parent) if head.parent is not None else None
-        if parent is not None and _is_continued(parent):
+        if parent is not None and goes_on(parent):
             unseen.append(parent.id)
     return tuple(family)
-
-
-def _is_continued(head: Session) -> bool:
-    return head.phase == Phase.ENDED and head.reason in CONTINUED
 
 
 def find_head(reader: Reader, session: SessionId, damaged: list[Session] | None = None) -> Session | None:

@@ -72,7 +72,7 @@ from hermes.errors import (
     UnknownSessionError,
 )
 from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
+from hermes.ports.agent import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.ports.sessions import ActorView, Receipt
 from hermes.ports.storage import Append, Oblige, Operation, See, SetDue
 from hermes.records import BadRecord, LogEntry, Record
@@ -178,9 +178,11 @@ class SessionActor(LoopActor):
                 self._on_committed(message)
             case _Loaded():
                 self._on_loaded(message)
-            case Post() | ModelReport() | ToolReport() | SummaryReport() | Passivate() if self._writing is not None:
+            case Post() | ModelReport() | RetryReport() | ToolReport() | SummaryReport() | Passivate() if (
+                self._writing is not None
+            ):
                 self._put_off(message)
-            case ModelReport() | ToolReport() | SummaryReport():
+            case ModelReport() | RetryReport() | ToolReport() | SummaryReport():
                 self._take(Post(event=message))
             case Passivate():
                 self._passivate()
@@ -264,7 +266,7 @@ class SessionActor(LoopActor):
         match post.event:
             case UndoTurns() | BranchOff() as request:
                 return self._requested(request, post, now)
-            case ModelReport() | ToolReport() | SummaryReport() as report:
+            case ModelReport() | RetryReport() | ToolReport() | SummaryReport() as report:
                 return event_of(report, self._session, self._transcript, lambda: self._services.new_session(now))
             case AnnounceStop() as stop:
                 return replace(stop, written="" if self._work is None else self._work.written)
@@ -416,6 +418,7 @@ class SessionActor(LoopActor):
                     notice=post.notice,
                     handling=accept.handling,
                     into=accept.into,
+                    opened=accept.opened,
                 )
             )
         self._services.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))

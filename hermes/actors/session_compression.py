@@ -1,14 +1,14 @@
 """When a session is compressed and what becomes of it: it ends, and a child goes on from a summary. Pure.
 
 Nothing is dropped: the parent stays whole; its open turn and what waits in it move to the child in the transaction
-that ends it. A summary that fails leaves everything as it was. Two fruitless tries in a row end the automatism.
+that ends it. A summary that fails leaves everything as it was. After an automatic failure the next automatic try
+waits: longer with each failure in a row, or until the context has grown. An overflow is always answered with a try.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.actors.routing import COMPRESSION
 from hermes.actors.session_protocol import Branch, Child, Compress, Step, Summarised, SummaryFailed
 from hermes.actors.session_state import begin, evolve, root_of
 from hermes.actors.session_steps import change_phase, give_up, publishing, refuse, start_next, then
@@ -22,30 +22,43 @@ from hermes.records import (
     MarkedResumePending,
     SessionStarted,
 )
-from hermes.types import Failure, FailureKind, Phase, Session, SessionId, Source
+from hermes.types import (
+    CompressionCause,
+    CompressionEnd,
+    EndCause,
+    Failure,
+    FailureKind,
+    Phase,
+    Session,
+    SessionId,
+    Source,
+)
 
-STOP_AFTER = 2  # failures in a row
-PAUSE_S = 600.0  # after a failure, before the next try by itself
-REASON = COMPRESSION
-OVERFLOW = "the context overflowed"
+PAUSE_S = 600.0  # after the first automatic failure; doubles with each one in a row
+PAUSE_MAX_S = 6 * 3600.0
+GROWTH = 1.2  # a context that has grown this much since the failure is tried again without a pause
+REASON = "compression"
 
 
-def may_compress(session: Session) -> bool:
-    return session.compression_failures < STOP_AFTER and not session.compressing
+def is_rested(session: Session, now: float) -> bool:
+    """Return whether an automatic compression may be tried (again)."""
+    failures = session.compression_failures
+    if not failures or session.context_tokens >= GROWTH * max(session.compression_failed_tokens, 1):
+        return True
+    return now - session.compression_failed_at >= min(PAUSE_S * (1 << min(failures - 1, 16)), PAUSE_MAX_S)
 
 
 def when_full(before: Step, now: float) -> Step:
     """After an answer that nearly filled the context: make room before the next turn."""
     session = before.session
-    rested = not session.compression_failures or now - session.compression_failed_at >= PAUSE_S
-    if session.turn is not None or not may_compress(session) or not rested:
+    if session.turn is not None or session.compressing or not is_rested(session, now):
         return before
-    return _summarise(before, "the context is nearly full", "", now)
+    return _summarise(before, "the context is nearly full", "", CompressionCause.FULL, now)
 
 
-def on_overflow(session: Session, now: float) -> Step | None:
-    """In the middle of a turn; None: it cannot be helped, and the turn fails."""
-    return _summarise(Step(session=session), OVERFLOW, "", now) if may_compress(session) else None
+def on_overflow(session: Session, now: float) -> Step:
+    """In the middle of a turn. It is tried whatever failed before: without room the turn fails anyway."""
+    return _summarise(Step(session=session), "the context overflowed", "", CompressionCause.OVERFLOW, now)
 
 
 def on_request(session: Session, event: Compress, now: float) -> Step:
@@ -53,37 +66,42 @@ def on_request(session: Session, event: Compress, now: float) -> Step:
         return refuse(session, f"session {session.id} is {session.phase}; it can be compressed when it is idle")
     if session.compressing:
         return refuse(session, f"session {session.id} is being compressed already")
-    return _summarise(Step(session=session), event.reason, event.focus, now)
+    return _summarise(Step(session=session), event.reason, event.focus, CompressionCause.ASKED, now)
 
 
-def _summarise(before: Step, reason: str, focus: str, now: float) -> Step:
-    return then(before, CompressionStarted(at=now, reason=reason, focus=focus))
+def _summarise(before: Step, reason: str, focus: str, cause: CompressionCause, now: float) -> Step:
+    return then(before, CompressionStarted(at=now, reason=reason, focus=focus, cause=cause))
+
+
+def called_off(before: Step, reason: str, end: CompressionEnd, now: float) -> Step:
+    """The summary that is being made, if any, is not wanted any more."""
+    if not before.session.compressing:
+        return before
+    return then(before, CompressionFailed(at=now, reason=reason, counts=False, end=end))
 
 
 def failed(session: Session, event: SummaryFailed, now: float) -> Step:
     if not session.compressing:
         return Step(session=session)
-    overflowed = session.compressing == OVERFLOW
-    after = then(Step(session=session), CompressionFailed(at=now, reason=event.reason))
-    turn = session.turn
-    after = publishing(
-        after, Notice(session=session.id, text=_told(after.session, event.reason), turn=turn.id if turn else None)
-    )
+    cause, turn = session.compressing_cause, session.turn
+    failure = CompressionFailed(at=now, reason=event.reason, counts=cause is not CompressionCause.ASKED)
+    after = then(Step(session=session), failure)
+    text = failure_text(event.reason, automatic=failure.counts)
+    after = publishing(after, Notice(session=session.id, text=text, turn=turn.id if turn else None))
     if turn is None:
         return start_next(after, now)
-    if not overflowed:
+    if cause is not CompressionCause.OVERFLOW:
         return after
     why = f"the conversation no longer fits the model, and it could not be compressed ({event.reason})"
     advice = "nothing was lost; try /compress with a topic, or /new"
-    failure = Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=f"{why}; {advice}")
-    return start_next(give_up(after, turn.id, failure, now), now)
+    overflow = Failure(kind=FailureKind.CONTEXT_OVERFLOW, message=f"{why}; {advice}")
+    return start_next(give_up(after, turn.id, overflow, now), now)
 
 
-def _told(session: Session, reason: str) -> str:
+def failure_text(reason: str, *, automatic: bool) -> str:
+    """What people are told of a compression that failed."""
     kept = f"The conversation could not be compressed ({reason}). Nothing was lost."
-    if session.compression_failures < STOP_AFTER:
-        return f"{kept} It is tried again later."
-    return f"{kept} It failed twice in a row and is not tried again by itself: use /compress with a topic, or /new."
+    return f"{kept} It is tried again later." if automatic else kept
 
 
 def summarised(session: Session, event: Summarised, now: float) -> Step:
@@ -110,7 +128,7 @@ def summarised(session: Session, event: Summarised, now: float) -> Step:
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
-    ended = change_phase(Step(session=session), Ended(at=now, reason=REASON))
+    ended = change_phase(Step(session=session), Ended(at=now, reason=REASON, cause=EndCause.COMPRESSION))
     linked = replace(then(ended, Continued(at=now, successor=event.child, reason=REASON)), child=child)
     return publishing(linked, SessionMoved(session=session.id, successor=event.child, reason=event.reason, turn=turn))
 

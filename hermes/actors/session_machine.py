@@ -34,6 +34,7 @@ from hermes.actors.session_protocol import (
     Reroute,
     Reset,
     Resume,
+    RetryModel,
     Rewrite,
     StartHeld,
     Step,
@@ -62,16 +63,17 @@ from hermes.actors.session_steps import (
     told,
 )
 from hermes.asking import waiting_call
+from hermes.end_cause import was_compressed
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
 from hermes.records import (
     Amended,
-    CompressionFailed,
     Continued,
     Ended,
     MarkedResumePending,
     MessageReceived,
     ModelReplied,
+    ModelRetried,
     Preferred,
     PromptBuilt,
     Record,
@@ -87,6 +89,8 @@ from hermes.types import (
     Call,
     CallOutcome,
     CallState,
+    CompressionEnd,
+    EndCause,
     Failure,
     FailureKind,
     Phase,
@@ -122,6 +126,8 @@ def step(session: Session, event: Event, now: float, limits: Limits = _LIMITS) -
             return _model_answered(session, event, now, limits)
         case ModelFailed():
             return _model_failed(session, event, now)
+        case RetryModel():
+            return _model_retried(session, event, now)
         case ToolReturned():
             return calls.tool_returned(session, event, now, limits)
         case Answer():
@@ -267,10 +273,11 @@ def _handling(session: Session, event: Deliver, limits: Limits) -> str:
 
 
 def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
+    opening = event.opening if not session.messages else ()
     received = MessageReceived(
         at=now,
         turn=event.turn,
-        messages=event.messages,
+        messages=(*opening, *event.messages),
         source=event.source,
         options=event.options,
         steer=handling == "steering",
@@ -279,7 +286,7 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
     ahead = session.turn is not None and handling != "interrupting"
     first = 0 if handling == "answer" else len(session.queue) + ahead
     into = session.turn.id if session.turn is not None and handling == "answer" else None
-    accept = Accept(turn=event.turn, position=first, handling=handling, into=into)
+    accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
     accepted = then(Step(session=session), received, effects=(accept,))
     return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
 
@@ -318,6 +325,7 @@ def _model_answered(session: Session, event: ModelAnswered, now: float, limits: 
             model=event.model,
             usage=event.usage,
             context_tokens=event.context_tokens,
+            waited_s=event.waited_s,
         )
         return calls.advance(then(before, replied), now, limits)
     finished = _finish(before, event, now)
@@ -335,6 +343,7 @@ def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
         finish_reason=event.finish_reason,
         usage=event.usage,
         context_tokens=event.context_tokens,
+        waited_s=event.waited_s,
     )
     answers = (
         TurnAnswered(
@@ -354,10 +363,22 @@ def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
     if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
     if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
-        smaller = compression.on_overflow(session, now)
-        if smaller is not None:
-            return smaller
+        return compression.on_overflow(session, now)
     return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
+
+
+def _model_retried(session: Session, event: RetryModel, now: float) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
+        return Step(session=session)
+    retried = ModelRetried(
+        at=now,
+        turn=event.turn,
+        model=event.model,
+        failure=event.failure,
+        tries=event.tries,
+        delay_s=event.delay_s,
+    )
+    return then(Step(session=session), retried)
 
 
 def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:
@@ -373,8 +394,9 @@ def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> b
 
 def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
     if session.turn is None and session.compressing and event.turn is None:
-        called_off = CompressionFailed(at=now, reason=event.reason, counts=False)
-        return start_next(then(Step(session=session), called_off), now)
+        return start_next(
+            compression.called_off(Step(session=session), event.reason, CompressionEnd.STOPPED, now), now
+        )
     if session.turn is not None and event.turn in (None, session.turn.id):
         stopped = _stopped(Step(session=session), event.reason, now, event.by)
         return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
@@ -389,8 +411,7 @@ def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
     turn = before.session.turn
     assert turn is not None
     closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
-    if closed.session.compressing:
-        closed = then(closed, CompressionFailed(at=now, reason=reason, counts=False))
+    closed = compression.called_off(closed, reason, CompressionEnd.STOPPED, now)
     return give_up(closed, turn.id, _cancelled(reason), now, by=by)
 
 
@@ -412,9 +433,7 @@ def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
 
 
 def _recover(session: Session, event: Recover, now: float, limits: Limits) -> Step:
-    before = Step(session=session)
-    if session.compressing:
-        before = then(before, CompressionFailed(at=now, reason=event.reason, counts=False))
+    before = compression.called_off(Step(session=session), event.reason, CompressionEnd.INTERRUPTED, now)
     turn = session.turn
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
@@ -466,7 +485,7 @@ def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
 
 
 def _resume(session: Session, event: Resume, now: float, limits: Limits) -> Step:
-    if session.phase == Phase.ENDED and session.reason == compression.REASON:
+    if was_compressed(session):
         return refuse(session, f"session {session.id} was compressed and goes on as {session.successor}")
     held = session.turn if session.phase == Phase.RESUME_PENDING else None
     if _is_open(session) and event.key is None and held is None:
@@ -489,7 +508,7 @@ def _end(session: Session, event: End, now: float) -> Step:
     result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
     for turn in open_turns(session):
         result = give_up(result, turn.id, failure, now, by=event.by)
-    ended = change_phase(result, Ended(at=now, reason=event.reason))
+    ended = change_phase(result, Ended(at=now, reason=event.reason, cause=event.cause))
     if event.successor is None:
         return ended
     return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
@@ -501,7 +520,8 @@ def _end(session: Session, event: End, now: float) -> Step:
 def _reset(session: Session, event: Reset, now: float) -> Step:
     if not _rests_since(session, event.active_at):
         return Step(session=session)
-    ended = change_phase(Step(session=session), Ended(at=now, reason=event.reason, notice=event.notice))
+    end = Ended(at=now, reason=event.reason, notice=event.notice, cause=EndCause.RESET)
+    ended = change_phase(Step(session=session), end)
     return publishing(ended, Notice(session=session.id, text=event.notice)) if event.notice else ended
 
 

@@ -10,7 +10,7 @@ from hermes.actors.reset_rules import ResetRules
 from hermes.actors.routing import NOWHERE, Address
 from hermes.actors.session_protocol import Event, Limits, Request
 from hermes.errors import HermesError
-from hermes.ports.agent import Agent, ModelReport, SummaryReport, ToolReport
+from hermes.ports.agent import Agent, ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.storage import Journal
@@ -25,7 +25,7 @@ class Post:
     A message is judged before it counts: `judged` says that the reset policy was asked.
     """
 
-    event: Event | Request | ModelReport | ToolReport | SummaryReport
+    event: Event | Request | ModelReport | RetryReport | ToolReport | SummaryReport
     address: Address = NOWHERE
     reply: LoopFuture | None = None
     notice: str = ""

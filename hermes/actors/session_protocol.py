@@ -13,6 +13,7 @@ from hermes.types import (
     Call,
     CallOutcome,
     EncodedMessage,
+    EndCause,
     Failure,
     InboundKey,
     Place,
@@ -53,6 +54,7 @@ class Deliver:
     joins: TurnId | None = None  # it is the rest of that message, if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these
+    opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,6 +92,7 @@ class ModelAnswered:
     prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
     context_tokens: int = 0
     context_full: bool = False
+    waited_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,6 +101,19 @@ class ModelFailed:
     attempt: int
     replies: int
     failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryModel:
+    """A model call failed and is made again; the turn goes on."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    model: str
+    failure: Failure
+    tries: int
+    delay_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +181,7 @@ class End:
     reason: str
     successor: SessionId | None = None  # where the conversation goes on
     by: Place | None = None  # where it was wished: there people know of it
+    cause: EndCause = EndCause.ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +289,7 @@ Event: TypeAlias = (
     | Begin
     | ModelAnswered
     | ModelFailed
+    | RetryModel
     | ToolReturned
     | Answer
     | StopTurn
@@ -331,6 +349,7 @@ class Accept:
     position: int
     handling: str  # started, queued, steering, interrupting, joined or answer
     into: TurnId | None = None  # the turn that it is the answer for
+    opened: bool = False  # the opening was taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

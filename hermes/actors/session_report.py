@@ -9,13 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from hermes.actors.session_protocol import Event, ModelAnswered, ModelFailed, Summarised, SummaryFailed, ToolReturned
+from hermes.actors.session_protocol import (
+    Event,
+    ModelAnswered,
+    ModelFailed,
+    RetryModel,
+    Summarised,
+    SummaryFailed,
+    ToolReturned,
+)
 from hermes.actors.session_request import waiting_of
 from hermes.actors.transcript import Transcript
-from hermes.ports.agent import ModelReport, SummaryReport, ToolReport
+from hermes.ports.agent import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.types import Session, SessionId
 
-Report: TypeAlias = ModelReport | ToolReport | SummaryReport
+Report: TypeAlias = ModelReport | RetryReport | ToolReport | SummaryReport
 
 
 def event_of(
@@ -24,6 +32,16 @@ def event_of(
     match report:
         case ModelReport():
             return _of_model(report)
+        case RetryReport():
+            return RetryModel(
+                turn=report.turn,
+                attempt=report.attempt,
+                replies=report.replies,
+                model=report.model,
+                failure=report.failure,
+                tries=report.tries,
+                delay_s=report.delay_s,
+            )
         case ToolReport():
             return ToolReturned(
                 turn=report.turn,
@@ -63,4 +81,5 @@ def _of_model(report: ModelReport) -> ModelAnswered | ModelFailed:
         prompt=report.prompt,
         context_tokens=report.context_tokens,
         context_full=report.context_full,
+        waited_s=report.waited_s,
     )

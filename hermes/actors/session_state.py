@@ -21,6 +21,7 @@ from hermes.records import (
     Merged,
     MessageReceived,
     ModelReplied,
+    ModelRetried,
     Preferred,
     PromptBuilt,
     Record,
@@ -40,6 +41,7 @@ from hermes.types import (
     Call,
     CallState,
     Effect,
+    EndCause,
     FailureKind,
     Gate,
     Phase,
@@ -264,7 +266,15 @@ def _resumed(session: Session, record: Resumed) -> Session:
         return replace(session, resume_reason="")
     open_work = session.turn is not None or session.queue
     phase = Phase.RESUME_PENDING if open_work else Phase.IDLE
-    return replace(session, phase=phase, reason=record.reason, interruptions=0, successor=None, notice=None)
+    return replace(
+        session,
+        phase=phase,
+        reason=record.reason,
+        interruptions=0,
+        successor=None,
+        notice=None,
+        end_cause=EndCause.UNKNOWN,
+    )
 
 
 def _ended(session: Session, record: Ended) -> Session:
@@ -280,6 +290,7 @@ def _ended(session: Session, record: Ended) -> Session:
         blocked_by=(),
         blocked_reason="",
         notice=record.notice,
+        end_cause=record.cause,
     )
 
 
@@ -295,16 +306,25 @@ def _undone(session: Session, record: Undone) -> Session:
     return replace(session, hidden=(*earlier, (record.seq, record.offset, session.next_seq)), context_tokens=0)
 
 
-def _compression_failed(session: Session, record: CompressionFailed) -> Session:
-    if not record.counts:
-        return replace(session, compressing="")
-    failures = session.compression_failures + 1
+def _compression_started(session: Session, record: CompressionStarted) -> Session:
     return replace(
         session,
-        compressing="",
-        compression_failures=failures,
+        compressing=record.reason,
+        compressing_focus=record.focus,
+        compressing_cause=record.cause,
+        compressing_since=record.at,
+    )
+
+
+def _compression_failed(session: Session, record: CompressionFailed) -> Session:
+    over = replace(session, compressing="", compression_problem=record.reason)
+    if not record.counts:
+        return over
+    return replace(
+        over,
+        compression_failures=session.compression_failures + 1,
         compression_failed_at=record.at,
-        compression_problem=record.reason,
+        compression_failed_tokens=session.context_tokens,
     )
 
 
@@ -346,6 +366,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     Merged: _merged,
     PromptBuilt: lambda session, _: replace(session, prompted=True),
     ModelReplied: _replied,
+    ModelRetried: lambda session, _: session,
     ToolStarted: _tool_started,
     ToolFinished: _tool_finished,
     Asked: _asked,
@@ -361,9 +382,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     Continued: lambda session, record: replace(session, successor=record.successor),
     Preferred: _preferred,
     Undone: _undone,
-    CompressionStarted: lambda session, record: replace(
-        session, compressing=record.reason, compressing_focus=record.focus
-    ),
+    CompressionStarted: _compression_started,
     CompressionFailed: _compression_failed,
     ContextCarried: _carried,
 }

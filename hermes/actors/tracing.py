@@ -23,6 +23,7 @@ from hermes.records import (
     Merged,
     MessageReceived,
     ModelReplied,
+    ModelRetried,
     Record,
     Resumed,
     Suspended,
@@ -38,6 +39,7 @@ from hermes.types import Call, CallOutcome, FailureKind, InboundKey, TurnId, Usa
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"
+QUEUED_S = 0.1  # a shorter wait for the model is not told
 _ANNOUNCED = "stop announced"
 
 
@@ -131,7 +133,7 @@ class _Walk:
         self._state = TraceState.INTERRUPTED
 
     def finished(self, record: TurnFinished) -> None:
-        self._thought(record.at, f"{record.model}: the answer", record.usage)
+        self._thought(record.at, f"{record.model}: the answer", record.usage, record.waited_s)
         self._step(record.at, "answered", "" if record.finish_reason == "stop" else record.finish_reason)
         self._end(record.at, TraceState.ANSWERED)
 
@@ -150,11 +152,24 @@ class _Walk:
     # ------------------------------------------------------------ the model and its calls
 
     def replied(self, record: ModelReplied) -> None:
-        self._thought(record.at, f"{record.model}: {count(len(record.calls), 'tool call')}", record.usage)
+        asked = f"{record.model}: {count(len(record.calls), 'tool call')}"
+        self._thought(record.at, asked, record.usage, record.waited_s)
         self._calls = {call.id: call for call in record.calls}
 
-    def _thought(self, at: float, detail: str, usage: Usage) -> None:
+    def retried(self, record: ModelRetried) -> None:
+        """The call that failed, and the pause before the next one: neither is time of the one that answers."""
+        began = self._thinking_at or record.at
+        problem = f"{record.failure.kind}: {record.failure.message}"
+        self._step(began, "model", f"{record.model}: try {record.tries} failed", record.at - began, problem)
+        if record.delay_s:
+            self._step(record.at, "waiting", f"before try {record.tries + 1}", took_s=record.delay_s)
+        self._thinking_at = record.at + record.delay_s
+
+    def _thought(self, at: float, detail: str, usage: Usage, waited_s: float) -> None:
         began, self._thinking_at = self._thinking_at or at, None
+        if waited_s >= QUEUED_S:
+            self._step(began, "waiting", "while the model answered others", took_s=waited_s)
+            began = min(began + waited_s, at)
         used = f"{usage.prompt_tokens} tokens in, {usage.completion_tokens} out"
         self._step(began, "model", f"{detail} ({used})", took_s=at - began)
         self._replies += 1
@@ -357,6 +372,7 @@ _TAKEN: Mapping[type, Callable[[_Walk, Any], None]] = {
     TurnFinished: _Walk.finished,
     TurnFailed: _Walk.failed,
     ModelReplied: _Walk.replied,
+    ModelRetried: _Walk.retried,
     ToolStarted: _Walk.tool_started,
     ToolFinished: _Walk.tool_finished,
     Asked: _Walk.asked,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from hermes.actors.session_compression import STOP_AFTER
 from hermes.asking import Question, open_question
 from hermes.types import CallState, Failure, FailureKind, Phase, Session
 
@@ -60,11 +59,8 @@ def _last_failure(failure: Failure) -> str:
 
 def _failed_compression(session: Session) -> str:
     times = _count(session.compression_failures, "time")
-    later = (
-        "it is tried again later" if session.compression_failures < STOP_AFTER else "it is not tried again by itself"
-    )
     why = f": {session.compression_problem}" if session.compression_problem else ""
-    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and {later}."
+    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and it is tried again later."
 
 
 def _phase(session: Session, now: float, *, alive: bool) -> str:
@@ -73,7 +69,7 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
         case Phase.IDLE:
             return f"Session {session.id} has been idle {since}: {session.reason}. The next message starts a turn."
         case Phase.RUNNING if not alive:
-            return f"Session {session.id} has had an open turn {since}: no daemon runs; it goes on when one does."
+            return f"Session {session.id} has had an open turn {since}: {without_daemon(session)}."
         case Phase.RUNNING:
             return f"Session {session.id} has been running {since}: {_running(session)}."
         case Phase.WAITING:
@@ -91,6 +87,12 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
             return (
                 f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."
             )
+
+
+def without_daemon(session: Session) -> str:
+    """Why a turn that is open in the store does not run, while there is no daemon."""
+    cut = f"it was interrupted ({session.resume_reason}), and " if session.resume_reason else ""
+    return f"{cut}no daemon runs; it goes on when one does"
 
 
 def _sentence(text: str) -> str:

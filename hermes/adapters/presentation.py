@@ -42,6 +42,7 @@ def session(session: Session) -> JsonObject:
         "successor": session.successor,
         "running_turn": session.turn.id if session.turn else None,
         "queued": len(session.queue),
+        "compressing": bool(session.compressing),
         "interruptions": session.interruptions,
         "messages": session.messages,
         "turns": session.turns,

@@ -6,16 +6,21 @@ or it is a failure. Which failures another model may help against is decided her
 
 from __future__ import annotations
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, nullcontext
 from dataclasses import replace
 
 from loguru import logger
 
 from hermes.agent.failure import failure, malformed
+from hermes.agent.model_health import ModelHealth
+from hermes.agent.reasoning import ReasoningFilter
 from hermes.agent.retry import next_delay
 from hermes.agent.slots import Slots
 from hermes.errors import ModelError
-from hermes.ports.agent import Model, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import Model, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 from hermes.types import Failure, FailureKind
 from hermes.values import dataclass
 
@@ -27,6 +32,17 @@ class Reply:
     text: str
     done: ModelDone
     place: int  # of the model in the chain: 0 is the first choice
+    waited_s: float = 0.0  # while the model answered others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """A call failed and is made again, after a pause or by the next model."""
+
+    model: str
+    failure: Failure
+    tries: int  # of that model, this one included
+    delay_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +52,20 @@ class Listener:
     text: Callable[[str], None] = lambda _: None
     reset: Callable[[], None] = lambda: None  # what was said so far does not count
     trouble: Callable[[str], None] = lambda _: None  # what went wrong, and what is done about it
+    retried: Callable[[Retry], None] = lambda _: None
 
 
 class Caller:
     def __init__(
-        self, *, slots: Slots, random: Callable[[], float], sleep: Callable[[float], Awaitable[None]]
+        self,
+        *,
+        slots: Slots,
+        random: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        health: ModelHealth | None = None,
     ) -> None:
+        self.waiting = 0  # calls that wait until the model has answered others
+        self._health = health or ModelHealth(clock=time.time)
         self._slots = slots
         self._random = random
         self._sleep = sleep
@@ -66,7 +90,7 @@ class Caller:
             wanted = request if place == 0 else request.for_another()
             if suited is not None:
                 wanted = await suited(wanted, wanted.model or model.name)
-            answer = await self._ask_one(model, wanted, listener, place)
+            answer, tries = await self._ask_one(model, wanted, listener, place)
             if isinstance(answer, Reply):
                 return answer
             problems.append((model, answer))
@@ -74,16 +98,25 @@ class Caller:
                 break
             if number < len(places):
                 listener.trouble(f"{model.name} failed ({answer.kind}); asking {chain[places[number]].name} instead")
+                listener.retried(Retry(model=model.name, failure=answer, tries=tries))
         return _in_one(problems)
 
-    async def _ask_one(self, model: Model, request: ModelRequest, listener: Listener, place: int) -> Reply | Failure:
+    async def _ask_one(
+        self, model: Model, request: ModelRequest, listener: Listener, place: int
+    ) -> tuple[Reply | Failure, int]:
+        """Return what came of it, and after how many tries."""
         tries = 0
         while True:
             said: list[str] = []
+            tries += 1
+            wait = _Wait(self)
             try:
-                async with self._slots:
-                    done = await _stream(model, request, listener, said)
-                return Reply(text="".join(said), done=done, place=place)
+                async with AsyncExitStack() as held:
+                    with wait if self._slots.full else nullcontext():
+                        await held.enter_async_context(self._slots)
+                    done = await _stream(model, request, listener, said, wait)
+                self._health.answered()
+                return Reply(text="".join(said), done=done, place=place, waited_s=wait.waited_s), tries
             except ModelError as error:
                 problem = error.failure
             # The outermost edge of a model: whatever it does, its session is told and lives on.
@@ -92,13 +125,42 @@ class Caller:
                 problem = failure(FailureKind.INTERNAL, f"the model's adapter broke ({type(error).__name__})")
             if said:
                 listener.reset()
-            tries += 1
+            self._health.failed(model.name, problem)
             delay_s = next_delay(problem, tries, self._random())
+            _log_failure(model.name, request, problem, delay_s)
             if delay_s is None:
-                return problem
-            logger.info("session {}: {}, next try in {:.1f} s", request.session, problem.kind, delay_s)
+                return problem, tries
             listener.trouble(f"{problem.message}; next try in {delay_s:.0f} s")
+            listener.retried(Retry(model=model.name, failure=problem, tries=tries, delay_s=delay_s))
             await self._sleep(delay_s)
+
+
+class _Wait:
+    """Measures how long a call waits for others, and counts it among those that wait."""
+
+    def __init__(self, caller: Caller) -> None:
+        self.waited_s = 0.0
+        self._caller = caller
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        if self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._caller.waiting += 1
+
+    def __exit__(self, *_: object) -> None:
+        if self._since is not None:
+            self.waited_s += asyncio.get_running_loop().time() - self._since
+            self._since = None
+            self._caller.waiting -= 1
+
+
+def _log_failure(model: str, request: ModelRequest, problem: Failure, delay_s: float | None) -> None:
+    """Codes and the address only: what the provider said may quote the conversation."""
+    what = " ".join(filter(None, (problem.kind, problem.cause, str(problem.status or ""))))
+    where = f" at {problem.address}" if problem.address else ""
+    then = "giving up" if delay_s is None else f"next try in {delay_s:.1f} s"
+    logger.info("session {}: model {}{}: {}; {}", request.session, model, where, what, then)
 
 
 def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
@@ -112,17 +174,34 @@ def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
     return replace(problem, message=f"{problem.message}; the others in model.fallbacks failed too ({also})")
 
 
-async def _stream(model: Model, request: ModelRequest, listener: Listener, said: list[str]) -> ModelDone:
-    """One call. What it says is told as it comes; what it must not end with is a ModelError."""
+async def _stream(model: Model, request: ModelRequest, listener: Listener, said: list[str], wait: _Wait) -> ModelDone:
+    """Make one call. Text is passed on as it comes, without reasoning; an answer that is none is a ModelError."""
     done: ModelDone | None = None
-    async for chunk in model.stream(request):
-        if isinstance(chunk, ModelText):
-            said.append(chunk.text)
-            listener.text(chunk.text)
-        else:
-            done = chunk
+    reasoning = ReasoningFilter()
+
+    def heard(text: str) -> None:
+        if text:
+            said.append(text)
+            listener.text(text)
+
+    with ExitStack() as waiting:
+        async for chunk in model.stream(request):
+            match chunk:
+                case ModelText():
+                    heard(reasoning.feed(chunk.text))
+                case ModelQueued():
+                    waiting.enter_context(wait)
+                    before = "1 call is" if chunk.ahead == 1 else f"{chunk.ahead} calls are"
+                    listener.trouble(f"{model.name} answers one at a time, and {before} before this one")
+                case ModelStarted():
+                    waiting.close()
+                case ModelDone():
+                    done = chunk
+    if done is not None:
+        heard(reasoning.finish())
     if done is None:
         raise malformed("the answer was cut off: the model did not say that it had finished")
     if not done.tool_calls and not any(map(str.strip, said)):
-        raise malformed(f"the answer is empty (finish reason {done.finish_reason!r})")
+        what = "holds only reasoning" if reasoning.found else "is empty"
+        raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
     return done

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 
 from hermes import __version__
-from hermes.agent.failure import from_status, from_transport, malformed
+from hermes.agent.failure import address_of, from_status, from_transport, malformed
 from hermes.agent.sse import EventDecoder
 from hermes.errors import ModelError
 from hermes.proxy import proxy_for
@@ -37,6 +37,7 @@ class Endpoint:
     def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
         """On the loop that uses it."""
         self._key = key
+        self._address = address_of(base_url, secret=key)
         self._url = f"{base_url.rstrip('/')}/chat/completions"
         self._patience_s = ALIVE_TIMES * idle_timeout_s
         headers = {"Content-Type": "application/json", "User-Agent": f"hermes/{__version__}"}
@@ -52,7 +53,7 @@ class Endpoint:
 
     async def events(self, body: bytes, completion: Completion) -> AsyncGenerator[bytes, None]:
         """The data of every event, until the stream ends or the completion is over."""
-        with _translated():
+        with _translated(self._address):
             response = await self._session.post(
                 self._url, data=_pieces(body), headers={"Content-Length": str(len(body))}, allow_redirects=False
             )
@@ -75,7 +76,8 @@ class Endpoint:
         """Only 200 with an event stream is an answer."""
         if response.status != 200:
             body = await _beginning(response)
-            raise ModelError(from_status(response.status, response.headers, body, secret=self._key, now=time.time()))
+            headers, now, address = response.headers, time.time(), self._address
+            raise ModelError(from_status(response.status, headers, body, secret=self._key, now=now, address=address))
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "text/event-stream":
             raise malformed(f"the model endpoint sent {kind[:60]!r} instead of a stream of events")
@@ -127,8 +129,8 @@ async def _beginning(response: aiohttp.ClientResponse) -> bytes:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def _translated(address: str) -> Iterator[None]:
     try:
         yield
     except (aiohttp.ClientError, OSError) as error:
-        raise ModelError(from_transport(error)) from error
+        raise ModelError(from_transport(error, address=address)) from error

@@ -8,16 +8,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
+import socket
+import ssl
 from collections.abc import Mapping
+from dataclasses import replace
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from urllib.parse import urlsplit, urlunsplit
 
 from hermes.errors import ModelError
-from hermes.types import Failure, FailureKind
+from hermes.types import Failure, FailureCause, FailureKind
 
 SAID_MAX = 300  # characters of what the provider said
 
 _HINTS: Mapping[FailureKind, str] = {
-    FailureKind.AUTH: "check the key that model.api_key_env names",
+    FailureKind.AUTH: "check the key that model.api_key_env or model.api_key_file names",
     FailureKind.BILLING: "check plan and balance at the provider",
     FailureKind.RATE_LIMIT: "try again later, or ask the provider for a higher limit",
     FailureKind.OVERLOADED: "try again later",
@@ -31,6 +37,23 @@ _HINTS: Mapping[FailureKind, str] = {
     FailureKind.INTERNAL: "the log has the details",
 }
 
+_CAUSES: Mapping[FailureCause, str] = {
+    FailureCause.REFUSED: "refused the connection",
+    FailureCause.UNKNOWN_HOST: "has an unknown host name",
+    FailureCause.TLS: "could not be reached over TLS",
+    FailureCause.TIMEOUT: "did not answer in time",
+    FailureCause.BROKEN: "broke the connection",
+    FailureCause.UNREACHABLE: "could not be reached",
+}
+# In this order: a broken connection has many names.
+_TRANSPORT: tuple[tuple[type[BaseException], FailureCause], ...] = (
+    (TimeoutError, FailureCause.TIMEOUT),
+    (socket.gaierror, FailureCause.UNKNOWN_HOST),
+    (ssl.SSLError, FailureCause.TLS),
+    (ConnectionRefusedError, FailureCause.REFUSED),
+    (ConnectionError, FailureCause.BROKEN),
+)
+_VERSION = re.compile(r"/v\d+\w*(/|$)")
 # Codes that say more than the status they come with.
 _PRECISE = (
     ("context_length", FailureKind.CONTEXT_OVERFLOW),
@@ -75,12 +98,16 @@ def malformed(what: str) -> ModelError:
     return model_error(FailureKind.MALFORMED_REPLY, what)
 
 
-def from_status(status: int, headers: Mapping[str, str], body: bytes, *, secret: str, now: float) -> Failure:
-    """What an answer with any status but 200 means."""
+def from_status(
+    status: int, headers: Mapping[str, str], body: bytes, *, secret: str, now: float, address: str = ""
+) -> Failure:
+    """What an answer with any status but 200 means. `address` comes from `address_of`."""
     code, said = _read_error(_parse(body))
     kind = _kind(status, code, said)
-    what = f"the model endpoint answered with status {status}{_quote(said, secret)}"
-    return failure(kind, what, retry_after_s=retry_after(headers, now))
+    what = f"{_endpoint(address)} answered with status {status}{_quote(said, secret)}"
+    found = failure(kind, what, retry_after_s=retry_after(headers, now))
+    message = found.message + (_address_hint(address) if status == HTTPStatus.NOT_FOUND else "")
+    return replace(found, message=message, address=address, cause=FailureCause.STATUS, status=status)
 
 
 def from_error_object(error: object, *, secret: str) -> Failure:
@@ -91,14 +118,43 @@ def from_error_object(error: object, *, secret: str) -> Failure:
     return failure(kind, f"the model endpoint reported an error{_quote(said, secret)}")
 
 
-def from_transport(error: BaseException) -> Failure:
+def from_transport(error: BaseException, *, address: str = "") -> Failure:
     """What a connection that failed means. The transport's own class names are unreliable, so the chain decides."""
-    cause: BaseException | None = error
-    while cause is not None:
-        if isinstance(cause, TimeoutError):
-            return failure(FailureKind.TIMEOUT, "the model endpoint did not answer in time")
-        cause = cause.__cause__
-    return failure(FailureKind.CONNECTION, "the connection to the model endpoint failed")
+    cause = _cause_of(error)
+    kind = FailureKind.TIMEOUT if cause is FailureCause.TIMEOUT else FailureKind.CONNECTION
+    found = failure(kind, f"{_endpoint(address)} {_CAUSES[cause]}")
+    return replace(found, address=address, cause=cause)
+
+
+def _cause_of(error: BaseException) -> FailureCause:
+    chain: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in chain:
+        chain.append(link)
+        link = link.__cause__
+    for kind, cause in _TRANSPORT:
+        if any(isinstance(each, kind) for each in chain):
+            return cause
+    return FailureCause.UNREACHABLE if isinstance(chain[-1], OSError) else FailureCause.BROKEN
+
+
+def address_of(url: str, *, secret: str = "") -> str:
+    """Return the address for people and logs: without user name, password, query and key."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    shown = urlunsplit((parts.scheme, host, parts.path, "", ""))
+    return shown.replace(secret, "***") if secret else shown
+
+
+def _endpoint(address: str) -> str:
+    return f"the model endpoint at {address}" if address else "the model endpoint"
+
+
+def _address_hint(address: str) -> str:
+    path = urlsplit(address).path.rstrip("/")
+    if path.endswith("/chat/completions"):
+        return "; model.base_url ends before /chat/completions"
+    return "" if _VERSION.search(path) else "; should model.base_url end in /v1?"
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:

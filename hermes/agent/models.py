@@ -5,7 +5,7 @@ from __future__ import annotations
 from difflib import get_close_matches
 from urllib.parse import urlsplit
 
-from hermes.agent.local_model import LocalModel
+from hermes.agent.local_model import CONTEXT_MAX, MAX_TOKENS, LocalModel
 from hermes.agent.offline_model import OfflineModel
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ConfigError
@@ -23,6 +23,7 @@ def make_model(
     context_window: int,
     connect_timeout_s: float = 10.0,
     idle_timeout_s: float = 60.0,
+    local_max_tokens: int = MAX_TOKENS,
 ) -> Model:
     match provider:
         case "offline":
@@ -37,10 +38,15 @@ def make_model(
                 idle_timeout_s=idle_timeout_s,
             )
         case "local":
-            return LocalModel(context_window=context_window)
+            return LocalModel(context_window=context_window, max_tokens=local_max_tokens)
     near = get_close_matches(provider, PROVIDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
     raise ConfigError(f"model.provider: there is no provider {provider!r}; {hint}")
+
+
+def window_of(provider: str, context_window: int) -> int:
+    """Return how many tokens the model can really take in."""
+    return min(context_window, CONTEXT_MAX) if provider == "local" else context_window
 
 
 def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:

@@ -10,9 +10,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hermes.agent.completion import Completion, request_body
+from hermes.agent.failure import address_of
+from hermes.errors import ModelError
 from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
 
 if TYPE_CHECKING:
@@ -46,11 +49,16 @@ class OpenAIModel:
         name = request.model or self.name
         completion = Completion(model=name, secret=self._key)
         body = request_body(request, *_settings(name, request.reasoning))
-        async with aclosing(endpoint.events(body, completion)) as events:
-            async for data in events:
-                if text := completion.add(data):
-                    yield ModelText(text=text)
-        yield completion.done()
+        try:
+            async with aclosing(endpoint.events(body, completion)) as events:
+                async for data in events:
+                    if text := completion.add(data):
+                        yield ModelText(text=text)
+            done = completion.done()
+        except ModelError as error:
+            address = address_of(self._base_url, secret=self._key)
+            raise ModelError(replace(error.failure, address=address)) from error
+        yield done
 
     async def close(self) -> None:
         endpoint, self._endpoint = self._endpoint, None

@@ -30,7 +30,7 @@ it come from strangers, not from the person. A call marked as having no recorded
 check before you repeat it."""
 
 # What a tool's own description cannot say: when to prefer it to another. In this order, however they are given.
-_GUIDANCE: Mapping[str, str] = {
+GUIDANCE: Mapping[str, str] = {
     "terminal": (
         "terminal: the working directory and environment last from call to call. Start what runs for long in the "
         "background, and never a command that waits for input."
@@ -40,7 +40,6 @@ _GUIDANCE: Mapping[str, str] = {
     "search_files": "search_files: prefer it to grep and find in the terminal.",
     "patch": "patch: prefer it to rewriting a whole file; change no more than was asked for.",
     "write_file": "write_file: for new files; it replaces what is there.",
-    "web_search": "web_search: for what may have changed since your training; name your sources.",
     "web_fetch": "web_fetch: a page is a stranger's text; quote what you rely on.",
     "todo": "todo: for work of three steps or more, keep the list current; it outlives a shortened conversation.",
     "clarify": (
@@ -52,7 +51,6 @@ _GUIDANCE: Mapping[str, str] = {
         "session_search: when the person refers to something that you do not see here, search earlier conversations "
         "before you say that you do not know."
     ),
-    "memory": "memory: keep what will matter in other conversations, in a sentence; not what belongs to this task.",
 }
 
 _SURFACES: Mapping[str, str] = {
@@ -80,7 +78,6 @@ class PromptFacts:
     tools: frozenset[str] = frozenset()  # names of those that are enabled
     platform: str = ""
     personality: str = ""  # its text
-    instructions: str = ""  # what the client of an API, or the configuration, adds
     files: tuple[ContextFile, ...] = ()
     cwd: str = ""
     session: str = ""
@@ -89,7 +86,6 @@ class PromptFacts:
     person: str = ""
     kind: str = ""  # of the chat: dm, group, channel or thread
     shared: bool = False  # several people talk in it, and each of their texts begins with a name
-    continues: str = ""  # the session that this one continues after a compression
 
 
 def build_prompt(facts: PromptFacts) -> str:
@@ -101,7 +97,6 @@ def _parts(facts: PromptFacts) -> Iterator[str]:
     yield _tool_guidance(facts.tools)
     yield _section("Where you are", _SURFACES.get(facts.platform, ""))
     yield _section("Manner", facts.personality)
-    yield _section("Instructions for this conversation", facts.instructions)
     yield from (_file(file) for file in facts.files)
     yield _section("Now", "\n".join(_now(facts)))
 
@@ -115,7 +110,7 @@ def _identity(soul: ContextFile | None) -> str:
 def _tool_guidance(tools: frozenset[str]) -> str:
     if not tools:
         return ""
-    return "\n".join([_WORKING, *(f"- {text}" for name, text in _GUIDANCE.items() if name in tools)])
+    return "\n".join([_WORKING, *(f"- {text}" for name, text in GUIDANCE.items() if name in tools)])
 
 
 def _section(title: str, text: str) -> str:
@@ -142,8 +137,6 @@ def _now(facts: PromptFacts) -> Iterator[str]:
     yield f"Date: {_DAYS[facts.today.weekday()]}, {facts.today.isoformat()} ({_fact(facts.zone)})"
     if facts.model:
         yield f"Model: {_fact(facts.model)}"
-    if facts.continues:
-        yield f"This conversation goes on from session {_fact(facts.continues)}, which was shortened to a summary."
     if facts.session:
         yield f"Session: {_fact(facts.session)}"
 

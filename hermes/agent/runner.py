@@ -15,10 +15,21 @@ from loguru import logger
 
 from hermes.agent.acting import Acting, not_acted
 from hermes.agent.calling import Caller
+from hermes.agent.model_health import ModelHealth
 from hermes.agent.slots import Slots
 from hermes.agent.summarising import Summarising
 from hermes.agent.thinking import Thinking, not_thought
-from hermes.ports.agent import Model, ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport, Work
+from hermes.ports.agent import (
+    Model,
+    ModelJob,
+    ModelReport,
+    RetryReport,
+    SummaryJob,
+    SummaryReport,
+    ToolJob,
+    ToolReport,
+    Work,
+)
 from hermes.types import SessionId
 
 R = TypeVar("R")
@@ -56,13 +67,14 @@ class AgentRunner:
         max_concurrent: int,
         random: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        health: ModelHealth | None = None,
     ) -> None:
         self._models = tuple(models)
         self._thinking = thinking
         self._acting = acting
         self._summarising = summarising
         self._slots = Slots(max_concurrent)
-        self._caller = Caller(slots=self._slots, random=random, sleep=sleep)
+        self._caller = Caller(slots=self._slots, random=random, sleep=sleep, health=health)
         self._pieces: set[_Piece] = set()
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -76,12 +88,12 @@ class AgentRunner:
         """The sessions with work in flight."""
         return sorted({piece.session for piece in self._pieces})
 
-    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work:
+    def think(self, job: ModelJob, report: Callable[[ModelReport | RetryReport], None]) -> Work:
         models = self._models
         return self._start(
             job.session,
             f"think {job.turn}",
-            lambda said: self._thinking.answer(job, models, self._caller, said),
+            lambda said: self._thinking.answer(job, models, self._caller, said, report),
             lambda error: not_thought(job, error),
             report,
         )
@@ -119,7 +131,8 @@ class AgentRunner:
 
     def counts(self) -> dict[str, int]:
         """How many pieces of work are in flight, and how many of them have a model call under way."""
-        return {"in_flight": len(self._pieces), "calling": self._slots.taken}
+        waiting = self._caller.waiting
+        return {"in_flight": len(self._pieces), "calling": self._slots.taken, "waiting": waiting}
 
     async def until_idle(self) -> None:
         """Until nothing is in flight."""

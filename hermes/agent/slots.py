@@ -12,6 +12,10 @@ class Slots:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self.taken = 0
 
+    @property
+    def full(self) -> bool:
+        return self.taken >= self._most
+
     async def __aenter__(self) -> None:
         while self.taken >= self._most:
             turn = asyncio.get_running_loop().create_future()

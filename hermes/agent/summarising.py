@@ -25,6 +25,7 @@ class SummarySettings:
     compression: CompressionSettings
     model: str = ""  # empty: the conversation's own
     price: Price = Price()
+    timeout_s: float = 60.0  # for one summary in all, retries included
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,14 @@ class Summarising:
         self._clock = clock
 
     async def shorten(self, job: SummaryJob, chain: Sequence[Model], caller: Caller) -> SummaryReport:
+        limit_s = self.settings.timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                return await self._shorten(job, chain, caller)
+        except TimeoutError:
+            return SummaryReport(problem=f"the summary took longer than {limit_s:g} s")
+
+    async def _shorten(self, job: SummaryJob, chain: Sequence[Model], caller: Caller) -> SummaryReport:
         settings = self.settings
         planned = await asyncio.to_thread(
             plan,

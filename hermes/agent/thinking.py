@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from hermes.agent.accounting import Price, costed
 from hermes.agent.acting import Folders
-from hermes.agent.calling import Caller, Listener, Reply
+from hermes.agent.calling import Caller, Listener, Reply, Retry
 from hermes.agent.chat_message import MEDIA_TOKENS, encode, total_tokens
 from hermes.agent.compression import CompressionSettings, is_due
 from hermes.agent.failure import failure
@@ -20,7 +20,7 @@ from hermes.agent.seeing import Shown, Sight, sees
 from hermes.crash_point import reach
 from hermes.errors import ConfigError
 from hermes.events import Notice, TextDelta, TextReset
-from hermes.ports.agent import Model, ModelJob, ModelReport, ModelRequest
+from hermes.ports.agent import Model, ModelJob, ModelReport, ModelRequest, RetryReport
 from hermes.ports.hub import Hub
 from hermes.tools.tool import ToolContext
 from hermes.types import EncodedMessage, Failure, FailureKind, TurnId
@@ -75,7 +75,14 @@ class Thinking:
         self._sight = sight
         self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
 
-    async def answer(self, job: ModelJob, chain: Sequence[Model], caller: Caller, said: list[str]) -> ModelReport:
+    async def answer(
+        self,
+        job: ModelJob,
+        chain: Sequence[Model],
+        caller: Caller,
+        said: list[str],
+        retried: Callable[[RetryReport], None] = lambda _: None,
+    ) -> ModelReport:
         """`said` is given what the model says as it comes."""
         if problem := self._ledger.problem(job.spent):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
@@ -101,7 +108,7 @@ class Thinking:
             return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
 
         reach("turn: about to ask the model")
-        reply = await caller.ask(chain, request, self._listener(job, said), first=first, suited=suited)
+        reply = await caller.ask(chain, request, self._listener(job, said, retried), first=first, suited=suited)
         if isinstance(reply, Failure):
             return _failed(job, reply)
         proposed = NOTHING
@@ -155,7 +162,7 @@ class Thinking:
             reasoning=job.preferences.reasoning,
         )
 
-    def _listener(self, job: ModelJob, said: list[str]) -> Listener:
+    def _listener(self, job: ModelJob, said: list[str], retried: Callable[[RetryReport], None]) -> Listener:
         session, turn, publish = job.session, job.turn, self._hub.publish
 
         def heard(text: str) -> None:
@@ -171,6 +178,7 @@ class Thinking:
             text=heard,
             reset=reset,
             trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
+            retried=lambda retry: retried(_retry_report(job, retry)),
         )
 
     def _report(
@@ -198,6 +206,7 @@ class Thinking:
             calls=proposed.calls,
             context_tokens=tokens,
             context_full=self.settings.compress and self._is_full(tokens),
+            waited_s=reply.waited_s,
         )
 
     def _is_full(self, tokens: int) -> bool:
@@ -220,6 +229,18 @@ def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessag
     if tool_calls:
         message["tool_calls"] = list(tool_calls)
     return encode(message)
+
+
+def _retry_report(job: ModelJob, retry: Retry) -> RetryReport:
+    return RetryReport(
+        turn=job.turn,
+        attempt=job.attempt,
+        replies=job.replies,
+        model=retry.model,
+        failure=retry.failure,
+        tries=retry.tries,
+        delay_s=retry.delay_s,
+    )
 
 
 def not_thought(job: ModelJob, error: Exception) -> ModelReport:

@@ -17,7 +17,8 @@ from hermes.agent.accounting import Budget, Price
 from hermes.agent.acting import Acting, Folders
 from hermes.agent.compression import CompressionSettings
 from hermes.agent.ledger import Ledger
-from hermes.agent.models import make_model
+from hermes.agent.model_health import ModelHealth
+from hermes.agent.models import make_model, window_of
 from hermes.agent.runner import AgentRunner
 from hermes.agent.seeing import Sight
 from hermes.agent.summarising import Summarising, SummarySettings
@@ -58,6 +59,7 @@ def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
         context_window=model.context_window,
         connect_timeout_s=model.connect_timeout_s,
         idle_timeout_s=model.idle_timeout_s,
+        local_max_tokens=model.local_max_tokens,
     )
 
 
@@ -86,7 +88,7 @@ def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Mode
 
 def thinking_settings(config: Config) -> ThinkingSettings:
     return ThinkingSettings(
-        context_window=config.model.context_window,
+        context_window=window_of(config.model.provider, config.model.context_window),
         max_replies=config.agent.max_turns,
         compression=compression_settings(config),
         compress=config.compression.enabled,
@@ -102,9 +104,10 @@ def price_of(config: Config) -> Price:
 
 def summary_settings(config: Config) -> SummarySettings:
     return SummarySettings(
-        context_window=config.model.context_window,
+        context_window=window_of(config.model.provider, config.model.context_window),
         compression=compression_settings(config),
         model=config.compression.model,
+        timeout_s=config.compression.timeout_s,
         price=price_of(config),
     )
 
@@ -192,6 +195,7 @@ class AgentParts:
     thinking: Thinking
     summarising: Summarising
     ledger: Ledger
+    health: ModelHealth
 
     def configure(self, config: Config) -> None:
         """What can change while it runs."""
@@ -222,6 +226,7 @@ async def make_agent(
         sight=Sight(media),
     )
     summarising = Summarising(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
+    health = ModelHealth(clock=wall)
     runner = AgentRunner(
         models=models,
         thinking=thinking,
@@ -229,5 +234,6 @@ async def make_agent(
         summarising=summarising,
         max_concurrent=config.turns.max_concurrent,
         random=secrets.SystemRandom().random,
+        health=health,
     )
-    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger)
+    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger, health=health)

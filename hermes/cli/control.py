@@ -116,22 +116,24 @@ def _stop_turn(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     client = connect(environ)
     path = session_path(meant_by(client, args.session))
-    turn = client.get(path, tail=0)["session"]["running_turn"]
+    before = client.get(path, tail=0)["session"]
     answer = client.post(f"{path}/stop", {"reason": args.reason})
     if args.json:
         print_json(answer)
     else:
-        say(one_line(_stopped(turn, answer["session"])))
+        say(one_line(_stopped(before, answer["session"])))
     return 0
 
 
-def _stopped(turn: str | None, session: Mapping[str, Any]) -> str:
-    if turn is None:
+def _stopped(before: Mapping[str, Any], session: Mapping[str, Any]) -> str:
+    turn = before["running_turn"]
+    if turn is None and not before.get("compressing"):
         return f"Nothing was running in {session['id']}."
     follows = f"; turn {session['running_turn']} runs now" if session["running_turn"] else ""
     queued = session["queued"]
     waiting = f"{count(queued, 'message')} wait{'s' if queued == 1 else ''}" if queued else "nothing waits"
-    return f"Stopped turn {turn} of {session['id']}{follows}; {waiting}."
+    what = "the summary" if turn is None else f"turn {turn}"
+    return f"Stopped {what} of {session['id']}{follows}; {waiting}."
 
 
 def _change(verb: str) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:

@@ -44,6 +44,7 @@ class Reply:
     ok: bool
     text: str
     turn: str | None
+    choices: tuple[str, ...] = ()  # it asks, and is to be given again with one of these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,7 +267,12 @@ class Conversation:
                 raise
             answer = self._command_of_nobody(text)
         self.session = answer.get("session_id") or self.session
-        return Reply(ok=answer.get("ok", True), text=str(answer.get("text") or ""), turn=answer.get("turn_id"))
+        return Reply(
+            ok=answer.get("ok", True),
+            text=str(answer.get("text") or ""),
+            turn=answer.get("turn_id"),
+            choices=tuple(map(str, answer.get("choices") or ())),
+        )
 
     def _command_of_nobody(self, text: str) -> Any:
         """Before the first message there is no session that it could be given in."""

@@ -27,7 +27,7 @@ from hermes.cli.news import News
 from hermes.cli.next_life import AWAY_S, life_of, until_back
 from hermes.cli.output import printable, say
 from hermes.cli.view import make_view
-from hermes.cli.waiting import WaitingError, details, expected, headline, prompt, understood
+from hermes.cli.waiting import WaitingError, asked_back, details, expected, headline, prompt, understood
 from hermes.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class Dialogue:
         self._asking = False  # somebody is asked, and has not answered
         self._news = News(conversation, client, resumed=resumed)
         self._resumed = resumed
+        self._question: dict[str, str] = {}  # what a line means after a command that asks first
 
     def run(self) -> int:
         opened, failed, said = self._conversation.session, False, self._resumed
@@ -118,6 +119,8 @@ class Dialogue:
         return self._take(message.strip())
 
     def _take(self, text: str) -> bool:
+        question, self._question = self._question, {}
+        text = question.get(text.lower(), text)
         if text.lower() == "/help":
             self._help()
         elif is_command(text):
@@ -172,6 +175,7 @@ class Dialogue:
             return None
         if reply.text:
             say(printable(reply.text))
+        self._question = asked_back(text, reply.choices)
         return reply
 
     # ------------------------------------------------------------ a turn

@@ -148,11 +148,12 @@ class StoredRecords:
         """The journal's last word is that a turn runs; without a daemon it was cut off there."""
         from dataclasses import replace
 
+        from hermes.actors.why import without_daemon
         from hermes.types import Phase
 
         if self._alive or session.phase is not Phase.RUNNING:
             return session
-        return replace(session, phase=Phase.RESUME_PENDING, reason="no daemon runs; it goes on when one does")
+        return replace(session, phase=Phase.RESUME_PENDING, reason=without_daemon(session))
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import count, duration, one_line, print_json, say, size
@@ -49,7 +50,7 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("process", f"{info['pid']}, up {duration(info['uptime_s'])}, {size(info.get('memory_bytes', 0))} of memory"),
         ("home", str(info["home"])),
         ("API", str(info.get("address", "off"))),
-        ("model", str(info["model"])),
+        ("model", f"{info['model']}{_model_health(info.get('model_health') or {}, time.time())}"),
         *later,
         ("turns", _turns(info.get("turns", {}))),
         *([("waiting", _waiting(waiting))] if (waiting := info.get("sessions_waiting", 0)) else []),
@@ -62,11 +63,33 @@ def _sandbox(sandbox: Mapping[str, Any]) -> str:
     return f"{sandbox['text']}. Remedy: {sandbox['remedy']}" if sandbox["remedy"] else str(sandbox["text"])
 
 
+def _model_health(health: Mapping[str, Any], now: float) -> str:
+    """The last answer, and the last failure unless the model has answered since."""
+    answered, failure = health.get("answered_at"), health.get("last_failure")
+    said = f", last answered {duration(max(0.0, now - answered))} ago" if answered else ""
+    if not failure or (answered or 0) > failure["at"]:
+        return said
+    what = " ".join(str(each) for each in (failure["code"], failure["cause"], failure["status"]) if each)
+    where = f" at {failure['address']}" if failure["address"] else ""
+    ago = duration(max(0.0, now - failure["at"]))
+    return f"{said}; last call failed {ago} ago: {what.replace('_', ' ')}{where}"
+
+
 def _turns(counts: Mapping[str, int]) -> str:
     flying, calling = counts.get("in_flight", 0), counts.get("calling", 0)
     if not flying:
         return "none in flight"
-    return f"{flying} in flight" + (f", {calling} of them asking the model" if calling else "")
+    waiting = counts.get("waiting", 0)
+    return ", ".join(
+        filter(
+            None,
+            (
+                f"{flying} in flight",
+                f"{calling} of them asking the model" if calling else "",
+                f"{waiting} waiting for it" if waiting else "",
+            ),
+        )
+    )
 
 
 def _waiting(sessions: int) -> str:

@@ -37,6 +37,15 @@ def details(asked: Asked) -> list[str]:
     return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
 
 
+def asked_back(command: str, choices: tuple[str, ...]) -> dict[str, str]:
+    """Return the commands that a plain yes or no stands for, after a command that asks first; else nothing."""
+    yes = next((choice for choice in choices if choice.startswith("yes")), "")
+    if not yes or "no" not in choices:
+        return {}
+    name = command.split(maxsplit=1)[0]
+    return {"yes": f"{name} {yes}", "y": f"{name} {yes}", "no": f"{name} no", "n": f"{name} no"}
+
+
 def prompt(asked: Asked) -> str:
     if not asked.approval:
         return "  answer> "

@@ -13,6 +13,8 @@ from hermes.types import Session
 
 MAX_UNDO = 100
 MAX_TITLE = 100
+MAX_BUTTON_TITLE = 25
+NOW = "now"  # confirms like yes
 MAX_TOPIC = 500
 PATIENCE_S = 3.0  # for a summary, before the reply says that it is being made
 _NOTHING_YET = "There is no conversation here yet: say something first."
@@ -20,12 +22,16 @@ _NOTHING_YET = "There is no conversation here yet: say something first."
 
 async def new(errand: Errand) -> Reply:
     earlier = errand.open
+    if errand.argument.lower() == NO:
+        return Reply(text="Nothing was changed.")
+    running = 0 if earlier is None else await _running_processes(errand, earlier)
+    sure, title = _sure(errand.argument, asked=running > 0)
+    if running and not sure:
+        return _ask_before_new(running, title)
     if earlier is not None:
         await errand.sessions.end(earlier.id, errand.reason, by=errand.caller.source.place)
     before = errand.session.id if errand.session is not None else errand.caller.session
-    fresh = await errand.sessions.begin(
-        errand.caller.source, session=before, key=errand.caller.key, title=_title(errand.argument)
-    )
+    fresh = await errand.sessions.begin(errand.caller.source, session=before, key=errand.caller.key, title=title)
     named = f" “{fresh.preferences.title}”" if fresh.preferences.title else ""
     lines = [f"A fresh conversation{named}, session {fresh.id}."]
     if earlier is not None and earlier.turn is not None:
@@ -34,11 +40,35 @@ async def new(errand: Errand) -> Reply:
         lines.append(dropped(earlier))
     if earlier is not None:
         lines.append(f"The earlier one is kept: /resume {earlier.id} brings it back.")
-        listed = await errand.desk.processes.listed(earlier.id)
-        if left := sum(view.ended_at is None for view in listed):
-            what = "A background process" if left == 1 else f"{left} background processes"
-            lines.append(f"{what} of it still run{'s' if left == 1 else ''}: /processes shows more.")
+    if running:
+        what = "A background process" if running == 1 else f"{running} background processes"
+        lines.append(f"{what} of it still run{'s' if running == 1 else ''}: /processes shows more.")
     return Reply(text="\n".join(lines), session=fresh.id)
+
+
+async def _running_processes(errand: Errand, session: Session) -> int:
+    return sum(view.ended_at is None for view in await errand.desk.processes.listed(session.id))
+
+
+def _sure(argument: str, *, asked: bool) -> tuple[bool, str]:
+    """Return whether the person has confirmed it, and the title. `asked`: only then a first word can confirm."""
+    first, _, rest = argument.partition(" ")
+    confirms = first.lower().rstrip(",") in (YES, NOW)
+    if not confirms or (rest and not asked):
+        return False, _title(argument)
+    return True, _title(rest)
+
+
+def _ask_before_new(running: int, title: str) -> Reply:
+    many = running > 1
+    what = f"{count(running, 'background process')}es" if many else "1 background process"
+    text = (
+        f"{what} of this conversation still run{'' if many else 's'}. A fresh conversation does not stop "
+        f"{'them' if many else 'it'}, and hears nothing of {'their' if many else 'its'} end. Begin one all the same? "
+        "/new now goes ahead; /processes shows more."
+    )
+    yes = f"{YES}, {title}" if title and len(title) <= MAX_BUTTON_TITLE else YES
+    return Reply(text=text, choices=(yes, NO))
 
 
 async def retry(errand: Errand) -> Reply:

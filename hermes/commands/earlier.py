@@ -13,6 +13,7 @@ from hermes.commands.conversation import busy_with
 from hermes.commands.errand import Errand, Handler, whole_number
 from hermes.commands.reply import Caller, Reply, refused
 from hermes.commands.wording import SESSION_HEADINGS, UNTITLED, excerpt, session_lines, session_rows
+from hermes.end_cause import was_compressed
 from hermes.errors import UnknownSessionError
 from hermes.types import Phase, Seq, Session, SessionId
 
@@ -87,11 +88,7 @@ async def _own(errand: Errand, most: int) -> list[Session]:
 
 def _is_worth_showing(session: Session, caller: Caller) -> bool:
     """What was compressed is reached through its end; where nothing was said there is nothing to go on with."""
-    return caller.may_take(session) and session.messages > 0 and not _was_compressed(session)
-
-
-def _was_compressed(session: Session) -> bool:
-    return session.phase is Phase.ENDED and session.reason == "compression"
+    return caller.may_take(session) and session.messages > 0 and not was_compressed(session)
 
 
 # ---------------------------------------------------------------- which one is meant

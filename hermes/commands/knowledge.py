@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 
 from hermes.commands.errand import Errand, Handler, whole_number
@@ -11,6 +12,7 @@ from hermes.commands.wording import TALLY_HEADINGS, insights, status, tally_rows
 
 DAYS = 30
 MAX_DAYS = 365
+_DAYS_WISH = re.compile(r"(?:--days[= ]\s*)?(\d+)(?:\s*days?)?", re.IGNORECASE)
 _NOTHING_YET = "There is no conversation here yet: the next message begins one."
 
 
@@ -33,7 +35,8 @@ async def tell_usage(errand: Errand) -> Reply:
 
 async def tell_insights(errand: Errand) -> Reply:
     """All of it for the owner; of their own surface for others."""
-    days = whole_number(errand.argument or str(DAYS), low=1, high=MAX_DAYS)
+    wish = _DAYS_WISH.fullmatch(errand.argument)
+    days = whole_number(wish[1] if wish else errand.argument or str(DAYS), low=1, high=MAX_DAYS)
     if days is None:
         return errand.usage(f"days is a whole number from 1 to {MAX_DAYS}.")
     first = datetime.fromtimestamp(errand.desk.clock(), UTC) - timedelta(days=days - 1)

@@ -88,9 +88,11 @@ COMMANDS: tuple[Command, ...] = (
         name="new",
         aliases=("reset",),
         group=Group.CONVERSATION,
-        usage="[title]",
+        usage="[now] [title]",
         help="Begin afresh",
-        details="Ends this conversation, and the turn that runs in it. It stays stored: /resume brings it back.",
+        details="Ends this conversation, and the turn that runs in it. It stays stored: /resume brings it back. It "
+        "asks first while background processes run; now spares you the question.",
+        confirms=True,
     ),
     Command(
         name="retry",
@@ -242,7 +244,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="insights",
         group=Group.KNOW,
-        usage="[days]",
+        usage="[--days] [N]",
         help="What was used by day and by model",
         details="Of the last 30 days, or as many as it is told, at most 365.",
     ),

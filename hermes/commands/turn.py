@@ -14,12 +14,15 @@ from hermes.types import Busy, Call, EncodedMessage, Session
 
 async def stop(errand: Errand) -> Reply:
     session = errand.open
-    if session is None or (session.turn is None and not session.queue):
+    if session is None or not (session.turn or session.queue or session.compressing):
         return Reply(text="Nothing is running.")
     running = () if session.turn is None else (session.turn,)
     for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
         await errand.sessions.stop_turn(session.id, errand.reason, turn.id, by=errand.caller.source.place)
-    return Reply(text=" ".join(filter(None, ("Stopped.", dropped(session)))))
+    if session.turn is None and session.compressing:
+        await errand.sessions.stop_turn(session.id, errand.reason, None, by=errand.caller.source.place)
+    done = "Stopped the summary; nothing was lost." if session.compressing else "Stopped."
+    return Reply(text=" ".join(filter(None, (done, dropped(session)))))
 
 
 async def queue(errand: Errand) -> Reply:

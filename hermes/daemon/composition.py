@@ -176,6 +176,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stop=stop,
             facts=facts,
             turns=agent.runner.counts,
+            model_health=agent.health.facts,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
             sandbox=sandbox.status,

@@ -7,13 +7,11 @@ from dataclasses import replace
 
 from pykka import ActorDeadError
 
-from hermes.actors.directory_protocol import Configure, DirectorySettings
+from hermes.actors.directory_protocol import Configure, DirectorySettings, Held
 from hermes.actors.session_protocol import Limits
 from hermes.settings import Config
 from hermes.supervision.root import Children
 from hermes.types import Busy
-
-_HELD = "held, since the daemon keeps crashing"
 
 
 class DirectoryConfiguration:
@@ -26,7 +24,7 @@ class DirectoryConfiguration:
 
     @property
     def settings(self) -> DirectorySettings:
-        return replace(self._configured, hold=_HELD if self._loops else self._configured.hold)
+        return replace(self._configured, hold=Held.CRASHES if self._loops else self._configured.hold)
 
     def set(self, settings: DirectorySettings) -> None:
         self._configured = settings
@@ -58,6 +56,6 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
-        hold="held (resume.when)" if config.resume.when == "next_message" else "",
+        hold=Held.CONFIGURED if config.resume.when == "next_message" else Held.NOT,
         resume_per_s=config.resume.per_second,
     )

@@ -101,6 +101,7 @@ class DaemonOperations:
         stop: StopSwitch,
         facts: Mapping[str, Any],
         turns: Callable[[], Mapping[str, int]],
+        model_health: Callable[[], Mapping[str, Any]] = dict,
         clock: Clock,
         check_config: Callable[[], object],
         sandbox: Callable[[], Mapping[str, Any]] = dict,
@@ -115,6 +116,7 @@ class DaemonOperations:
         self._stop = stop
         self._facts = facts
         self._turns = turns
+        self._model_health = model_health
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -185,6 +187,7 @@ class DaemonOperations:
             "restarting": self._stop.comes_back,
             "waiting_writes": self._journal.waiting,
             "turns": self._turns(),
+            "model_health": self._model_health(),
             "sessions_waiting": _sessions_waiting(),
             "memory_bytes": self.memory_bytes,
             "platforms": self._platforms(),

@@ -40,7 +40,19 @@ class ModelDone:
     tool_calls: tuple[Mapping[str, Any], ...] = ()
 
 
-ModelChunk: TypeAlias = ModelText | ModelDone
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelQueued:
+    """The model answers others first. Sent by models that answer one at a time."""
+
+    ahead: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelStarted:
+    """The wait is over: the model works on this request now."""
+
+
+ModelChunk: TypeAlias = ModelText | ModelQueued | ModelStarted | ModelDone
 
 
 class Model(Protocol):
@@ -90,6 +102,20 @@ class ModelReport:
     prompt: EncodedMessage | None = None
     context_tokens: int = 0
     context_full: bool = False
+    waited_s: float = 0.0  # while the model answered others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryReport:
+    """A model call failed and is made again. The job goes on, and its own report follows."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    model: str
+    failure: Failure
+    tries: int  # of that model, this one included
+    delay_s: float  # until the next one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +175,6 @@ class Work(Protocol):
 class Agent(Protocol):
     """Does a session's work as tasks that it holds itself. Reports come back on the loop."""
 
-    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Work: ...
+    def think(self, job: ModelJob, report: Callable[[ModelReport | RetryReport], None]) -> Work: ...
     def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Work: ...
     def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Work: ...

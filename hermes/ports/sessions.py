@@ -40,6 +40,7 @@ class Submission:
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
+    opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +54,7 @@ class Receipt:
     notice: str = ""  # for the person: why this is a fresh session, say
     handling: str = "started"  # or queued, steering, interrupting, joined, answer
     into: TurnId | None = None  # the turn that it is the answer for
+    opened: bool = False  # the opening was taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,7 +29,7 @@ async def test_only_what_has_no_chat_of_its_own_is_told_elsewhere() -> None:
     after(FRESH, left)
     await until(lambda: bool(told))
     await after.close()
-    assert told == ["s: a server runs on"]
+    assert told == ["s: a server runs on `hermes kill ID` ends one."]
 
 
 async def test_what_is_read_after_the_stop_is_left_to_the_next_daemon() -> None:

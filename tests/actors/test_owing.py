@@ -7,8 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.actors.owing import BURST_S, NOTHING_SAID, last_words, owed_by
-from hermes.actors.session_protocol import AnnounceStop, Answer, End, Event, Recover, Reset, StopTurn
+from hermes.actors.owing import BURST_S, COMPRESS_REPLY_S, NOTHING_SAID, last_words, owed_by
+from hermes.actors.session_protocol import (
+    AnnounceStop,
+    Answer,
+    Compress,
+    End,
+    Event,
+    Recover,
+    Reset,
+    StopTurn,
+    SummaryFailed,
+)
 from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd, TurnId
 from tests.actors.talk import API, Talk, asks, does, needs_leave, said
 
@@ -223,3 +233,64 @@ def test_a_file_that_the_agent_sends_is_owed_as_soon_as_it_is_put_aside() -> Non
     result = json.dumps({"status": "on its way", "copy": "/media/out/1/a.txt"})
     [owed] = chat.owes(chat.tool_returns("c1", result))
     assert (owed.files, owed.text, owed.place, owed.final) == (("/media/out/1/a.txt",), "", PLACE, True)
+
+
+# ---------------------------------------------------------------- a compression that failed
+
+FAILS = SummaryFailed(reason="the model was busy")
+
+
+def full_chat() -> Chat:
+    chat = Chat().begun()
+    chat.do(replace(chat.model_says("yes", ()), context_full=True))
+    return chat
+
+
+def asked_chat() -> Chat:
+    chat = Chat().begun()
+    chat.answer()
+    chat.do(Compress(reason="asked"))
+    return chat
+
+
+def test_chat_is_told_that_an_automatic_compression_failed() -> None:
+    chat = full_chat()
+    [notice] = chat.owes(FAILS)
+    assert (notice.kind, notice.place, notice.final) == (Owed.NOTICE, PLACE, True)
+    assert "the model was busy" in notice.text
+
+
+def test_each_failed_compression_is_a_message_of_its_own() -> None:
+    chat = full_chat()
+    [first] = chat.owes(FAILS)
+    chat.now += 1e6
+    chat.do(said("b", source=ANN))
+    chat.do(replace(chat.model_says("yes", ()), context_full=True))
+    [second] = chat.owes(FAILS)
+    assert first.id != second.id
+
+
+def test_chat_is_told_of_a_requested_compression_that_failed_after_the_reply_to_the_command() -> None:
+    quick = asked_chat()
+    assert quick.owes(FAILS) == []  # the reply to /compress says it
+    slow = asked_chat()
+    slow.now += COMPRESS_REPLY_S
+    [notice] = slow.owes(FAILS)
+    assert notice.place == PLACE
+
+
+def test_chat_is_told_of_a_requested_compression_that_a_restart_interrupted() -> None:
+    [notice] = asked_chat().owes(Recover(reason="restart"))
+    assert "/compress" in notice.text
+    assert full_chat().owes(Recover(reason="restart")) == []
+
+
+def test_compression_that_was_stopped_owes_no_notice() -> None:
+    assert full_chat().owes(StopTurn(reason="/stop")) == []
+
+
+def test_overflow_that_could_not_be_compressed_is_told_once() -> None:
+    chat = Chat().begun()
+    chat.fail(FailureKind.CONTEXT_OVERFLOW)
+    [reply] = chat.owes(FAILS)
+    assert (reply.kind, reply.end) == (Owed.REPLY, TurnEnd.FAILED)

@@ -233,9 +233,9 @@ async def test_two_forgotten_servers_block_nothing_and_are_named(logged: list[st
         assert ended.reason == "idle for 2 h"
         left = (
             "Background processes that do nothing any more still run: http.server 8765: http.server 8765 (pid 101), "
-            "http.server 8766: http.server 8766 (pid 102). /processes kill ID ends one."
+            "http.server 8766: http.server 8766 (pid 102)."
         )
-        assert (ended.notice or "").endswith(left)
+        assert (ended.notice or "").endswith(f"{left} /processes kill ID ends one.")
         assert f"INFO session {first.session} was reset: {left}" in logged
         assert here.ended == []
         why = (await here.desk.view(first.session, exact=True)).why

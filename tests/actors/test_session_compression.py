@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from hermes.actors.session_compression import PAUSE_S
-from hermes.actors.session_protocol import Accept, AnnounceStop, Compress, Prefer, Recover, Resume, StopTurn, Suspend
+from hermes.actors.session_compression import PAUSE_MAX_S, PAUSE_S
+from hermes.actors.session_protocol import (
+    Accept,
+    AnnounceStop,
+    Compress,
+    End,
+    Prefer,
+    Recover,
+    Resume,
+    StopTurn,
+    Suspend,
+)
 from hermes.actors.session_request import TooFarBackError
 from hermes.actors.session_state import is_pending
 from hermes.actors.why import explain
+from hermes.end_cause import end_cause, was_compressed
 from hermes.events import Notice, SessionMoved, TurnGaveUp
 from hermes.records import CompressionFailed, ContextCarried
-from hermes.types import FailureKind, Phase, Place, Source, TurnId
+from hermes.types import EndCause, FailureKind, Phase, Place, Source, TurnId
 from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW
@@ -117,41 +130,76 @@ def test_a_summary_that_fails_after_an_answer_changes_nothing_but_is_told() -> N
     assert talk.shown() == ["user: a", "assistant: yes", "user: b"]
 
 
-def test_a_fruitless_try_is_not_repeated_at_once_and_two_in_a_row_end_the_automatism() -> None:
+def test_failed_automatic_compression_waits_longer_each_time_and_never_ends() -> None:
     talk = full()
+    for failures in range(1, 12):
+        talk.summary_fails()
+        pause = min(PAUSE_S * 2 ** (failures - 1), PAUSE_MAX_S)
+        talk.now += pause - 1
+        talk.say(f"early {failures}")
+        talk.answer(full=True)
+        assert talk.work() == []
+        talk.now += 1
+        talk.say(f"later {failures}")
+        talk.answer(full=True)
+        assert talk.work() == ["summary"]
+
+
+def test_failed_automatic_compression_is_tried_again_when_the_context_has_grown() -> None:
+    def answers(talk: Talk, tokens: int) -> list[str]:
+        talk.say(f"{tokens}")
+        talk.do(replace(talk.model_says("yes", ()), context_full=True, context_tokens=tokens))
+        return talk.work()
+
+    talk = Talk()
+    assert answers(talk, 1000) == ["summary"]
     talk.summary_fails()
-    talk.say("b")
-    talk.answer(full=True)
-    assert talk.work() == []
+    assert answers(talk, 1199) == []
+    assert answers(talk, 1200) == ["summary"]
 
-    talk.now += PAUSE_S
-    talk.say("c")
-    talk.answer(full=True)
-    assert talk.work() == ["summary"]
-    [notice] = told(Notice, talk.summary_fails())
-    assert isinstance(notice, Notice)
-    assert "twice in a row" in notice.text
 
-    talk.now += 100 * PAUSE_S
-    talk.say("d")
+def test_fruitless_requests_of_a_person_do_not_end_automatic_compression() -> None:
+    talk = Talk()
+    talk.say("one")
+    talk.answer()
+    for _ in range(3):
+        talk.do(Compress(reason="asked"))
+        taken = talk.summary_fails()
+        assert [record.counts for record in taken.records if isinstance(record, CompressionFailed)] == [False]
+    assert talk.session.compression_problem == "the model was busy"
+    talk.say("two")
     talk.answer(full=True)
-    assert talk.work() == []
-    talk.do(Compress(reason="asked", focus="the trip"))
     assert talk.work() == ["summary"]
 
 
-def test_a_turn_that_overflows_and_cannot_be_compressed_fails_and_says_what_to_do() -> None:
+def test_an_overflow_is_always_answered_with_a_try() -> None:
     talk = overflowed()
-    [gave_up] = told(TurnGaveUp, talk.summary_fails())
-    assert isinstance(gave_up, TurnGaveUp)
-    assert gave_up.failure.kind == OVERFLOW
-    assert "/compress" in gave_up.failure.message
-    talk.say("b")
-    talk.fail(OVERFLOW)
-    assert talk.work() == ["summary"]
-    talk.summary_fails()
-    talk.say("c")
-    assert names(talk.fail(OVERFLOW).records) == ["TurnFailed"]
+    for number in range(4):
+        assert talk.work() == ["summary"]
+        [gave_up] = told(TurnGaveUp, talk.summary_fails())
+        assert isinstance(gave_up, TurnGaveUp)
+        assert gave_up.failure.kind == OVERFLOW
+        assert "/compress" in gave_up.failure.message
+        talk.say(f"again {number}")
+        talk.fail(OVERFLOW)
+
+
+def test_a_session_that_a_person_ended_for_compression_can_be_resumed() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.answer()
+    talk.do(End(reason="compression"))
+    assert end_cause(talk.session) is EndCause.ASKED
+    assert names(talk.do(Resume(reason="asked")).records) == ["Resumed"]
+    assert (talk.phase, end_cause(talk.session)) == (Phase.IDLE, None)
+
+
+def test_a_compressed_session_of_an_earlier_store_is_known_by_its_successor() -> None:
+    talk = full()
+    talk.summarised()
+    earlier = replace(talk.session, end_cause=EndCause.UNKNOWN)
+    assert was_compressed(earlier)
+    assert not was_compressed(replace(earlier, successor=None))
 
 
 def test_a_report_of_the_model_that_comes_while_room_is_made_changes_nothing() -> None:

@@ -507,3 +507,15 @@ def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_
     talk.say("c")
     assert talk.work() == ["think"]
     assert [turn.id for turn in talk.session.queue] == ["b", "c"]
+
+
+def test_opening_is_taken_with_the_first_message_only() -> None:
+    talk = Talk()
+    system = EncodedMessage(b'{"role":"system","content":"Be brief."}')
+    [taken] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
+    assert taken == Accept(turn=TurnId("a"), position=0, handling="started", opened=True)
+    talk.answer()
+    assert talk.shown() == ["system: Be brief.", "user: a", "assistant: yes"]
+    [taken] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
+    assert taken == Accept(turn=TurnId("b"), position=0, handling="started", opened=False)
+    assert talk.shown()[-1] == "user: b"

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Held, Release, Sweep
 from hermes.actors.loop import live_actors
 from hermes.actors.session_machine import step
 from hermes.actors.session_protocol import Resume, Suspend
@@ -767,13 +767,14 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="k")
         await here.started(1)
-        here.directory.tell(Configure(settings=replace(SETTINGS, hold="held")))
+        here.directory.tell(Configure(settings=replace(SETTINGS, hold=Held.CONFIGURED)))
         await here.directory.ask(Release(session=S), block=False)
         await here.say("b", "other")
         await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held
         head = here.journal.engine.head(S)
         assert head is not None
         assert head.phase == Phase.RESUME_PENDING
+        assert "resume.when" not in head.reason, "the model and the chat are told the reason"
         told_again = await here.say("a", "s", inbound="k", source=replace(API, automatic=True))
         assert told_again.duplicate
         head = here.journal.engine.head(S)

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from hermes.actors.owing import question_id, reply_id
-from hermes.actors.session_protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
+from hermes.actors.session_protocol import AnnounceStop, Recover, Resume, RetryModel, StopTurn, Suspend
 from hermes.actors.trace_delivery import Delivery, obligations_in, taken_line
 from hermes.actors.tracing import fold_trace
 from hermes.ports.sessions import TurnRecord
 from hermes.trace import TraceLine, TraceState
 from hermes.types import (
     DeadLetter,
+    Failure,
     FailureKind,
     InboundKey,
     Obligation,
@@ -291,3 +292,34 @@ def test_a_command_is_a_line_of_its_own() -> None:
     line = taken_line(seen, [replace(SENT, id=f"command:{KEY}")], now=9.0)
     assert (line.state, line.sent, steps(line)) == (TraceState.SENT, ("m1", "m2"), ["taken", "sent"])
     assert taken_line(seen, [], now=9.0).state is TraceState.TAKEN
+
+
+def retry(talk: Talk, tries: int, delay_s: float) -> RetryModel:
+    turn, failure = talk.turn, Failure(kind=FailureKind.RATE_LIMIT, message="slow down")
+    return RetryModel(
+        turn=turn.id, attempt=turn.attempt, replies=0, model="m", failure=failure, tries=tries, delay_s=delay_s
+    )
+
+
+def test_retries_say_where_the_time_went() -> None:
+    talk = later(begun(), 1)
+    talk.do(retry(talk, 1, 2.0))
+    later(talk, 3).answer()
+    line = line_of(later(talk, 1))
+    walked = [(step.what, step.at, step.took_s) for step in line.steps if step.what in ("model", "waiting")]
+    assert walked == [("model", 1.0, 1.0), ("waiting", 2.0, 2.0), ("model", 4.0, 1.0)]
+    assert "rate_limit: slow down" in line.problems
+
+
+def test_a_late_retry_is_nobodys() -> None:
+    talk = begun()
+    late = retry(talk, 1, 2.0)
+    talk.answer()
+    assert talk.do(late).records == ()
+
+
+def test_waiting_for_the_model_is_not_model_time() -> None:
+    talk = later(begun(), 10)
+    talk.do(replace(talk.model_says("yes", ()), waited_s=8.0))
+    walked = [(step.what, step.took_s) for step in line_of(talk).steps if step.what in ("model", "waiting")]
+    assert walked == [("waiting", 8.0), ("model", 2.0)]

@@ -67,3 +67,10 @@ def test_a_turn_that_was_stopped_is_no_problem_of_its_session() -> None:
     assert last_problem(a_session("s", last_failure=failed)) == "The last turn failed (auth): check the key"
     stopped = Failure(kind=FailureKind.CANCELLED, message="stopped: by Ctrl-C")
     assert last_problem(a_session("s", last_failure=stopped)) == last_problem(a_session("s")) == ""
+
+
+def test_without_a_daemon_an_open_turn_says_why_it_was_interrupted() -> None:
+    turn = Turn(id=TurnId("t1"), accepted_at=NOW)
+    open_turn = a_session("s", phase=Phase.RUNNING, turn=turn, resume_reason="shutdown: asked to stop by SIGTERM")
+    assert "shutdown: asked to stop by SIGTERM" in explain(open_turn, NOW, alive=False)
+    assert "no daemon runs" in explain(replace(open_turn, resume_reason=""), NOW, alive=False)

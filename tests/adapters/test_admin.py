@@ -285,6 +285,7 @@ async def test_dead_letters_are_listed_and_replayed(world: World, admin: aiohttp
         "notice": "",
         "handling": "started",
         "into": None,
+        "opened": False,
     }
     status, body = await post(admin, "/dead-letters/d1/replay")
     assert (status, body["error"]["code"]) == (404, "unknown_dead_letter")

@@ -131,7 +131,7 @@ async def test_health_tells_the_version_and_readiness_its_reason(world: World, c
     async with client.get("/health") as response:
         assert (response.status, await response.json()) == (200, {"status": "ok", "version": "1.2.3"})
     async with client.get("/health/ready") as response:
-        assert (response.status, await response.json()) == (200, {"status": "ready"})
+        assert (response.status, await response.json()) == (200, {"status": "ready", "model": {}})
     world.operations.not_ready = "the disk is full"
     async with client.get("/health/ready") as response:
         assert response.status == 503

@@ -10,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from hermes.adapters.openai_api.spoken import STARTS_AGAIN
 from hermes.errors import (
     BadInputError,
     BusyError,
@@ -310,8 +311,27 @@ async def test_a_turn_begun_anew_never_mixes_two_answers(world: World, client: a
         world.desk.words = ("Something else",)
         world.desk.unheld.set()
         received += [event async for event in incoming]
-    assert text_of(received) == "Hello, world"
-    assert received[-1].data["error"]["code"] == "stream_begun_anew"
+    assert text_of(received) == f"Hello, world{STARTS_AGAIN}Something else"
+    assert received[-1].data == "[DONE]"
+
+
+@pytest.mark.parametrize("first", [True, False])
+async def test_instructions_open_a_session_that_the_request_begins(
+    world: World, client: aiohttp.ClientSession, first: bool
+) -> None:
+    world.desk.opens = first
+    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+    _, body, _ = await chat(client, ask(messages=messages), **{"X-Hermes-Session-Id": "s"})
+    (submission,) = world.desk.submitted
+    assert [json.loads(message)["role"] for message in submission.messages] == ["user"]
+    assert [json.loads(message)["content"] for message in submission.opening] == ["Be brief."]
+    assert ("notice" in body["hermes"]) is not first
+
+
+@pytest.mark.parametrize("name", ["hermes", "hermes-agent", "default"])
+async def test_our_own_names_are_taken_as_model(client: aiohttp.ClientSession, name: str) -> None:
+    status, body, _ = await chat(client, ask(model=name))
+    assert (status, body["model"]) == (200, name)
 
 
 # ---------------------------------------------------------------- once only
@@ -366,9 +386,17 @@ async def test_another_request_under_the_same_key_is_refused(
 # ---------------------------------------------------------------- leaving
 
 
-async def leave_during_a_turn(world: World, client: aiohttp.ClientSession, *, streamed: bool, **headers: str) -> None:
+async def leave_during_a_turn(
+    world: World, client: aiohttp.ClientSession, *, streamed: bool, path: str = "/v1/chat/completions", **headers: str
+) -> None:
     world.desk.hold()
-    request = asyncio.create_task(chat(client, ask(stream=streamed), **headers))
+    body = {"input": "Hi", "stream": streamed} if path == "/v1/responses" else ask(stream=streamed)
+
+    async def post() -> None:
+        async with client.post(path, json=body, headers=headers) as response:
+            await response.read()
+
+    request = asyncio.create_task(post())
     await eventually(lambda: world.desk.submitted)
     request.cancel()
     await asyncio.gather(request, return_exceptions=True)
@@ -387,11 +415,13 @@ async def test_a_client_that_leaves_does_not_end_its_turn(
         assert [message["content"] for message in (await response.json())["messages"]] == ["Hi", "Hello, world"]
 
 
-@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
+@pytest.mark.parametrize(("streamed", "flag"), [(False, "1"), (True, "true")])
 async def test_a_client_that_asked_for_it_ends_its_turn_by_leaving(
-    world: World, client: aiohttp.ClientSession, streamed: bool
+    world: World, client: aiohttp.ClientSession, streamed: bool, flag: str, path: str
 ) -> None:
-    await leave_during_a_turn(world, client, streamed=streamed, **{"X-Hermes-Cancel-On-Disconnect": "1"})
+    header = {"X-Hermes-Cancel-On-Disconnect": flag}
+    await leave_during_a_turn(world, client, streamed=streamed, path=path, **header)
     await eventually(lambda: world.desk.stopped)
     assert world.desk.stopped == [(SessionId("20270115_080000_00000000"), "its client left", TurnId("turn-1"))]
 

@@ -15,7 +15,7 @@ from hermes.commands.registry import COMMANDS
 from hermes.ports.sessions import Submission
 from hermes.types import EncodedMessage, SessionId, Source, TurnId
 from tests.commands.world import World, world
-from tests.fakes import FakeOperations
+from tests.fakes import FakeOperations, process_view
 
 KEY = "a-key-for-tests"
 
@@ -78,6 +78,17 @@ async def test_a_command_that_moves_the_conversation_tells_where_to() -> None:
         assert (await here.session("s")).owner == "ann"
         _, body, _ = await give(client, "s", {"text": "/sessions"})
         assert body["rows"][1][-1] == "s"
+
+
+async def test_new_asks_over_the_command_route() -> None:
+    async with served() as (here, client):
+        await here.talk("a", "s")
+        here.processes.known = {"proc_a": process_view("proc_a")}
+        _, body, _ = await give(client, "s", {"text": "/new"})
+        assert (body["session_id"], body["choices"]) == ("s", ["yes", "no"])
+        _, body, _ = await give(client, "s", {"text": "/new yes"})
+        assert body["session_id"] != "s"
+        assert body["choices"] == []
 
 
 async def test_what_cannot_be_done_is_an_answer_that_says_so() -> None:

@@ -37,11 +37,19 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
         "successor": None,
         "running_turn": "t1",
         "queued": 2,
+        "compressing": False,
         "interruptions": 0,
         "messages": 0,
         "turns": 0,
         "usage": {"prompt_tokens": 1, "completion_tokens": 2, "cached_tokens": 0, "cost_usd": 0.0},
-        "last_failure": {"kind": "timeout", "message": "late", "retry_after_s": 1.5},
+        "last_failure": {
+            "kind": "timeout",
+            "message": "late",
+            "retry_after_s": 1.5,
+            "address": "",
+            "cause": "",
+            "status": 0,
+        },
     }
 
 
@@ -84,5 +92,5 @@ def test_enumerations_and_nested_values_become_plain() -> None:
     )
     encoded_event = presentation.encode(presentation.plain(event))
     assert encoded_event == (
-        b'{"session":"s","turn":"t","failure":{"kind":"policy","message":"no","retry_after_s":null}}'
+        b'{"session":"s","turn":"t","failure":{"kind":"policy","message":"no","retry_after_s":null,"address":"","cause":"","status":0}}'
     )

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from hermes.adapters.openai_api.problem import ProblemError
 from hermes.adapters.openai_api.response_events import ResponseEvents
 from hermes.adapters.openai_api.response_object import Answering
+from hermes.adapters.openai_api.spoken import STARTS_AGAIN
 from hermes.events import CallProgress, TextReset, TurnGaveUp
 from hermes.records import TurnFailed
 from hermes.types import Failure, FailureKind
@@ -109,12 +107,13 @@ def test_a_stream_ends_with_what_is_read_back_and_tells_its_items_one_by_one() -
     assert ours == ["hermes.tool.started", "hermes.tool.completed"] * 2
 
 
-def test_a_reply_that_broke_off_goes_on_or_the_stream_ends() -> None:
+def test_a_reply_that_broke_off_goes_on_or_is_sent_whole() -> None:
     reset = TextReset(session=S, turn=T)
     assert deltas(streamed(a_turn(), "Let", reset, "Let me ", None)) == "Let me look.Found it."
-    with pytest.raises(ProblemError) as ended:
-        streamed(a_turn(), "Something else", reset, "Let me ", None)
-    assert ended.value.problem.code == "stream_begun_anew"
+    received = streamed(a_turn(), "Something else", reset, "Let me ", None)
+    assert deltas(received) == f"Something else{STARTS_AGAIN}Let me look.Found it."
+    done = [event["text"] for event in received if event["type"] == "response.output_text.done"]
+    assert done == ["Let me look.", "Found it."]
 
 
 def test_progress_and_an_end_without_a_record_are_told() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.openai_api.spoken import Spoken
+from hermes.adapters.openai_api.spoken import STARTS_AGAIN, Spoken
 
 
 def test_replies_are_set_off_by_a_blank_line() -> None:
@@ -16,7 +16,6 @@ def test_replies_are_set_off_by_a_blank_line() -> None:
     spoken.next_reply()
     assert spoken.hear("Found") == "\n\nFound"
     assert spoken.rest("Found it.") == " it."
-    assert not spoken.broken
 
 
 def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -> None:
@@ -27,22 +26,30 @@ def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -
     assert spoken.rest("one two three") == ""
 
 
-def test_a_reply_that_is_said_again_in_other_words_is_held_back() -> None:
+def test_a_reply_that_is_said_again_in_other_words_is_set_off_and_sent_whole() -> None:
     spoken = Spoken()
-    spoken.hear("one")
+    spoken.hear("one two")
     spoken.again()
-    assert [spoken.hear(piece) for piece in ("other", " words")] == ["", ""]
-    assert spoken.rest("other words") is None
+    assert [spoken.hear(piece) for piece in ("one", " three", " four")] == ["", f"{STARTS_AGAIN}one three", " four"]
+    assert spoken.rest("one three four five") == " five"
 
 
-def test_other_words_in_a_reply_before_the_last_make_the_whole_stream_wrong() -> None:
+def test_a_shorter_reply_than_what_was_sent_is_sent_whole() -> None:
     spoken = Spoken()
-    spoken.hear("one")
+    spoken.hear("one two")
     spoken.again()
-    spoken.hear("other")
+    spoken.hear("one")
+    assert spoken.rest("one") == f"{STARTS_AGAIN}one"
+
+
+def test_a_shorter_reply_before_the_last_is_told_with_the_next_text() -> None:
+    spoken = Spoken()
+    spoken.hear("one two")
+    spoken.again()
+    spoken.hear("one")
     spoken.next_reply()
-    assert spoken.hear("the answer") == "\n\nthe answer"
-    assert spoken.rest("the answer") is None
+    assert spoken.hear("the answer") == f"{STARTS_AGAIN}one\n\nthe answer"
+    assert spoken.rest("the answer") == ""
 
 
 def test_what_was_missed_is_not_guessed() -> None:
@@ -65,3 +72,18 @@ def test_breaking_off_and_repeating_changes_nothing_that_is_sent(pieces: list[st
         sent += spoken.hear(piece)
     assert sent == "".join(pieces)
     assert spoken.rest(sent) == ""
+
+
+@given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), min_size=1, max_size=4), st.booleans())
+def test_a_stream_ends_with_the_last_attempt_whole(attempts: list[list[str]], lost: bool) -> None:
+    spoken = Spoken()
+    sent = ""
+    for attempt in attempts:
+        spoken.again()
+        for piece in attempt:
+            sent += spoken.hear(piece)
+    if lost:
+        spoken.miss()
+    whole = "".join(attempts[-1])
+    sent += spoken.rest(whole)
+    assert sent.rpartition(STARTS_AGAIN)[2] == whole

@@ -10,6 +10,7 @@ import pytest
 
 from hermes.actors.hub import EventHub
 from hermes.adapters.openai_api.pending import asked_in
+from hermes.adapters.openai_api.spoken import STARTS_AGAIN
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
 from hermes.ports.sessions import Receipt
@@ -61,6 +62,7 @@ async def test_text_of_a_turn_begun_anew_is_not_joined_to_the_first(hub: EventHu
     publish(hub, "one", AGAIN, "other")
     assert await watch.step() == "one"
     publish(hub, "more", ANSWER)
+    assert await watch.step() == f"{STARTS_AGAIN}othermore"
     assert await watch.step() == ANSWER
 
 

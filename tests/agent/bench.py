@@ -20,7 +20,17 @@ from hermes.agent.summarising import Summarising, SummarySettings
 from hermes.agent.thinking import Thinking, ThinkingSettings
 from hermes.errors import ModelError
 from hermes.events import CallProgress, Event, Notice, TextDelta, TextReset
-from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelJob, ModelReport, ModelRequest, ModelText, ToolJob
+from hermes.ports.agent import (
+    Model,
+    ModelChunk,
+    ModelDone,
+    ModelJob,
+    ModelReport,
+    ModelRequest,
+    ModelText,
+    RetryReport,
+    ToolJob,
+)
 from hermes.ports.hub import Subscription
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.registry import Toolbox
@@ -217,6 +227,7 @@ class AgentBench:
         self.hub = RecordingHub()
         self.slept: list[float] = []
         self.reports: list[Any] = []
+        self.retries: list[RetryReport] = []
         self.said: list[str] = []
         self.folders = Folders(folder)
         self.ledger = Ledger(budget=budget, clock=lambda: NOW)
@@ -255,7 +266,13 @@ class AgentBench:
             await self.wake.wait()
 
     def start(self, turn: str = "t1") -> Callable[[], None]:
-        return self.runner.think(model_job(turn), self.reports.append).cancel
+        def report(made: ModelReport | RetryReport) -> None:
+            if isinstance(made, RetryReport):
+                self.retries.append(made)
+            else:
+                self.reports.append(made)
+
+        return self.runner.think(model_job(turn), report).cancel
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(30):

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 from loguru import logger
 
-from hermes.agent.calling import Caller, Listener, Reply
+from hermes.agent.calling import Caller, Listener, Reply, Retry
+from hermes.agent.model_health import ModelHealth
 from hermes.agent.retry import PATIENCE_S
 from hermes.agent.slots import Slots
-from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest
-from hermes.types import Failure, FailureKind, SessionId
+from hermes.errors import ModelError
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted
+from hermes.types import Failure, FailureCause, FailureKind, SessionId
 from tests.agent.bench import DONE, ScriptedModel, broken, calls, says, text
 
 K = FailureKind
@@ -170,3 +173,89 @@ async def test_a_caller_that_waits_to_try_again_lets_others_go_first() -> None:
 async def test_a_cut_off_finish_is_not_taken_for_the_whole() -> None:
     model = ScriptedModel((*text("a"), ModelDone(finish_reason="length", model="m")))
     assert (await answered(Ear(), model)).done.finish_reason == "length"
+
+
+async def test_reasoning_is_neither_heard_nor_kept() -> None:
+    ear = Ear()
+    reply = await answered(ear, ScriptedModel(says("<th", "ink>let me", " see</thi", "nk>\n\nvisible ", "answer")))
+    assert reply.text == "visible answer"
+    assert "".join(ear.heard) == "visible answer"
+
+
+async def test_an_answer_of_nothing_but_reasoning_is_none() -> None:
+    ear = Ear()
+    model = ScriptedModel(*[says("<think>let me see")] * 9)
+    problem = await failed(ear, model)
+    assert problem.kind is K.MALFORMED_REPLY
+    assert "let me see" not in "".join(ear.heard)
+
+
+async def test_each_retry_and_each_change_of_model_is_told() -> None:
+    retries: list[Retry] = []
+
+    async def sleep(seconds: float) -> None:
+        """It takes no time here."""
+
+    caller = Caller(slots=Slots(1), random=lambda: 0.5, sleep=sleep)
+    first = ScriptedModel((broken(K.RATE_LIMIT),), (broken(K.AUTH),))
+    reply = await caller.ask((first, ScriptedModel(says("ok"))), REQUEST, Listener(retried=retries.append))
+    assert isinstance(reply, Reply)
+    assert [(each.failure.kind, each.tries, each.delay_s > 0) for each in retries] == [
+        (K.RATE_LIMIT, 1, True),
+        (K.AUTH, 2, False),
+    ]
+
+
+async def test_health_knows_the_last_answer_and_the_last_failure() -> None:
+    now = 100.0
+    health = ModelHealth(clock=lambda: now)
+
+    async def sleep(seconds: float) -> None:
+        """It takes no time here."""
+
+    caller = Caller(slots=Slots(1), random=lambda: 0.5, sleep=sleep, health=health)
+    assert health.facts() == {"answered_at": None, "last_failure": None}
+    where = replace(broken(K.AUTH).failure, address="http://h/v1", cause=FailureCause.STATUS, status=401)
+    await caller.ask((ScriptedModel((ModelError(where),)),), REQUEST, Listener())
+    failure = health.facts()["last_failure"]
+    assert (failure["at"], failure["code"], failure["status"]) == (100.0, "auth", 401)
+    assert (failure["address"], failure["cause"]) == ("http://h/v1", "status")
+    assert health.facts()["answered_at"] is None
+    now = 200.0
+    await caller.ask((ScriptedModel(says("ok")),), REQUEST, Listener())
+    assert health.facts()["answered_at"] == 200.0
+
+
+async def someone_waits(caller: Caller) -> None:
+    while True:
+        if caller.waiting:
+            return
+        await asyncio.sleep(0)
+
+
+async def test_time_spent_waiting_for_others_is_measured_apart() -> None:
+    caller = Caller(slots=Slots(1), random=lambda: 0.5, sleep=asyncio.sleep)
+    go, wait = asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(caller.ask((ScriptedModel((go, *says("a"))),), REQUEST, Listener()))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(caller.ask((ScriptedModel(says("b")),), REQUEST, Listener()))
+    async with asyncio.timeout(5):
+        await someone_waits(caller)
+        go.set()
+        one, two = await first, await second
+    assert isinstance(one, Reply)
+    assert isinstance(two, Reply)
+    assert one.waited_s == 0.0 < two.waited_s
+    assert caller.waiting == 0
+
+    heard: list[str] = []
+    queued = (ModelQueued(ahead=2), wait, ModelStarted(), *says("c"))
+    third = asyncio.create_task(caller.ask((ScriptedModel(queued),), REQUEST, Listener(trouble=heard.append)))
+    async with asyncio.timeout(5):
+        await someone_waits(caller)
+        wait.set()
+        three = await third
+    assert isinstance(three, Reply)
+    assert three.waited_s > 0
+    assert "2 calls are before this one" in heard[0]
+    assert caller.waiting == 0

@@ -37,6 +37,12 @@ def test_text_finish_reason_usage_and_model_are_put_together() -> None:
     )
 
 
+def test_reasoning_content_is_no_part_of_the_answer() -> None:
+    completion = Completion(model="m")
+    assert completion.add(chunk(reasoning_content="let me see")) == ""
+    assert completion.add(chunk(reasoning_content="hm", content="yes")) == "yes"
+
+
 def test_without_a_finish_reason_it_is_not_an_answer() -> None:
     completion = Completion(model="m")
     completion.add(chunk(content="nearly"))

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import json
+import socket
+import ssl
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.agent.failure import SAID_MAX, from_error_object, from_status, from_transport, retry_after
-from hermes.types import FailureKind
+from hermes.agent.failure import SAID_MAX, address_of, from_error_object, from_status, from_transport, retry_after
+from hermes.types import FailureCause, FailureKind
 
 K = FailureKind
 NOW = 1_700_000_000.0  # Tue, 14 Nov 2023 22:13:20 GMT
@@ -115,3 +117,58 @@ def test_what_the_provider_said_is_short_and_storable(said: str) -> None:
 def test_retry_after_is_read_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
     assert retry_after(headers, NOW) == seconds
     assert from_status(429, headers, b"", secret="", now=NOW).retry_after_s == seconds
+
+
+@pytest.mark.parametrize(
+    ("error", "cause"),
+    [
+        (ConnectionRefusedError(111, "refused"), FailureCause.REFUSED),
+        (socket.gaierror(-2, "Name or service not known"), FailureCause.UNKNOWN_HOST),
+        (ssl.SSLError(1, "WRONG_VERSION_NUMBER"), FailureCause.TLS),
+        (TimeoutError(), FailureCause.TIMEOUT),
+        (ConnectionResetError(), FailureCause.BROKEN),
+        (OSError(113, "No route to host"), FailureCause.UNREACHABLE),
+        (RuntimeError("the payload was cut"), FailureCause.BROKEN),
+    ],
+)
+def test_a_connection_that_failed_names_cause_and_address(error: Exception, cause: FailureCause) -> None:
+    outer = ValueError("a library's own class")
+    outer.__cause__ = error
+    failure = from_transport(outer, address="http://127.0.0.1:9/v1")
+    assert (failure.cause, failure.address) == (cause, "http://127.0.0.1:9/v1")
+    assert "http://127.0.0.1:9/v1" in failure.message
+
+
+@pytest.mark.parametrize(
+    ("url", "address"),
+    [
+        ("https://bob:secret@example.org:8443/v1?key=hidden#part", "https://example.org:8443/v1"),
+        ("http://127.0.0.1:11434/v1", "http://127.0.0.1:11434/v1"),
+        ("https://example.org/sk-1234/v1", "https://example.org/***/v1"),
+    ],
+)
+def test_an_address_has_no_secrets(url: str, address: str) -> None:
+    assert address_of(url, secret="sk-1234") == address
+
+
+@pytest.mark.parametrize(
+    ("address", "hint"),
+    [
+        ("http://h:1", True),
+        ("http://h:1/api/", True),
+        ("http://h:1/v1", False),
+        ("http://h:1/v1beta/openai", False),
+        ("http://h:1/v1/chat/completions", False),
+    ],
+)
+def test_a_404_asks_whether_the_address_should_end_in_v1(address: str, hint: bool) -> None:
+    failure = from_status(404, {}, b"", secret="", now=NOW, address=address)
+    assert ("should model.base_url end in /v1?" in failure.message) is hint
+    assert (failure.cause, failure.status, failure.address) == (FailureCause.STATUS, 404, address)
+    other = from_status(500, {}, b"", secret="", now=NOW, address=address)
+    assert "/v1?" not in other.message
+
+
+def test_a_full_path_as_address_is_pointed_out() -> None:
+    failure = from_status(404, {}, b"", secret="", now=NOW, address="http://h:1/v1/chat/completions")
+    assert "ends before /chat/completions" in failure.message

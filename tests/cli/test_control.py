@@ -75,13 +75,16 @@ def test_an_end_says_what_runs_on(admin: FakeAdmin, capsys: pytest.CaptureFixtur
         (None, {}, "Nothing was running in s1."),
         ("t1", {}, "Stopped turn t1 of s1; nothing waits."),
         ("t1", {"running_turn": "t2", "queued": 1}, "Stopped turn t1 of s1; turn t2 runs now; 1 message waits."),
+        ("summary", {"queued": 1}, "Stopped the summary of s1; 1 message waits."),
         ("t1", {"phase": "suspended", "queued": 2}, "Stopped turn t1 of s1; 2 messages wait."),
     ],
 )
 def test_stop_says_what_became_of_the_turn(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], running: str | None, after: dict[str, Any], said: str
 ) -> None:
-    admin.routes["GET /sessions/s0"] = Answer(body={"session": session("s1", running_turn=running)})
+    summary = running == "summary"
+    before = session("s1", running_turn=None if summary else running, compressing=summary)
+    admin.routes["GET /sessions/s0"] = Answer(body={"session": before})
     stopped = {"session": session("s1", **after)}
     admin.routes["POST /sessions/s0/stop"] = Answer(body=stopped)
     assert main(["stop", "s0", "--reason", "by mail"]) == 0

@@ -190,6 +190,16 @@ def test_commands_go_to_the_daemon(admin: FakeAdmin, hermes: Hermes) -> None:
     assert sent[3].headers["X-Hermes-Session-Id"] == "s2"
 
 
+def test_yes_after_a_command_that_asks_first_confirms_it(admin: FakeAdmin, hermes: Hermes) -> None:
+    asks = {"ok": True, "text": "Sure?", "session_id": "s1", "turn_id": None, "choices": ["yes, Rome", "no"]}
+    done = {"ok": True, "text": "A fresh one.", "session_id": "s2", "turn_id": None}
+    admin.routes[COMMANDS] = lambda asked: Answer(body=asks if asked.body["text"] == "/new Rome" else done)
+    admin.routes["GET /sessions/s1"] = Answer(body={**VIEW, "transcript": []})
+    hermes("chat", "-r", "s1", input="/new Rome\nyes\n")
+    sent = [each.body.get("text") for each in admin.asked if each.method == "POST"]
+    assert sent == ["/new Rome", "/new yes, Rome"]
+
+
 @pytest.fixture
 def no_session(admin: FakeAdmin) -> None:
     """The daemon knows no session, and takes commands outside of one."""

@@ -71,3 +71,30 @@ def test_nothing_in_flight_and_nobody_asked_is_said_shortly(admin: FakeAdmin, he
     told = hermes("status").stdout
     assert "turns:    none in flight\n" in told
     assert "waiting:" not in told
+
+
+def test_the_model_line_tells_the_last_failure_until_the_model_answers_again(
+    admin: FakeAdmin, hermes: Hermes
+) -> None:
+    failure = {
+        "at": 1_000.0,
+        "model": "m",
+        "code": "connection",
+        "cause": "refused",
+        "status": None,
+        "address": "http://127.0.0.1:9/v1",
+    }
+    admin.routes["GET /info"] = Answer(body={**INFO, "model_health": {"answered_at": None, "last_failure": failure}})
+    shown = hermes("status").stdout
+    assert "connection refused at http://127.0.0.1:9/v1" in " ".join(shown.split())
+    health = {"answered_at": 2_000.0, "last_failure": failure}
+    admin.routes["GET /info"] = Answer(body={**INFO, "model_health": health})
+    shown = hermes("status").stdout
+    assert "last answered" in shown
+    assert "refused" not in shown
+    assert json.loads(hermes("status", "--json").stdout)["model_health"] == health
+
+
+def test_calls_that_wait_for_the_model_are_counted(admin: FakeAdmin, hermes: Hermes) -> None:
+    admin.routes["GET /info"] = Answer(body={**INFO, "turns": {"in_flight": 3, "calling": 1, "waiting": 2}})
+    assert "turns:    3 in flight, 1 of them asking the model, 2 waiting for it\n" in hermes("status").stdout

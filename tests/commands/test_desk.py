@@ -51,7 +51,35 @@ async def test_new_says_what_the_earlier_one_left_running() -> None:
     async with world() as here:
         await here.talk("a", "s")
         here.processes.known = {"proc_a": process_view("proc_a"), "proc_b": process_view("proc_b", ended_at=1.0)}
-        assert "A background process of it still runs: /processes" in (await here.command("/new", "s")).text
+        reply = await here.command("/new now", "s")
+        assert "A background process of it still runs: /processes" in reply.text
+
+
+async def test_new_asks_first_while_background_processes_run() -> None:
+    async with world() as here:
+        await here.talk("a", key=ANNS, source=ANN)
+        old = await here.desk.bound(SessionKey(ANNS))
+        assert old is not None
+        here.processes.known = {"proc_a": replace(process_view("proc_a"), session=old)}
+        for text in ("/new", "/reset Trip", "/new no"):
+            reply = await here.command(text, key=ANNS, source=ANN)
+            assert reply.session is None
+            assert (await here.session(old)).phase is Phase.IDLE
+        reply = await here.command("/new Trip", key=ANNS, source=ANN)
+        assert reply.choices == ("yes, Trip", "no")
+        reply = await here.command(f"/new {reply.choices[0]}", key=ANNS, source=ANN)
+        assert reply.session is not None
+        assert (await here.session(reply.session)).preferences.title == "Trip"
+        assert (await here.session(reply.session)).parent == old
+
+
+async def test_new_does_not_ask_without_background_processes() -> None:
+    async with world() as here:
+        await here.talk("a", "s")
+        reply = await here.command("/new Now or never", "s")
+        assert reply.session is not None
+        assert (await here.session(reply.session)).preferences.title == "Now or never"
+        assert (await here.command("/new no", reply.session)).session is None, "a button that was pressed late"
 
 
 async def test_new_stops_the_turn_that_runs() -> None:
@@ -266,6 +294,20 @@ async def test_retry_has_the_last_message_answered_again() -> None:
         await here.answer("better")
         assert await here.transcript("s") == ["a", "about a", "b", "better"]
         assert not (await here.command("/retry", key=ANNS, source=ANN)).ok
+
+
+async def test_stop_ends_a_summary_and_drops_what_waits_for_it() -> None:
+    async with world() as here:
+        await here.talk("a", "s")
+        await here.desk.compress(SessionId("s"))
+        await until(lambda: bool(here.agent.summaries))
+        await here.say("b", "s")
+        reply = await here.command("/stop", "s")
+        assert "summary" in reply.text
+        assert "1 message" in reply.text
+        assert here.agent.summaries[0].cancelled
+        session = await here.session("s")
+        assert (session.compressing, session.queue, session.turn) == ("", (), None)
 
 
 async def test_compression_undo_and_retry_go_across_its_boundary() -> None:
@@ -553,7 +595,9 @@ async def test_insights_sum_by_day_and_model() -> None:
         reply = await here.command("/insights", "s")
         assert reply.text.splitlines()[0] == "The last 30 days (UTC): 3 turns, 300 tokens in and 30 out, $0.7500"
         assert [row[:3] for row in reply.rows[1:]] == [("2027-01-15", "toy-1", "1"), ("2027-01-16", "toy-1", "2")]
-        assert (await here.command("/insights 1", "s")).text.startswith("The last 1 day (UTC): 2 turns")
+        for wish in ("1", "--days 1", "--days=1", "1 day"):
+            reply = await here.command(f"/insights {wish}", "s")
+            assert reply.text.startswith("The last 1 day (UTC): 2 turns"), wish
         assert (await here.command("/insights", key=ANNS, source=ANN)).text.startswith(
             "The last 30 days (UTC): 1 turn,"
         )

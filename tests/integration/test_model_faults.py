@@ -485,3 +485,21 @@ def test_an_answer_that_reached_its_length_limit_says_so(tmp_path: Path) -> None
             answer = daemon.ask("talk", session="s")
             assert answer.text == "as far as"
             assert answer.json()["choices"][0]["finish_reason"] == "length"
+
+
+def test_a_refused_connection_is_named_in_the_error_the_status_and_the_trace() -> None:
+    address = f"http://127.0.0.1:{free_port()}/v1"
+    config = f'model: {{provider: openai, base_url: "{address}?token=hidden", name: m, api_key_env: ""}}\n'
+    with DaemonProcess(config=config) as daemon:
+        refused = daemon.ask("hello", session="s")
+        message = refused.json()["error"]["message"]
+        assert f"the model endpoint at {address} refused the connection" in message
+        assert "hidden" not in message
+        failure = json.loads(daemon.hermes("status", "--json").stdout)["model_health"]["last_failure"]
+        assert (failure["code"], failure["cause"], failure["address"]) == ("connection", "refused", address)
+        assert daemon.request("GET", "/health/ready").json()["model"]["last_failure"] == failure
+        [line] = json.loads(daemon.hermes("trace", "s", "--json").stdout)["messages"]
+        assert sum(step["what"] == "model" for step in line["steps"]) == TRIES - 1
+        assert "refused the connection" in daemon.hermes("trace", "s").stdout
+        assert address in daemon.stderr()
+        assert "hidden" not in daemon.stderr()

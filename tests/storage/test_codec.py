@@ -54,24 +54,25 @@ ORDER = {
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",
-    "ModelReplied": "at turn message calls model usage context_tokens",
+    "ModelReplied": "at turn message calls model usage context_tokens waited_s",
+    "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
     "Asked": "at turn call question choices",
     "Answered": "at turn call answer by",
-    "TurnFinished": "at turn message model finish_reason usage context_tokens",
+    "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
     "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason",
     "MarkedResumePending": "at reason written",
     "Suspended": "at reason",
     "Resumed": "at reason",
-    "Ended": "at reason notice",
+    "Ended": "at reason notice cause",
     "ResetBlocked": "at by reason",
     "Continued": "at successor reason",
     "Preferred": "at preferences reason",
     "Undone": "at seq offset turns reason",
-    "CompressionStarted": "at reason focus",
-    "CompressionFailed": "at reason counts",
+    "CompressionStarted": "at reason focus cause",
+    "CompressionFailed": "at reason counts end",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
         "summary_usage summary_model place"
@@ -81,7 +82,8 @@ ORDER = {
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
-        "blocked_by blocked_reason taken_up_at notice place company"
+        "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
+        "compression_failed_tokens"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written",
     "Call": "id name summary state parallel effect gate problem question choices",
@@ -89,7 +91,7 @@ ORDER = {
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns",
-    "Failure": "kind message retry_after_s",
+    "Failure": "kind message retry_after_s address cause status",
     "Source": "platform user automatic place company",
     "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",

@@ -11,7 +11,6 @@ from contextlib import closing
 from dataclasses import replace
 
 from aiohttp import web
-from loguru import logger
 
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
@@ -25,7 +24,6 @@ from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_onc
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.crash_point import reach
-from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports.sessions import Receipt, Submission
 from hermes.types import SessionId, Source, Usage
@@ -52,11 +50,8 @@ class Chat:
             remember_session(request, receipt.session)
             with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
                 respond = self._stream if chat.stream else self._whole
-                try:
-                    return await while_wanted(service, request, receipt, respond(request, chat, receipt, watch))
-                except ConnectionError:
-                    await self._client_left(receipt, stop_turn=stop_if_left)
-                    raise
+                work = respond(request, chat, receipt, watch)
+                return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
 
     # ------------------------------------------------------------ commands
 
@@ -97,6 +92,7 @@ class Chat:
             source=Source(platform=self._service.platform, user=chat.user),
             session=session,
             options=chat.options,
+            opening=chat.instructions() if session is not None else (),
         )
         return chat, only_once(submission, key, session or "")
 
@@ -127,16 +123,10 @@ class Chat:
         created = int(self._service.clock())
         return Completion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
-    async def _client_left(self, receipt: Receipt, *, stop_turn: bool) -> None:
-        logger.info("nobody waits for turn {} of session {} any more", receipt.turn, receipt.session)
-        if not stop_turn:
-            return
-        try:
-            await self._service.sessions.stop_turn(receipt.session, "its client left", receipt.turn)
-        except HermesError as error:
-            logger.warning("turn {} of session {} was not stopped: {}", receipt.turn, receipt.session, error)
-
 
 def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:
-    notices = [receipt.notice, *chat.passed_over(last_only=submission.session is not None)]
+    notices = [
+        receipt.notice,
+        *chat.passed_over(last_only=submission.session is not None, opened=receipt.opened or receipt.duplicate),
+    ]
     return replace(receipt, notice=" ".join(filter(None, notices)))

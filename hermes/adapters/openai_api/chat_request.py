@@ -15,6 +15,7 @@ from hermes.values import dataclass
 
 MAX_MESSAGES = 2_000
 MAXOPTIONS_BYTES = 64 << 10
+INSTRUCTIVE = ("system", "developer")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
@@ -35,9 +36,19 @@ class ChatRequest:
             for index, message in enumerate(self.messages[first:], first)
         )
 
-    def passed_over(self, *, last_only: bool) -> list[str]:
-        """What the sender may believe was taken and was not, in a sentence each."""
+    def instructions(self) -> tuple[EncodedMessage, ...]:
+        """Return the request's system and developer messages: they open a session that it begins."""
+        return tuple(
+            EncodedMessage(encode(message, f"messages[{index}]"))
+            for index, message in enumerate(self.messages)
+            if message["role"] in INSTRUCTIVE
+        )
+
+    def passed_over(self, *, last_only: bool, opened: bool = False) -> list[str]:
+        """What the sender may believe was taken and was not, in a sentence each. `opened`: the instructions were."""
         others = len(self.messages) - 1 if last_only else 0
+        if last_only and opened:
+            others -= len(self.instructions())
         said = []
         if others:
             what = (

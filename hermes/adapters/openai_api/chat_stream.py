@@ -12,7 +12,6 @@ from hermes.adapters.openai_api import turn_event
 from hermes.adapters.openai_api.completion import Completion
 from hermes.adapters.openai_api.event_stream import EventStream
 from hermes.adapters.openai_api.turn_event import Shown
-from hermes.adapters.openai_api.turn_wait import begun_anew
 from hermes.adapters.openai_api.turn_watch import TurnWatch
 from hermes.events import SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
 
@@ -41,10 +40,7 @@ class ChatStream:
 
     async def finish(self, answer: TurnAnswered, *, include_usage: bool) -> None:
         self._completion = completion = replace(self._completion, session=answer.session)
-        rest = self._watch.spoken.rest(answer.text)
-        if rest is None:
-            raise begun_anew(answer.session)
-        if rest:
+        if rest := self._watch.spoken.rest(answer.text):
             await self._stream.send(completion.text_chunk(rest))
         await self._stream.send(completion.finish_chunk(answer))
         await self._stream.send(completion.session_event(), event="hermes.session")

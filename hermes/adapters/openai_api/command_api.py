@@ -60,6 +60,7 @@ class CommandApi:
                 "session_id": session,
                 "turn_id": None if reply.receipt is None else reply.receipt.turn,
                 "rows": [list(row) for row in reply.rows],
+                "choices": list(reply.choices),
             }
         )
 

@@ -27,7 +27,9 @@ class HealthApi:
     async def ready(self, _request: web.Request) -> web.Response:
         reason = self._service.operations.ready() if self._service.lifetime.intake_open else "the daemon is stopping"
         if not reason:
-            return json_response({"status": "ready"})
+            return json_response(
+                {"status": "ready", "model": self._service.operations.info().get("model_health", {})}
+            )
         response = json_response({"status": "not ready", "reason": reason}, status=503)
         response.headers["Retry-After"] = "5"
         return response

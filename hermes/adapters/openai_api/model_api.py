@@ -10,9 +10,11 @@ from hermes.adapters.openai_api.problem import Problem, ProblemError
 from hermes.adapters.openai_api.service import Service, json_response
 from hermes.adapters.presentation import JsonObject
 
+ALIASES = ("hermes", "hermes-agent", "default")  # taken besides the names that are listed
+
 
 def check_model(name: str, known: Sequence[str]) -> None:
-    if name not in known:
+    if name not in known and name not in ALIASES:
         message = f"There is no model {name[:80]!r}. There is: {', '.join(known)}."
         raise ProblemError(Problem(status=404, code="model_not_found", message=message, param="model"))
 

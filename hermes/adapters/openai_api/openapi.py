@@ -147,7 +147,7 @@ def _paths() -> JsonObject:
 
 
 def _chat_operation() -> JsonObject:
-    flag = {"type": "string", "enum": ["0", "1"]}
+    flag = {"type": "string", "enum": ["0", "1", "false", "true"]}
     key = {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$"}
     chat = operation(
         "createChatCompletion",
@@ -264,13 +264,22 @@ def _answer_schemas() -> JsonObject:
         "ModelList": object_of({"object": {"const": "list"}, "data": {"type": "array", "items": ref("Model")}}),
         "Error": object_of({"error": error}),
         "Health": object_of({"status": {"const": "ok"}, "version": TEXT}),
-        "Readiness": object_of({"status": {"enum": ["ready", "not ready"]}}, reason=TEXT),
+        "Readiness": object_of({"status": {"enum": ["ready", "not ready"]}}, reason=TEXT, model=_model_health()),
     }
+
+
+def _model_health() -> JsonObject:
+    failure = object_of(
+        {"at": NUMBER, "model": TEXT, "code": TEXT, "cause": TEXT, "status": nullable(COUNT), "address": TEXT}
+    )
+    return object_of({}, answered_at=nullable(NUMBER), last_failure=nullable(failure))
 
 
 def _session_schemas() -> JsonObject:
     phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
-    failure = object_of({"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)})
+    failure = object_of(
+        {"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)}, address=TEXT, cause=TEXT, status=COUNT
+    )
     message = object_of(
         {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)}
     )
@@ -281,6 +290,7 @@ def _session_schemas() -> JsonObject:
         **dict.fromkeys(("since", "created_at", "active_at"), NUMBER),
         **dict.fromkeys(("parent", "successor"), nullable(ID)),
         "running_turn": nullable(TEXT),
+        "compressing": BOOLEAN,
         **dict.fromkeys(("queued", "interruptions", "messages", "turns"), COUNT),
         "usage": object_of({**dict.fromkeys(_TOKENS, COUNT), "cost_usd": NUMBER}),
         "last_failure": nullable(failure),
@@ -323,6 +333,13 @@ def _command_schemas() -> JsonObject:
         "CommandList": object_of({"commands": {"type": "array", "items": command}}),
         "CommandRequest": object_of({"text": {**FILLED, "examples": ["/undo 2"]}}, user=nullable(TEXT)),
         "CommandReply": object_of(
-            {"ok": done, "text": TEXT, "session_id": where, "turn_id": nullable(TEXT), "rows": rows}
+            {
+                "ok": done,
+                "text": TEXT,
+                "session_id": where,
+                "turn_id": nullable(TEXT),
+                "rows": rows,
+                "choices": {**texts, "description": "It asks: give the command again with one of these."},
+            }
         ),
     }

@@ -16,7 +16,7 @@ from hermes.adapters.openai_api.openapi_shape import (
     parameter,
     ref,
 )
-from hermes.adapters.openai_api.parameter import IDEMPOTENCY_HEADER, LAST_EVENT_HEADER, SESSION_HEADER
+from hermes.adapters.openai_api.parameter import CANCEL_HEADER, IDEMPOTENCY_HEADER, LAST_EVENT_HEADER, SESSION_HEADER
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, MAX_TITLE, MAX_TOPIC, MAX_UNDO
 from hermes.adapters.presentation import JsonObject
 from hermes.asking import APPROVALS
@@ -128,7 +128,11 @@ def _response_paths() -> JsonObject:
             "createResponse",
             "Say something and have it answered, as one of OpenAI's responses; also as the next after one of them",
             "Response",
-            [parameter(SESSION_HEADER, "header", ID), parameter(IDEMPOTENCY_HEADER, "header", _KEY)],
+            [
+                parameter(SESSION_HEADER, "header", ID),
+                parameter(IDEMPOTENCY_HEADER, "header", _KEY),
+                parameter(CANCEL_HEADER, "header", {"type": "string", "enum": ["0", "1", "false", "true"]}),
+            ],
         ),
         ref("ResponseRequest"),
         {"model": "hermes", "input": "What is in this folder?"},

@@ -53,6 +53,7 @@ class ResponseApi:
 
     async def create(self, request: web.Request) -> web.StreamResponse:
         service = self._service
+        stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
         asked, submission = await self._read(request)
         await check_intake(service, submission)
         with closing(service.hub.subscribe(turn=submission.turn)) as feed:
@@ -63,7 +64,7 @@ class ResponseApi:
             if not asked.store and not receipt.duplicate:
                 await service.sessions.remember(_fact(receipt.turn), _GONE)
             work = self._stream(request, receipt, feed) if asked.stream else self._whole(request, receipt, feed)
-            return await while_wanted(service, request, receipt, work)
+            return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
 
     async def _read(self, request: web.Request) -> tuple[TurnRequest, Submission]:
         session = parameter.session_in_header(request)

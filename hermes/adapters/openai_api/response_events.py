@@ -1,7 +1,8 @@
 """A response as a stream: OpenAI's `response.*` events in their order, numbered, and ours between them.
 
 Items are told as the journal holds them; the text of a reply goes ahead of its record, piece by piece, and is
-completed or found wanting when the record comes.
+completed when the record comes. If the reply broke off and came again in other words, the deltas say so and then hold
+the whole reply; the text of `response.output_text.done` is the reply that counts.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ from hermes.adapters.openai_api.spoken import Spoken
 from hermes.adapters.openai_api.turn_event import Named
 from hermes.adapters.openai_api.turn_follower import Told
 from hermes.adapters.openai_api.turn_story import calls_of, said
-from hermes.adapters.openai_api.turn_wait import begun_anew
 from hermes.adapters.presentation import JsonObject
 from hermes.events import CallProgress, Notice, Steered, TextReset, TurnGaveUp
 from hermes.ports.sessions import TurnRecord
@@ -65,7 +65,7 @@ class ResponseEvents:
         match told.record:
             case ModelReplied(message=message) | TurnFinished(message=message):
                 text, calls = said(message)
-                yield from self._reply(text, told)
+                yield from self._reply(text)
                 for item in self._calls.asked(calls, self._replies):
                     yield from self._call(item)
                 self._replies += 1
@@ -92,16 +92,13 @@ class ResponseEvents:
         if new := self._spoken.hear(text):
             yield self._in_message("response.output_text.delta", delta=new, logprobs=[])
 
-    def _reply(self, text: str, told: TurnRecord) -> Iterator[JsonObject]:
+    def _reply(self, text: str) -> Iterator[JsonObject]:
         """The reply is stored: what was not told of it is, and its message closed."""
         if text or self._spoken is not None:
             if self._spoken is None:
                 self._spoken = Spoken()
                 yield from self._open_message()
-            rest = self._spoken.rest(text)
-            if rest is None:
-                raise begun_anew(told.session)
-            if rest:
+            if rest := self._spoken.rest(text):
                 yield self._in_message("response.output_text.delta", delta=rest, logprobs=[])
             yield self._in_message("response.output_text.done", text=text, logprobs=[])
             yield self._in_message("response.content_part.done", part=text_part(text))

@@ -1,22 +1,23 @@
 """The text of one stream: what a client has been sent of the replies of a turn, and what it still needs.
 
 A turn can hold several replies: each is set off from the one before by a blank line. A reply that broke off is said
-again from its beginning: what repeats what was sent is passed over, and where it goes another way, nothing more of it
-is sent. Whoever sends the text asks at the end whether it came out right.
+again from its beginning. What repeats the text that was sent is passed over; where it differs, the client is told
+that the reply starts again, and gets all of it. So the stream always ends with the whole reply that counts.
 """
 
 from __future__ import annotations
 
 BLANK_LINE = "\n\n"
+STARTS_AGAIN = "\n\n[The answer broke off and starts again.]\n\n"
 
 
 class Spoken:
     def __init__(self) -> None:
-        self.broken = False  # a reply was not finished as it had begun
         self._pieces: list[str] = []  # of the reply that is being said; joined when somebody asks
         self._owed = ""  # was sent, and has not been repeated yet
         self._muted = False
         self._earlier = False  # other replies were sent before it
+        self._before = ""  # goes out before the next text
 
     @property
     def said(self) -> str:
@@ -24,7 +25,7 @@ class Spoken:
         return self._pieces[0] if self._pieces else ""
 
     def hear(self, text: str) -> str:
-        """What of this is to be sent."""
+        """Return what of this is to be sent."""
         if self._muted or not text:
             return ""
         if self._owed:
@@ -32,8 +33,7 @@ class Spoken:
                 self._owed = self._owed.removeprefix(text)
                 return ""
             if not text.startswith(self._owed):
-                self._muted = True
-                return ""
+                return self._start_again(self.said.removesuffix(self._owed) + text)
             text = text.removeprefix(self._owed)
             self._owed = ""
         return self._add(text)
@@ -48,22 +48,29 @@ class Spoken:
         self._muted = True
 
     def next_reply(self) -> None:
-        self.broken = self.broken or bool(self._owed)
+        if self._owed:  # the reply that counts is shorter than what was sent
+            self._before = (STARTS_AGAIN + self.said.removesuffix(self._owed)).rstrip()
         self._earlier = self._earlier or bool(self._pieces)
         self._pieces = []
         self._owed = ""
         self._muted = False
 
-    def rest(self, whole: str) -> str | None:
-        """What is left to send of a reply that is known to its end; None: it began otherwise."""
+    def rest(self, whole: str) -> str:
+        """Return what is left to send of a reply that is known to its end."""
         said = self.said
-        if self.broken or not whole.startswith(said):
-            return None
+        self._owed = ""
+        if not whole.startswith(said):
+            return self._start_again(whole)
         return self._add(whole.removeprefix(said))
+
+    def _start_again(self, text: str) -> str:
+        self._owed, self._pieces = "", [text]
+        return STARTS_AGAIN + text
 
     def _add(self, text: str) -> str:
         if not text:
             return ""
+        before, self._before = self._before, ""
         apart = BLANK_LINE if not self._pieces and self._earlier else ""
         self._pieces.append(text)
-        return apart + text
+        return before + apart + text

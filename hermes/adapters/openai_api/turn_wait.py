@@ -13,9 +13,9 @@ from loguru import logger
 from hermes.adapters.openai_api import parameter, problem
 from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.listener import until
-from hermes.adapters.openai_api.problem import Problem, ProblemError
+from hermes.adapters.openai_api.problem import ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, remember_session
-from hermes.errors import StoppingError
+from hermes.errors import HermesError, StoppingError
 from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.idempotency import inbound_of
 from hermes.ports.sessions import Receipt, Submission
@@ -42,18 +42,39 @@ async def check_intake(service: Service, submission: Submission) -> None:
 
 
 async def while_wanted(
-    service: Service, request: web.Request, receipt: Receipt, work: Coroutine[Any, Any, web.StreamResponse]
+    service: Service,
+    request: web.Request,
+    receipt: Receipt,
+    work: Coroutine[Any, Any, web.StreamResponse],
+    *,
+    stop_if_left: bool = False,
 ) -> web.StreamResponse:
-    """The work's response, unless the client leaves or the time is up: then the work ends, but not the turn."""
+    """Return the work's response, unless the client leaves or the time is up: then the work ends, but not the turn.
+
+    `stop_if_left`: the turn ends with its client.
+    """
     lost = connection_of(request).lost
-    response = await until(work, lost, service.lifetime.over)
+    try:
+        response = await until(work, lost, service.lifetime.over)
+        if response is None and lost.done():
+            raise ConnectionResetError("the client left")
+    except ConnectionError:
+        logger.info("nobody waits for turn {} of session {} any more", receipt.turn, receipt.session)
+        if stop_if_left:
+            await _stop(service, receipt)
+        raise
     if response is not None:
         return response
-    if lost.done():
-        raise ConnectionResetError("the client left")
     then = "send it again under the same Idempotency-Key" if is_keyed(request) else where_stored(receipt.session)
     message = f"The daemon is stopping. Turn {receipt.turn} is stored and goes on after the next start"
     raise StoppingError(f"{message}; for its answer, then: {then}")
+
+
+async def _stop(service: Service, receipt: Receipt) -> None:
+    try:
+        await service.sessions.stop_turn(receipt.session, "its client left", receipt.turn)
+    except HermesError as error:
+        logger.warning("turn {} of session {} was not stopped: {}", receipt.turn, receipt.session, error)
 
 
 def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
@@ -79,11 +100,3 @@ def is_keyed(request: web.Request) -> bool:
 
 def where_stored(session: SessionId) -> str:
     return f"GET /api/sessions/{session}/messages"
-
-
-def begun_anew(session: SessionId) -> ProblemError:
-    message = (
-        "The turn was begun anew after part of its first answer had been sent. "
-        f"The answer that counts is stored: {where_stored(session)}"
-    )
-    return ProblemError(Problem(status=500, code="stream_begun_anew", message=message))
