@@ -175,7 +175,7 @@ def slack() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
-        thread.join()
+        thread.join(30)
 
 
 def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:
