@@ -38,6 +38,7 @@ from hermes.cli import (
 )
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Help, Parser
+from hermes.cli.suggestion import MEANINGS
 from hermes.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if argv[:1] == [_COMPLETE]:
             return _complete(argv[1:])
-        args, unknown = _build_parser().parse_known_args(argv)
+        parser = _build_parser()
+        if argv[:1] and argv[0].startswith("-") and argv[0] in MEANINGS:  # else a word behind it is the unknown one
+            parser.error(f"unrecognized arguments: {argv[0]}")
+        args, unknown = parser.parse_known_args(argv)
         if unknown:  # told here, by the command that was meant
             args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
         code: int = args.run(args, os.environ)
