@@ -115,7 +115,7 @@ def _build_parser() -> Parser:
             "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory.\n"
             "A session can be named by its id, the beginning of it or of its last part, or - for the last one.\n"
             "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too\n"
-            "(but for `hermes config check --json`, whose answer they are)."
+            "(but for `hermes config check` and `hermes status`, whose answer they are)."
         ),
         formatter_class=Help,
     )
