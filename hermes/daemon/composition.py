@@ -57,6 +57,7 @@ from hermes.daemon.lives import Life, banner, log_last_life, loop_words
 from hermes.daemon.notify import Notifier
 from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
 from hermes.daemon.os_process import connections_within
+from hermes.daemon.secret_files import digests
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
 from hermes.log import configure_logging, redact
@@ -93,6 +94,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         configure_logging(config.log, home)
         key = ensure_api_key(home, config, environ)
         redact(key)
+        secret_files = await asyncio.to_thread(digests, config)
         models = make_models(config, environ)
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 
@@ -263,6 +265,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             api=api_server,
             facts=facts,
             processes=processes.front,
+            secrets=secret_files,
             homes=office.homes if adapters else None,
         )
         if api:
