@@ -71,6 +71,7 @@ from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.trust import WorkingDirectories
 from hermes.types import Obligation, Session, SessionId, TurnId
 
 _GRACE_S = 1.0
@@ -224,7 +225,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "clock": wall_clock.wall,
         }
         servers = await importing
-        admin = servers.AdminServer(home.socket, office=office, **ports)
+        admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
         await admin.start()
         stack.callback(reach, "stop: servers closed")
         stack.push_async_callback(admin.stop, _GRACE_S)
@@ -387,6 +388,10 @@ def _import_servers() -> SimpleNamespace:
 def _hand_to_delivery(children: Children, owed: Sequence[Obligation]) -> None:
     with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
         children[DELIVERY].tell(Say(owed=owed))
+
+
+def _workdirs(home: Home, folders: Folders) -> WorkingDirectories:
+    return WorkingDirectories(folder_of=folders.path, own=(home.data_dir, home.config_file.parent))
 
 
 async def _forget(folders: Folders, search: SearchDesk, children: Children, session: SessionId) -> None:

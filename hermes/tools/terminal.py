@@ -32,6 +32,7 @@ from hermes.tools.shell_state import (
     shell_argv,
 )
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
+from hermes.trust import read_workdir
 from hermes.types import Gate, SessionId, TurnId
 from hermes.values import dataclass
 
@@ -207,7 +208,7 @@ class _Terminal:
         except (ValueError, OSError) as error:
             state = FRESH
             notes.append(f"the directory and variables of before could not be read ({error}); this is a fresh shell")
-        wanted = Path(state.cwd or self._settings.start_in)
+        wanted = Path(state.cwd or read_workdir(folder) or self._settings.start_in)
         cwd = kept_cwd = nearest_directory(wanted)
         if workdir:
             cwd = cwd / self._home_expanded(workdir)

@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 
 from hermes.tools.tool import ToolError
+from hermes.trust import read_workdir
 from hermes.values import dataclass
 
 
@@ -21,11 +22,11 @@ class Workplace:
     hermes_home: str  # Hermes' own files
 
     def cwd_of(self, folder: Path) -> str:
-        """The directory that the conversation is in; the default until its shell has been somewhere."""
+        """Return the directory that the conversation is in: where its shell went, was told to begin, or begins."""
         try:
             kept = json.loads((folder / "shell.json").read_bytes())["cwd"]
         except FileNotFoundError:
-            return self.default_cwd
+            return read_workdir(folder) or self.default_cwd
         except (OSError, ValueError, KeyError, TypeError):  # not as the shell writes it: as good as none
             return self.default_cwd
         return kept if isinstance(kept, str) and kept.startswith("/") and "\0" not in kept else self.default_cwd
