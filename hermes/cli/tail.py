@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
+    from hermes.cli.pid import WatchedProcess
     from hermes.home import Home
 
 _LOOK_UP_S = 0.25
@@ -92,7 +93,7 @@ def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
                 raise HermesError("events came faster than they were read, and some were missed; start it again")
 
 
-def _await_daemon(client: AdminClient, home: Home, process: int | None) -> dict[str, Any]:
+def _await_daemon(client: AdminClient, home: Home, process: WatchedProcess | None) -> dict[str, Any]:
     """Wait for the next daemon and return its /info. Raises NotRunningError after an orderly stop without a restart.
 
     A restart keeps the process. A daemon that was killed is waited for as well: what its successor does is what
