@@ -95,7 +95,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         configure_logging(config.log, home)
         key = ensure_api_key(home, config, environ)
         redact(key)
-        secret_files = await asyncio.to_thread(digests, config)
+        secret_files = await asyncio.to_thread(digests, home, config, environ)
         models = make_models(config, environ)
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 

@@ -157,7 +157,7 @@ class Daemon:
         async with self.reloading:
             try:
                 new = (await asyncio.to_thread(preflight, self.home, self.environ)).config
-                secrets = await asyncio.to_thread(digests, new)  # before they are used: a later change is seen later
+                secrets = await asyncio.to_thread(digests, self.home, new, self.environ)  # before they are used
                 models = await asyncio.to_thread(make_models, new, self.environ)
             except ConfigError as error:
                 logger.error("the configuration was not reloaded, the old one stays: {}", error)

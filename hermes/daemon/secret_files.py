@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from hermes.home import Home
 from hermes.regular_file import read_regular_file
+from hermes.secret import api_key_path, given_api_key
 from hermes.settings import Config
 from hermes.values import dataclass
 
@@ -23,9 +25,9 @@ class Rewritten:
     needs_restart: tuple[str, ...]
 
 
-def digests(config: Config) -> dict[str, str]:
+def digests(home: Home, config: Config, environ: Mapping[str, str]) -> dict[str, str]:
     """Return a digest of each secret file that is in use, by its setting; empty if it cannot be read. Blocks."""
-    return {name: _digest(Path(path)) for name, path in _in_use(config).items() if path}
+    return {name: _digest(Path(path)) for name, path in _in_use(home, config, environ).items() if path}
 
 
 def rewritten(
@@ -44,10 +46,11 @@ def in_force(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, s
     return {name: digest if name in LIVE else before.get(name, digest) for name, digest in after.items()}
 
 
-def _in_use(config: Config) -> dict[str, str]:
+def _in_use(home: Home, config: Config, environ: Mapping[str, str]) -> dict[str, str]:
+    asks_for_key = config.api.enabled and given_api_key(environ) is None
     return {
         "model.api_key_file": config.model.api_key_file if config.model.provider == "openai" else "",
-        "api.key_file": config.api.key_file if config.api.enabled else "",
+        "api.key_file": str(api_key_path(home, config)) if asks_for_key else "",
         "telegram.token_file": config.telegram.token_file if config.telegram.enabled else "",
         "slack.tokens_file": config.slack.tokens_file if config.slack.enabled else "",
     }
