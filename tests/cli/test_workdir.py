@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +25,9 @@ def daemon() -> Iterator[DaemonProcess]:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Path:
-    project = tmp_path / "project"
-    project.mkdir()
-    return project
+def project() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="project-") as project:  # short: a terminal breaks long lines
+        yield Path(project).resolve()
 
 
 def pwd(daemon: DaemonProcess, directory: Path, *options: str) -> str:
@@ -55,7 +55,7 @@ def test_a_single_question_works_in_its_directory_only_when_that_is_trusted(
 
 
 def test_it_is_asked_once_and_the_conversation_keeps_its_directory(daemon: DaemonProcess, project: Path) -> None:
-    with terminal("chat", cwd=project, **daemon.environ) as person:
+    with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home)) as person:
         person.expect(f"Let the agent work in {project}{QUESTION}")
         person.type("perhaps\n")
         person.expect(QUESTION)
@@ -69,7 +69,7 @@ def test_it_is_asked_once_and_the_conversation_keeps_its_directory(daemon: Daemo
     daemon.start()
     elsewhere = pwd(daemon, Path.home(), "-r", session)
     assert str(project) in elsewhere
-    with terminal("chat", cwd=project, **daemon.environ) as person:
+    with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home)) as person:
         assert QUESTION not in person.expect("you> ")
         person.type("/new\n")
         person.expect("you> ")
@@ -79,7 +79,7 @@ def test_it_is_asked_once_and_the_conversation_keeps_its_directory(daemon: Daemo
 
 
 def test_a_refusal_is_remembered_too_and_can_be_taken_back(daemon: DaemonProcess, project: Path) -> None:
-    with terminal("chat", cwd=project, **daemon.environ) as person:
+    with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home)) as person:
         person.expect(QUESTION)
         person.type("no\n")
         assert "It works in /" not in person.expect("you> ")
@@ -93,7 +93,7 @@ def test_nobody_is_asked_about_the_home_directory_and_it_cannot_be_trusted(
     daemon: DaemonProcess, project: Path
 ) -> None:
     environ = {**daemon.environ, "HOME": str(project)}
-    with terminal("chat", cwd=project, **environ) as person:
+    with terminal("chat", cwd=project, HERMES_HOME=str(daemon.home), HOME=str(project)) as person:
         assert QUESTION not in person.expect("you> ")
         person.type("/quit\n")
     done = subprocess.run(
