@@ -45,14 +45,15 @@ class HermesError(Exception):
 
 
 class ConfigError(HermesError):
-    """With every problem that was found."""
+    """With every problem that was found, and the environment variables that were looked for and not found."""
 
     exit_code = 78
 
-    def __init__(self, *problems: str) -> None:
+    def __init__(self, *problems: str, missing_variables: tuple[str, ...] = ()) -> None:
         many = (f"the configuration has {len(problems)} problems:", *problems)
         super().__init__(problems[0] if len(problems) == 1 else "\n  ".join(many))
         self.problems = problems
+        self.missing_variables = missing_variables
 
 
 class HomeError(HermesError):

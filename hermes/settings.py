@@ -79,8 +79,10 @@ class ModelConfig:
             return None
         if not (value := environ.get(self.api_key_env, "").strip()):
             raise ConfigError(
-                f"the model's key is missing: set the environment variable {self.api_key_env} (model.api_key_env) or "
-                'model.api_key_file; for an endpoint that wants no key, set model.api_key_env to ""'
+                f"the model's key is missing: the environment variable {self.api_key_env} (model.api_key_env) is not "
+                "set; set it, or put the key into a file and name that in model.api_key_file; for an endpoint that "
+                'wants no key, set model.api_key_env to ""',
+                missing_variables=(self.api_key_env,),
             )
         return usable(value, f"the key in {self.api_key_env}")
 
@@ -131,7 +133,8 @@ class TranscriptionConfig:
         if not (value := environ.get(self.api_key_env, "").strip()):
             raise ConfigError(
                 f"the transcription's key is missing: set the environment variable {self.api_key_env} "
-                '(transcription.api_key_env); for an endpoint that wants no key, set that to ""'
+                '(transcription.api_key_env); for an endpoint that wants no key, set that to ""',
+                missing_variables=(self.api_key_env,),
             )
         return usable(value, f"the key in {self.api_key_env}")
 

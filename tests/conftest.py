@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
 from collections.abc import Iterator
 
@@ -14,6 +15,11 @@ from loguru import logger
 
 for variable in [name for name in os.environ if name.startswith("HERMES_") and not name.startswith("HERMES_TEST_")]:
     del os.environ[variable]  # a home or port of the person who runs the tests is none of theirs
+
+# A background job of a script (`nohup make test &`) starts with these ignored, and every child would inherit that.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 # How long a generated case takes says more about the machine. Where a bound matters, a test has its own.
 usual = settings.get_profile(settings.get_current_profile_name())

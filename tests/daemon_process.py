@@ -107,6 +107,10 @@ class DaemonProcess:
         self.process = None
 
     @property
+    def environ(self) -> dict[str, str]:
+        return dict(self._environ)
+
+    @property
     def key(self) -> str:
         return (self.home / "api.key").read_text(encoding="utf-8").strip()
 

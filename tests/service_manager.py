@@ -26,7 +26,7 @@ class ServiceManager:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._thread.join()
+        self._thread.join(30)
         self._socket.close()
 
     def _listen(self) -> None:

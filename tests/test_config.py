@@ -324,7 +324,7 @@ def test_the_models_key_comes_from_the_environment_or_a_file(tmp_path: Path) -> 
 
 
 def test_a_missing_key_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="set the environment variable OPENAI_API_KEY"):
+    with pytest.raises(ConfigError, match="the environment variable OPENAI_API_KEY"):
         ModelConfig().api_key({})
     with pytest.raises(ConfigError, match=r"model\.api_key_file: there is no file .*gone"):
         ModelConfig(api_key_file=str(tmp_path / "gone")).api_key({})

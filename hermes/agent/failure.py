@@ -23,7 +23,7 @@ from hermes.types import Failure, FailureCause, FailureKind
 SAID_MAX = 300  # characters of what the provider said
 
 _HINTS: Mapping[FailureKind, str] = {
-    FailureKind.AUTH: "check the key that model.api_key_env or model.api_key_file names",
+    FailureKind.AUTH: "check the key in model.api_key_file, or in the variable that model.api_key_env names",
     FailureKind.BILLING: "check plan and balance at the provider",
     FailureKind.RATE_LIMIT: "try again later, or ask the provider for a higher limit",
     FailureKind.OVERLOADED: "try again later",

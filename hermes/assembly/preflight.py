@@ -30,14 +30,16 @@ def preflight(home: Home, environ: Mapping[str, str]) -> Cleared:
     """Raises ConfigError with every problem there is. It reads files and may import packages: not on the loop."""
     config, sources = explain_config(home, environ)
     problems: list[str] = []
+    missing: list[str] = []
     for check in _checks(home, config):
         try:
             check.look(config, environ)
         except ConfigError as error:
             where = next((f"{sources[name]}: " for name in check.names if name in sources), "")
             problems += [f"{where}{problem}" for problem in error.problems]
+            missing += error.missing_variables
     if problems:
-        raise ConfigError(*problems)
+        raise ConfigError(*problems, missing_variables=tuple(missing))
     return Cleared(config=config, sources=sources)
 
 

@@ -92,7 +92,8 @@ def _from_environ(environ: Mapping[str, str]) -> list[Tokens]:
     if not bots:
         raise ConfigError(
             "the Slack bot's token is missing: set the environment variable SLACK_BOT_TOKEN (xoxb-…) or "
-            "slack.tokens_file; `hermes slack manifest` describes the app that gives you one"
+            "slack.tokens_file; `hermes slack manifest` describes the app that gives you one",
+            missing_variables=("SLACK_BOT_TOKEN",),
         )
     app, signing = (environ.get(name, "").strip() for name in ("SLACK_APP_TOKEN", "SLACK_SIGNING_SECRET"))
     return [

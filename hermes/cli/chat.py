@@ -44,6 +44,9 @@ def add_commands(commands: Commands) -> None:
             "  hermes chat -z 'What is the capital of Peru?'\n"
             "  git diff | hermes chat -z 'Write a commit message for this'\n"
             "  hermes chat -z - --json < question.txt\n\n"
+            "Commands run in the directory where a new conversation is started, if you trust it: you are asked the\n"
+            "first time, or --trust says so. Without a terminal, and in your home directory, nobody is asked, and\n"
+            "commands run where terminal.cwd says.\n\n"
             "A single question (-z) that needs a permission or an answer ends with exit code 3 and says on stderr\n"
             "how to give it; one that takes longer than --timeout is stopped and ends with 124, as by Ctrl-C with\n"
             "130. What was asked is stored: stderr says how to see its answer."
@@ -58,6 +61,9 @@ def add_commands(commands: Commands) -> None:
         help="print only the answer to this question, together with what is piped in; - takes it all from the pipe",
     )
     parser.add_argument("--timeout", type=seconds, metavar="S", help="stop a single question after so many seconds")
+    parser.add_argument(
+        "--trust", action="store_true", help="let the agent work in this directory, now and from now on"
+    )
     parser.add_argument(
         "--yolo", action="store_true", help="permit everything that is asked for, as long as this chat runs"
     )
@@ -76,7 +82,8 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             args.usage_error(f"{option} goes with -z")
     question = None if args.oneshot is None else _question(args.oneshot)
     with _daemon(environ) as daemon:
-        conversation, greeting = _conversation(daemon.client, args.resume)
+        workdir = None if args.resume is not None else _workdir(args, environ, asks=question is None)
+        conversation, greeting = _conversation(daemon.client, args.resume, workdir)
         if question is not None:
             return _answer_one(conversation, daemon.client, question, args, inside=daemon.inside)
         from hermes.cli.dialogue import Dialogue
@@ -115,7 +122,14 @@ def _opening(daemon: Daemon, greeting: str) -> str:
     return f"{greeting} The model is {daemon.model}; /quit leaves."
 
 
-def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversation, str]:
+def _workdir(args: argparse.Namespace, environ: Mapping[str, str], *, asks: bool) -> str | None:
+    from hermes.cli.workdir import chosen_workdir
+    from hermes.home import Home
+
+    return chosen_workdir(Home.from_environ(environ), trust=args.trust, asks=asks)
+
+
+def _conversation(client: AdminClient, resumed: str | None, workdir: str | None) -> tuple[Conversation, str]:
     """With the live end of a session's line, or under an id of our own that nobody has used yet; and how it opens."""
     from hermes.cli.conversation import Conversation
     from hermes.cli.opening import describe
@@ -130,7 +144,8 @@ def _conversation(client: AdminClient, resumed: str | None) -> tuple[Conversatio
     import secrets
 
     session = f"{time.strftime('%Y%m%d_%H%M%S', time.gmtime())}_{secrets.token_hex(4)}"
-    return Conversation(client, session), f"Session {session}."
+    where = f" It works in {one_line(workdir)}." if workdir else ""
+    return Conversation(client, session, workdir), f"Session {session}.{where}"
 
 
 # ---------------------------------------------------------------- one question

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import print_json
+from hermes.cli.output import print_json, say
 from hermes.cli.parser import Commands
 from hermes.errors import ConfigError
 
@@ -33,7 +34,7 @@ def add_commands(commands: Commands) -> None:
     actions.add(
         "check",
         _check,
-        "Read the configuration as the daemon would; exit 78 if it cannot be used, with --json as well.",
+        "Read the configuration as a daemon of this shell would; exit 78 if it cannot be used, with --json as well.",
         json=True,
     )
     actions.add("show", _show, "Show every setting as it is in force, and where it was set.", json=True)
@@ -48,8 +49,13 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         cleared, warnings = _cleared(home, environ)
     except ConfigError as error:
         if not args.json:
+            if error.missing_variables:
+                say(f"hermes: {_whose_environment(home)}", file=sys.stderr)
             raise
-        print_json({"ok": False, "path": str(home.config_file), "problems": [*map(_placed, error.problems)]})
+        problems = [*map(_placed, error.problems)]
+        print_json(
+            {"ok": False, "path": str(home.config_file), "problems": problems, "daemon_pid": _daemon_pid(home)}
+        )
         return error.exit_code
     exists = home.config_file.exists()
     sources = cleared.sources.values()
@@ -57,7 +63,7 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     warnings += _warnings(cleared.config, environ)
     if args.json:
         found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
-        print_json({"ok": True, **found})
+        print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})
         return 0
     others = "all other settings" if overriding else "all settings"
     print(f"{home.config_file}: good" + ("" if exists else f" (there is no file, so {others} are at their defaults)"))
@@ -65,7 +71,21 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         print(f"set by the environment: {', '.join(overriding)}")
     for warning in warnings:
         print(f"warning: {warning}")
+    print(_whose_environment(home))
     return 0
+
+
+def _whose_environment(home: Home) -> str:
+    checked = "checked with the environment variables of this shell"
+    if not (pid := _daemon_pid(home)):
+        return checked
+    return f"{checked}; the daemon that runs (pid {pid}) has its own, and `hermes reload` checks with those"
+
+
+def _daemon_pid(home: Home) -> int | None:
+    from hermes.home import holder, is_free
+
+    return None if is_free(home) else holder(home)
 
 
 def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:

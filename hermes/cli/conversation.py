@@ -83,12 +83,15 @@ def kept(session: str) -> str:
 
 
 class Conversation:
-    def __init__(self, client: AdminClient, session: str) -> None:
+    def __init__(self, client: AdminClient, session: str, workdir: str | None = None) -> None:
+        """`workdir` is where the agent works in sessions that begin here; None leaves that to the daemon."""
         self.session = session  # follows the session when it goes on under another id
         self.turns: set[str] = set()  # those that were answered here
         self.last: dict[str, Any] = {}  # what the last answer said about itself
         self._client = client
         self._turn: str | None = None  # the one that is being answered
+        self._workdir = workdir
+        self._placed = ""  # the last session that the daemon was told the directory of
         self._begun: set[str] = set()  # calls that ran, or that somebody was asked for
 
     @property
@@ -134,6 +137,7 @@ class Conversation:
     def _post(self, text: str) -> Feed:
         if "\0" in text:
             raise HermesError("the text holds a NUL character")
+        self._send_workdir()
         body = {
             "model": "hermes",
             "messages": [{"role": "user", "content": text}],
@@ -142,6 +146,17 @@ class Conversation:
         }
         headers = {"X-Hermes-Session-Id": self.session}
         return self._client.follow("POST", "/v1/chat/completions", body, headers)
+
+    def _send_workdir(self) -> None:
+        """Before a session's first message: its prompt names the directory."""
+        if self._workdir is None or self._placed == self.session:
+            return
+        try:
+            self._client.post(f"{session_path(self.session)}/workdir", {"path": self._workdir})
+        except AdminError as error:
+            if not error.is_unknown_address:  # else a daemon of another version, which has one directory for all
+                raise
+        self._placed = self.session
 
     def _told(self, arrivals: Iterable[tuple[str, str] | None]) -> Generator[Fact]:
         data = ""

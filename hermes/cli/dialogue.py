@@ -44,6 +44,7 @@ _HELP = """\
 /help               this list
 /quit, /exit, /q    leave, like Ctrl-D; the session stays
 Ctrl-C              stops an answer; at the prompt it clears what is typed, and leaves an empty line
+Alt-Enter           begins a new line of the same message
 Other lines that begin with a slash and a word are commands to the daemon, also while an answer runs.
 Anything else is a message; several lines pasted at once are one. While an answer runs it waits for its turn, is told
 to that turn or interrupts it, as /busy says."""

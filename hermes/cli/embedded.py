@@ -24,7 +24,9 @@ _Ready: TypeAlias = "Future[Callable[[], object]]"  # its result is how to end t
 def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
     from hermes.config import load_config
     from hermes.daemon.composition import embedded
+    from hermes.daemon.os_process import hide_from_children
 
+    hide_from_children()  # tools run below this process, too
     config = load_config(home, environ)
     if config.log.level != "ERROR":  # the terminal belongs to the conversation
         config = replace(config, log=replace(config.log, level="WARNING"))

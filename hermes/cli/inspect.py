@@ -58,10 +58,11 @@ def add_commands(commands: Commands) -> None:
         "sessions",
         _sessions,
         "List the stored sessions, the last active first. The same as `hermes ps --sessions`.",
-        examples="  hermes sessions\n  hermes sessions --limit 5 --json",
+        examples="  hermes sessions\n  hermes sessions --waiting\n  hermes sessions --limit 5 --json",
         json=True,
     )
     _add_limit(sessions, f"how many (default: {_SESSIONS})")
+    sessions.add_argument("--waiting", action="store_true", help="only those that wait for a person's answer")
     show = commands.add(
         "show",
         _show,
@@ -133,14 +134,23 @@ def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from hermes.cli.session_lookup import open_records, recent
 
     with open_records(environ) as records:
-        sessions = list(recent(records, args.limit or _SESSIONS))
+        limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
+        sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit))
         if args.json:
             print_json({"sessions": sessions})
         elif sessions:
             _print_sessions(records, sessions)
+        elif only_waiting:
+            print("No session waits for an answer.")
         else:
             print("There are no sessions yet; `hermes chat` begins one.")
     return 0
+
+
+def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
+    """The last active first, as in the list of all."""
+    views = [records.view(name, tail=0, exact=True) for name in records.waiting()]
+    return sorted((view["session"] for view in views), key=lambda each: -each["active_at"])[:limit]
 
 
 def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:

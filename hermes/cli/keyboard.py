@@ -5,6 +5,7 @@ an answer runs. What happens while they sit at the prompt is shown above it.
 from __future__ import annotations
 
 import os
+import re
 import select
 import sys
 import threading
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 _PASTE_GAP_S = 0.03  # lines that come faster than this were not typed
 _LOOK_UP_S = 1.0
+# Keys as terminals send them, and all other control characters but tab and the end of the line. A letter behind Esc
+# stays: people press Esc and type on.
+_KEYS = re.compile(r"\x1b\[\[?[0-?]*[ -/]*[@-~]?|\x1bO[A-DFHP-S]|[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class ClearedError(Exception):
@@ -30,6 +34,9 @@ def prepare_keyboard() -> None:
         import readline
 
         readline.parse_and_bind("set enable-bracketed-paste on")  # a paste then arrives whole, also without an end
+        # Alt-Enter begins a new line. By itself readline would change to vi's keys for good, without a word.
+        for line in ("$if mode=emacs", r'"\e\C-m": "\C-v\C-j"', r'"\e\C-j": "\C-v\C-j"', "$endif"):
+            readline.parse_and_bind(line)
 
 
 def read_message(prompt: str, news: Callable[[], list[str]]) -> str:
@@ -110,7 +117,12 @@ def read_answer(prompt: str, settled: Callable[[], bool]) -> str | None:
     if not line:
         print()
         raise EOFError
-    return line.strip()
+    return without_keys(line).strip()
+
+
+def without_keys(line: str) -> str:
+    """Return the text of a line that no line editor has read, without what cursor and function keys send."""
+    return _KEYS.sub("", line)
 
 
 def typed_lines() -> Iterator[str]:
@@ -119,7 +131,7 @@ def typed_lines() -> Iterator[str]:
         line = sys.stdin.readline()
         if not line:
             raise EOFError
-        yield line.strip()
+        yield without_keys(line).strip()
 
 
 def drop_typed() -> None:

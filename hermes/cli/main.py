@@ -38,6 +38,7 @@ from hermes.cli import (
 )
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Help, Parser
+from hermes.cli.suggestion import MEANINGS
 from hermes.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
@@ -59,7 +60,10 @@ def main(argv: list[str] | None = None) -> int:
     try:
         if argv[:1] == [_COMPLETE]:
             return _complete(argv[1:])
-        args, unknown = _build_parser().parse_known_args(argv)
+        parser = _build_parser()
+        if argv[:1] and argv[0].startswith("-") and argv[0] in MEANINGS:  # else a word behind it is the unknown one
+            parser.error(f"unrecognized arguments: {argv[0]}")
+        args, unknown = parser.parse_known_args(argv)
         if unknown:  # told here, by the command that was meant
             args.usage_error(f"unrecognized arguments: {' '.join(unknown)}")
         code: int = args.run(args, os.environ)
@@ -111,7 +115,7 @@ def _build_parser() -> Parser:
             "Everything is kept under $HERMES_HOME if that is set, else in the platform's data directory.\n"
             "A session can be named by its id, the beginning of it or of its last part, or - for the last one.\n"
             "Errors are plain text on stderr and an exit code that is not 0; stdout stays empty, with --json too\n"
-            "(but for `hermes config check --json`, whose answer they are)."
+            "(but for `hermes config check` and `hermes status`, whose answer they are)."
         ),
         formatter_class=Help,
     )

@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
     """Says what is wrong in one line, like every other error of the command line."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"hermes: {_reworded(message)} (`{self.prog} --help` shows how)", file=sys.stderr)
+        print(f"hermes: {_reworded(message, self.prog)} (`{self.prog} --help` shows how)", file=sys.stderr)
         sys.exit(2)
 
 
@@ -53,15 +53,18 @@ class Help(argparse.HelpFormatter):
         return "\n".join(f"{indent}{part}" for part in parts)
 
 
-def _reworded(message: str) -> str:
-    """An unknown command is asked about in our words; everything else argparse says well enough."""
-    unknown = re.match(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
-    if unknown is None:
-        return message
-    from difflib import get_close_matches
+def _reworded(message: str, prog: str) -> str:
+    """Our words for an unknown command; argparse words everything else well enough."""
+    from hermes.cli.suggestion import MEANINGS, answer_to
 
-    close = get_close_matches(unknown[1], re.findall(r"[a-z-]+", unknown[2]), n=1, cutoff=0.5)
-    return f"there is no command {unknown[1]!r}" + (f"; did you mean {close[0]}?" if close else "")
+    parent = prog.partition(" ")[2]
+    unknown = re.match(r"argument COMMAND: invalid choice: '(.*)' \(choose from (.*)\)", message, re.DOTALL)
+    if unknown is not None:
+        answer = answer_to(unknown[1], parent, re.findall(r"[a-z-]+", unknown[2]))
+        return f"there is no command {unknown[1]!r}" + (f"; {answer}" if answer else "")
+    left_over = re.match(r"unrecognized arguments: (\S+)", message)
+    meaning = MEANINGS.get(f"{parent} {left_over[1]}".strip()) if left_over else None
+    return f"{message}; {meaning}" if meaning else message
 
 
 def session_id(text: str) -> str:

@@ -7,25 +7,40 @@ import select
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from hermes.values import dataclass
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchedProcess:
+    pid: int
+    descriptor: int | None  # None: the system has none, and the number could come to mean another process
+
+
 @contextmanager
-def process_of(pid: Any) -> Iterator[int | None]:
-    """A handle on the process, whose number cannot come to mean another one; None: there is none to wait for."""
+def process_of(pid: Any) -> Iterator[WatchedProcess | None]:
+    """Yield a handle on the process; None if there is none to wait for."""
+    if not hasattr(os, "pidfd_open"):  # not Linux
+        yield WatchedProcess(pid=pid, descriptor=None) if isinstance(pid, int) and lives(pid) else None
+        return
     handle = None
     with suppress(OSError, TypeError):
         handle = os.pidfd_open(pid)
     try:
-        yield handle
+        yield None if handle is None else WatchedProcess(pid=pid, descriptor=handle)
     finally:
         if handle is not None:
             os.close(handle)
 
 
-def has_ended(process: int | None) -> bool:
-    return process is None or bool(select.select([process], [], [], 0)[0])
+def has_ended(process: WatchedProcess | None) -> bool:
+    if process is None:
+        return True
+    if process.descriptor is None:
+        return not lives(process.pid)
+    return bool(select.select([process.descriptor], [], [], 0)[0])
 
 
 def lives(pid: int) -> bool:

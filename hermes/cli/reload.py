@@ -10,7 +10,7 @@ from hermes.errors import ConfigError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from hermes.cli.parser import Commands
 
@@ -19,7 +19,8 @@ def add_commands(commands: Commands) -> None:
     commands.add(
         "reload",
         _reload,
-        "Have the daemon read its configuration again. What can change while it runs is in force at once. Exit code\n"
+        "Have the daemon read its configuration and key files again. What can change while it runs is in force\n"
+        "immediately. Variables are those that the daemon was started with, not those of this shell. Exit code\n"
         "78 if the configuration cannot be used, and then the old one stays.",
         examples="  hermes reload\n  hermes reload --json | jq .needs_restart",
         json=True,
@@ -38,15 +39,25 @@ def _reload(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if args.json:
         print_json(answer)
         return 0
-    if not answer["applied"] and not answer["needs_restart"]:
-        say("Nothing has changed.")
-    for name, (before, after) in answer["applied"].items():
-        say(_line(name, before, after), indent="  ")
-    if answer["needs_restart"]:
+    applied = [*_settings(answer["applied"]), *_files(answer.get("files_applied", ()))]
+    later = [*_settings(answer["needs_restart"]), *_files(answer.get("files_need_restart", ()))]
+    for line in applied or ([] if later else ["Nothing has changed."]):
+        say(line, indent="  ")
+    if later:
         say("Only after `hermes restart`:")
-    for name, (before, after) in answer["needs_restart"].items():
-        say(f"  {_line(name, before, after)}", indent="  ")
+    for line in later:
+        say(f"  {line}", indent="  ")
+    if pid := answer.get("pid"):
+        say(f"Environment variables were those that the daemon (pid {pid}) was started with.")
     return 0
+
+
+def _settings(changes: Mapping[str, list[Any]]) -> list[str]:
+    return [_line(name, before, after) for name, (before, after) in changes.items()]
+
+
+def _files(names: Iterable[str]) -> list[str]:
+    return [one_line(f"{name}: the file has new contents") for name in names]
 
 
 def _line(name: str, before: Any, after: Any) -> str:

@@ -36,6 +36,10 @@ _NAMED = 5  # of those that a beginning could mean
 class Records(Protocol):
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]: ...
 
+    def waiting(self) -> list[str]:
+        """Return the ids of the sessions that wait for a person's answer."""
+        ...
+
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]: ...
 
     def why(self, session: str, *, exact: bool) -> dict[str, Any]: ...
@@ -58,6 +62,10 @@ class DaemonRecords:
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._client.get("/sessions", limit=limit, after=after)["sessions"]
         return found
+
+    def waiting(self) -> list[str]:
+        actors = self._client.get("/actors")["actors"]  # a session that waits is always in memory
+        return [str(each["name"]) for each in actors if (each["kind"], each["state"]) == ("session", "waiting")]
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
         found: dict[str, Any] = self._client.get(session_path(session), tail=tail, exact=1 if exact else None)
@@ -96,6 +104,15 @@ class StoredRecords:
 
         start = None if after is None else SessionId(after)
         return [presentation.session(self._as_left(head)) for head in self._reader.recent(limit, start)]
+
+    def waiting(self) -> list[str]:
+        from hermes.types import Phase
+
+        return [
+            name
+            for name in self._reader.pending()
+            if (head := self._reader.head(name)) and head.phase is Phase.WAITING
+        ]
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
         from hermes.actors.routing import find_lineage

@@ -63,8 +63,13 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if f"{walk.name}.enabled" not in SETTINGS:
         raise ConfigError(f"this Hermes has no adapter for {walk.title}")
     base_url = (args.base_url or walk.base_url).rstrip("/")
+    for option, setting, people in (("--allow", "allowed_users", args.allow), ("--admin", "admins", args.admin)):
+        for person in people:
+            if problem := _complaint(walk, setting, person):
+                raise ConfigError(f"{option} {one_line(person)}: {problem}")
     asks = sys.stdin.isatty()
     if asks:
+        _say_what_is_missing(walk)  # first: whoever installs it has to come back anyway
         say(walk.advice)
     given = (
         _ask_for_slack(walk, now, base_url, transport, asks=asks) if transport else _ask(walk, base_url, asks=asks)
@@ -160,8 +165,20 @@ def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool, pres
 
 def _ask_for_person(walk: PlatformSetup) -> list[str]:
     say(f"Who may talk to it? An id ({walk.user_id}), or nothing: then write to the bot, and it tells you a code.")
-    typed = _typed("Id: ")
-    return [typed] if typed else []
+    while typed := _typed("Id: "):
+        problem = _complaint(walk, "allowed_users", typed)
+        if not problem:
+            return [typed]
+        say(f"{one_line(typed)}: {problem}. The token is kept; try again.")
+    return []
+
+
+def _complaint(walk: PlatformSetup, setting: str, person: str) -> str:
+    """Return what is wrong with a person's id, as the configuration would say it; empty if nothing is."""
+    from hermes.settings import SETTINGS
+
+    complaint = SETTINGS[f"{walk.name}.{setting}"].rule.complaint
+    return complaint(person) if complaint is not None else ""
 
 
 def _typed(prompt: str, *, secret: bool = False) -> str:
@@ -256,12 +273,9 @@ def _greet(walk: PlatformSetup, base_url: str, token: str, people: list[str]) ->
 
 
 def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Given, greeted: dict[str, str]) -> None:
-    from importlib.util import find_spec
-
-    from hermes.extra import install_line
     from hermes.home import is_free
 
-    missing = find_spec(walk.package) is None
+    missing = _is_missing(walk)
     start = "hermes daemon" if is_free(home) else "hermes restart"
     if args.json:
         found: dict[str, Any] = {"platform": walk.name, "accounts": list(given.who), "config": str(home.config_file)}
@@ -274,10 +288,22 @@ def _tell(args: argparse.Namespace, walk: PlatformSetup, home: Home, given: _Giv
         say(one_line(remark))
     for person, problem in greeted.items():
         say(one_line(f"Said hello to {person}." if not problem else f"No hello to {person}: {problem}"))
-    if missing:
-        print(
-            f"The package for {walk.title} is not installed yet. First:\n  {install_line(walk.name)}"
-        )  # in one line
+    _say_what_is_missing(walk)
     if not greeted:
         say(f"Whoever writes to it now is told a code; `hermes pairing approve {walk.name} CODE` lets them in.")
     say(f"`{start}` makes it talk.")
+
+
+def _is_missing(walk: PlatformSetup) -> bool:
+    from importlib.util import find_spec
+
+    return find_spec(walk.package) is None
+
+
+def _say_what_is_missing(walk: PlatformSetup) -> None:
+    from hermes.extra import install_line
+
+    if _is_missing(walk):
+        print(
+            f"The package for {walk.title} is not installed yet. First:\n  {install_line(walk.name)}"
+        )  # in one line

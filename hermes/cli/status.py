@@ -6,40 +6,67 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from hermes.cli.output import count, duration, one_line, print_json, say, size
+from hermes.errors import NotRunningError
+from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Mapping
 
+    from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
+    from hermes.home import Home
 
 
 def add_commands(commands: Commands) -> None:
     commands.add(
         "status",
         _status,
-        "Say how the daemon is. Exit code 0 if it is ready to take work, 1 if it is not or none runs.",
+        "Say how the daemon is. Exit code 0 if it is ready to take work, 1 if it is not or none runs; --json prints\n"
+        "an answer in each case.",
         examples="  hermes status\n  hermes status --json | jq .ready",
         json=True,
     )
 
 
 def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
-    from hermes.cli.client import connect
+    from hermes.cli.client import SilentError, connect
     from hermes.cli.last_life import telling_how_it_ended
     from hermes.home import Home
 
-    with telling_how_it_ended(Home.from_environ(environ)):
-        info = connect(environ).info()
+    home, client = Home.from_environ(environ), connect(environ)
+    try:
+        with telling_how_it_ended(home):
+            info = client.info()
+    except (NotRunningError, SilentError) as error:
+        if not args.json:
+            raise
+        print_json(_unavailable(home, error))
+        return error.exit_code
     if args.json:
         print_json(info)
     else:
-        for name, value in _facts(info):
+        waiting = _waiting_sessions(client) if info.get("sessions_waiting") else []
+        for name, value in _facts(info, waiting):
             say(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
     return 0 if info["ready"] else 1
 
 
-def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _unavailable(home: Home, error: Exception) -> dict[str, Any]:
+    """Return the fields of /info that are known without an answer; `pid` is null when no daemon runs."""
+    from hermes.home import holder
+
+    pid = None if isinstance(error, NotRunningError) else holder(home)
+    return {"ready": False, "reason": str(error), "pid": pid, "home": str(home.data_dir)}
+
+
+def _waiting_sessions(client: AdminClient) -> list[str]:
+    from hermes.cli.session_lookup import DaemonRecords
+
+    return DaemonRecords(client).waiting()
+
+
+def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]:
     sandbox = info.get("sandbox") or {}
     shown = [("sandbox", _sandbox(sandbox))] if sandbox else []
     first, later = (shown, []) if sandbox and not sandbox["works"] else ([], shown)
@@ -53,7 +80,7 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("model", f"{info['model']}{_model_health(info.get('model_health') or {}, time.time())}"),
         *later,
         ("turns", _turns(info.get("turns", {}))),
-        *([("waiting", _waiting(waiting))] if (waiting := info.get("sessions_waiting", 0)) else []),
+        *([("waiting", _waiting(waiting))] if waiting else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
@@ -92,9 +119,9 @@ def _turns(counts: Mapping[str, int]) -> str:
     )
 
 
-def _waiting(sessions: int) -> str:
-    one = sessions == 1
-    return f"{count(sessions, 'session')} wait{'s' if one else ''} for an answer; `hermes sessions` shows which"
+def _waiting(sessions: list[str]) -> str:
+    waits = "waits" if len(sessions) == 1 else "wait"
+    return f"{count(len(sessions), 'session')} {waits} for an answer (`hermes sessions --waiting`): {some(sessions)}"
 
 
 def _platform(each: Mapping[str, str]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from hermes.cli.client import ANSWER_S, AdminClient, AdminError, SilentError
 from hermes.cli.last_life import telling_how_it_ended
 from hermes.cli.output import count, one_line, print_json, printable, say
-from hermes.cli.pid import has_ended, lives, process_of
+from hermes.cli.pid import WatchedProcess, has_ended, lives, process_of
 from hermes.errors import HermesError, NotRunningError
 from hermes.home import holder, is_free
 from hermes.listing import some
@@ -136,7 +136,7 @@ def restart_daemon(args: argparse.Namespace, home: Home) -> int:
 
 
 def _next_life(
-    client: AdminClient, before: Mapping[str, Any], process: int | None, timeout_s: float
+    client: AdminClient, before: Mapping[str, Any], process: WatchedProcess | None, timeout_s: float
 ) -> Mapping[str, Any] | str:
     """The restarted daemon, or why there is none, as far as that was seen.
 

@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
     from hermes.cli.client import AdminClient
     from hermes.cli.parser import Commands
+    from hermes.cli.pid import WatchedProcess
+    from hermes.home import Home
 
 _LOOK_UP_S = 0.25
+_RESTARTS = "(the daemon stops or restarts; this goes on if it comes back)"
 _LEFT_OUT = ("text_delta", "text_reset", "call_progress", "end")  # the whole answer follows
 _NAMES = {
     "turn_accepted": "message accepted",
@@ -47,8 +50,8 @@ def add_commands(commands: Commands) -> None:
     tail = commands.add(
         "tail",
         _tail,
-        "Follow what happens, in one session or in all, also over a restart. Ctrl-C ends it; --json has whole\n"
-        "answers and their pieces.",
+        "Follow what happens, in one session or in all, also over a restart or a kill. Ctrl-C ends it; --json has\n"
+        "whole answers and their pieces.",
         examples="  hermes tail\n  hermes tail 20260102_030405_1a2b3c4d --json | jq .event",
         json=True,
     )
@@ -69,10 +72,10 @@ def _tail(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with telling_how_it_ended(home):
         info = client.info()
         path = f"/events?{urlencode({'session': meant_by(client, args.session)})}" if args.session else "/events"
-        with process_of(info["pid"]) as process:
-            while True:
+        while True:
+            with process_of(info["pid"]) as process:
                 _follow(client, path, json_lines=args.json)
-                _await_next_life(client, process)
+                info = _await_daemon(client, home, process)
 
 
 def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
@@ -90,21 +93,38 @@ def _follow(client: AdminClient, path: str, *, json_lines: bool) -> None:
                 raise HermesError("events came faster than they were read, and some were missed; start it again")
 
 
-def _await_next_life(client: AdminClient, process: int | None) -> None:
-    """A restart is the same process: as long as that lives, a daemon comes back."""
+def _await_daemon(client: AdminClient, home: Home, process: WatchedProcess | None) -> dict[str, Any]:
+    """Wait for the next daemon and return its /info. Raises NotRunningError after an orderly stop without a restart.
+
+    A restart keeps the process. A daemon that was killed is waited for as well: what its successor does is what
+    somebody who watches wants to see.
+    """
     from hermes.cli.next_life import life_of
     from hermes.cli.pid import has_ended
 
-    told = False
-    while not has_ended(process):
-        if not told:  # also if it is back already: what happened meanwhile was not seen
-            told = True
-            say("(the daemon stops or restarts; this goes on if it comes back)", file=sys.stderr)
-        if life_of(client) is not None:
-            say("(the daemon is back)", file=sys.stderr)
-            return
+    said = ""
+    while life_of(client) is None:
+        notice = _RESTARTS if not has_ended(process) else _absence(home)
+        if notice != said:
+            said = notice
+            say(notice, file=sys.stderr)
         time.sleep(_LOOK_UP_S)
-    raise NotRunningError("the daemon stopped")
+    if not said:
+        say(_RESTARTS, file=sys.stderr)  # it was away for a moment, and what happened meanwhile was not seen
+    say("(the daemon is back)", file=sys.stderr)
+    return client.info()
+
+
+def _absence(home: Home) -> str:
+    """Say why a daemon is waited for though its process has ended. Raises NotRunningError if none is expected."""
+    from hermes.cli.last_life import last_end
+    from hermes.home import is_free
+
+    if not is_free(home):
+        return "(another daemon starts; this goes on with it)"
+    if not (how := last_end(home)):
+        raise NotRunningError("the daemon stopped")
+    return f"(the daemon stopped: {how}. This goes on when a daemon runs again; Ctrl-C ends it)"
 
 
 def _line(event: str, fields: Mapping[str, Any]) -> str:

@@ -58,6 +58,7 @@ from hermes.daemon.lives import Life, banner, log_last_life, loop_words
 from hermes.daemon.notify import Notifier
 from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
 from hermes.daemon.os_process import connections_within
+from hermes.daemon.secret_files import digests
 from hermes.errors import ConfigError
 from hermes.events import ActorFailed
 from hermes.home import Home, lock, note_store, prepare
@@ -72,6 +73,7 @@ from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.trust import WorkingDirectories
 from hermes.types import Obligation, Session, SessionId, TurnId
 
 _GRACE_S = 1.0
@@ -95,6 +97,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         configure_logging(config.log, home)
         key = ensure_api_key(home, config, environ)
         redact(key)
+        secret_files = await asyncio.to_thread(digests, home, config, environ)
         models = make_models(config, environ)
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 
@@ -237,7 +240,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "clock": wall_clock.wall,
         }
         servers = await importing
-        admin = servers.AdminServer(home.socket, office=office, **ports)
+        admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
         await admin.start()
         stack.callback(reach, "stop: servers closed")
         stack.push_async_callback(admin.stop, _GRACE_S)
@@ -279,6 +282,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             api=api_server,
             facts=facts,
             processes=processes.front,
+            secrets=secret_files,
             homes=office.homes if adapters else None,
         )
         if api:
@@ -408,6 +412,10 @@ def _import_servers() -> SimpleNamespace:
 def _hand_to_delivery(children: Children, owed: Sequence[Obligation]) -> None:
     with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
         children[DELIVERY].tell(Say(owed=owed))
+
+
+def _workdirs(home: Home, folders: Folders) -> WorkingDirectories:
+    return WorkingDirectories(folder_of=folders.path, own=(home.data_dir, home.config_file.parent))
 
 
 async def _forget(folders: Folders, search: SearchDesk, children: Children, session: SessionId) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from typing import Final, NoReturn
 
 _BY_THE_KERNEL: Final = 0x80  # SI_KERNEL: a key on the terminal, which the daemon, in the same group, gets as well
@@ -20,7 +21,7 @@ _NOT_HELD_BACK: Final = {
 
 def leave_process_1() -> None:
     """Returns in a child, unless this is any other process; process 1 itself does not come back from here."""
-    if os.getpid() != 1:
+    if os.getpid() != 1 or sys.platform != "linux":
         return
     from hermes.daemon.os_process import hide_from_children  # noqa: PLC0415 - its imports are shared with the child
 

@@ -27,10 +27,12 @@ from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.operations import EXIT_STORAGE, DaemonOperations, StopRequest
 from hermes.daemon.reload import Reloaded, changes, with_values
+from hermes.daemon.secret_files import digests, in_force, rewritten
 from hermes.errors import ConfigError, HermesError
 from hermes.home import Home
 from hermes.listing import counted, some
 from hermes.log import configure_logging
+from hermes.ports.agent import Model
 from hermes.settings import Config
 from hermes.supervision.root import Children
 from hermes.types import Phase, Session
@@ -61,6 +63,7 @@ class Daemon:
     api: ApiServer | None
     facts: dict[str, Any]
     processes: ProcessFront
+    secrets: dict[str, str] = field(default_factory=dict)  # digests of the files that hold secrets
     homes: HomeDesk | None = None  # of chat platforms, to be told of a stop
     reloading: asyncio.Lock = field(default_factory=asyncio.Lock)  # one after the other
 
@@ -154,15 +157,18 @@ class Daemon:
         async with self.reloading:
             try:
                 new = (await asyncio.to_thread(preflight, self.home, self.environ)).config
+                secrets = await asyncio.to_thread(digests, self.home, new, self.environ)  # before they are used
+                models = await asyncio.to_thread(make_models, new, self.environ)
             except ConfigError as error:
                 logger.error("the configuration was not reloaded, the old one stays: {}", error)
                 raise
-            return self._apply(new)
+            return self._apply(new, models, secrets)
 
-    def _apply(self, new: Config) -> Reloaded:
-        models = make_models(new, self.environ)
+    def _apply(self, new: Config, models: tuple[Model, ...], secrets: dict[str, str]) -> Reloaded:
         applied, later = Config.reloadable_changes(self.config, new)
-        if any(name.startswith("model.") for name in applied):
+        files = rewritten(self.secrets, secrets, dict.fromkeys((*applied, *later)))
+        self.secrets = in_force(self.secrets, secrets)
+        if any(name.startswith("model.") for name in (*applied, *files.applied)):
             self.agent.runner.set_models(models)
             self.facts["model"] = models[0].name
         self.agent.configure(new)
@@ -178,13 +184,13 @@ class Daemon:
         with suppress(ActorDeadError):  # between two lives: the next one looks for itself
             self.children["resets"].tell(PolicyChanged())
         came_of_it = Reloaded(
-            applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later)
+            applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later), files=files
         )
         # What needs a restart is not in force, and the next reload has to say so again.
         self.config = with_values(self.config, new, applied)
-        logger.info("configuration reloaded: {}", ", ".join(applied) or "nothing changed")
-        if later:
-            logger.warning("these settings need a restart: {}", ", ".join(later))
+        logger.info("configuration reloaded: {}", ", ".join((*applied, *files.applied)) or "nothing changed")
+        if later or files.needs_restart:
+            logger.warning("these settings need a restart: {}", ", ".join((*later, *files.needs_restart)))
         return came_of_it
 
 

@@ -59,7 +59,7 @@ class Notifier:
             return
         words = "\n".join([*self.untold, message])
         try:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
                 sender.sendto(words.encode("utf-8", "replace"), self.address)
         except BlockingIOError:

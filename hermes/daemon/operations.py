@@ -214,7 +214,8 @@ class DaemonOperations:
             await asyncio.to_thread(self._check_config)
         except ConfigError as error:
             raise BadInputError(
-                f"the daemon goes on as it is: it could not come back with this configuration. {error}",
+                f"the daemon goes on as it is: it could not come back with this configuration. {error}"
+                f"{_started_without(error)}",
                 code="bad_configuration",
             ) from error
         self._stop.request(reason, restart=True)
@@ -227,9 +228,16 @@ class DaemonOperations:
             came_of_it = await self.reloader()
         except ConfigError as error:
             raise BadInputError(
-                f"the configuration was not reloaded, the old one stays: {error}", code="bad_configuration"
+                f"the configuration was not reloaded, the old one stays: {error}{_started_without(error)}",
+                code="bad_configuration",
             ) from error
-        return {"applied": came_of_it.applied, "needs_restart": came_of_it.needs_restart}
+        return {
+            "applied": came_of_it.applied,
+            "needs_restart": came_of_it.needs_restart,
+            "files_applied": came_of_it.files.applied,
+            "files_need_restart": came_of_it.files.needs_restart,
+            "pid": os.getpid(),
+        }
 
     # ------------------------------------------------------------ for the composition root
 
@@ -274,6 +282,17 @@ class DaemonOperations:
         else:
             logger.info("ready again")
         self._not_ready = problem
+
+
+def _started_without(error: ConfigError) -> str:
+    """Say whose environment lacks a variable: people set it in their shell and wonder."""
+    if not error.missing_variables:
+        return ""
+    names = ", ".join(error.missing_variables)
+    return (
+        f". The daemon (pid {os.getpid()}) was started without {names}, and a restart keeps its environment: "
+        "stop it and start it where the variable is set"
+    )
 
 
 def _sessions_waiting() -> int:

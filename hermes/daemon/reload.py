@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import TypeAlias
 
+from hermes.daemon.secret_files import Rewritten
 from hermes.errors import ConfigError
 from hermes.setting import Value
 from hermes.settings import Config
@@ -22,6 +23,7 @@ class Reloaded:
 
     applied: Mapping[str, Change]
     needs_restart: Mapping[str, Change]
+    files: Rewritten = Rewritten(applied=(), needs_restart=())
 
 
 class Reload:

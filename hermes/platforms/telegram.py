@@ -65,7 +65,8 @@ class TelegramConfig:
         if not (value := environ.get("TELEGRAM_BOT_TOKEN", "").strip()):
             raise ConfigError(
                 "the Telegram bot's token is missing: set the environment variable TELEGRAM_BOT_TOKEN or "
-                "telegram.token_file; @BotFather on Telegram gives you one"
+                "telegram.token_file; @BotFather on Telegram gives you one",
+                missing_variables=("TELEGRAM_BOT_TOKEN",),
             )
         return usable(value, "the token in TELEGRAM_BOT_TOKEN")
 

@@ -43,6 +43,11 @@ def _runs(pid: int, started_ticks: int) -> bool:
 
 def _is_running_child(pid: int) -> bool:
     """Where the system tells no start times, a number is sure only to whoever will have to reap it."""
+    if not hasattr(os, "waitid"):  # macOS
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, 0)
+            return True
+        return False
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None
     except ChildProcessError:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hermes.role import Role
 from hermes.tools.tool import ToolError
+from hermes.trust import read_workdir
 from hermes.values import dataclass
 
 
@@ -24,7 +25,7 @@ class Workplace:
 
     def work_of(self, folder: Path, role: Role = Role.OWNER) -> str:
         """The conversation's working directory. Its own is made here."""
-        if role is not Role.GUEST and (chosen := _chosen(folder) or self.default_cwd):
+        if role is not Role.GUEST and (chosen := read_workdir(folder) or self.default_cwd):
             return chosen
         own = folder / "files"
         own.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,10 +59,3 @@ class Workplace:
         """The path as the model would write it: relative when it is below the current directory."""
         cwd = os.path.realpath(self.cwd_of(folder, role))
         return os.path.relpath(path, cwd) if path != cwd and Path(path).is_relative_to(cwd) else path
-
-
-def _chosen(folder: Path) -> str:
-    try:
-        return (folder / "workdir").read_text("utf-8").strip()
-    except FileNotFoundError:
-        return ""

@@ -106,7 +106,7 @@ async def test_what_a_thread_leaves_is_delivered_before_what_it_schedules_next()
     thread = threading.Thread(target=other_thread)
     thread.start()
     await asyncio.wait_for(done.wait(), 30)
-    thread.join()
+    thread.join(30)
     place = {number: index for index, number in enumerate(order)}
     assert len(place) == 1000
     assert all(place[number] < place[number + 1] for number in range(0, 1000, 2))

@@ -85,7 +85,7 @@ async def test_closing_returns_what_other_threads_have_left() -> None:
     drained = Drained()
     thread = threading.Thread(target=drained.put, args=("left in time",))
     thread.start()
-    thread.join()  # and the loop has had no turn to deliver it
+    thread.join(30)  # and the loop has had no turn to deliver it
     assert [letter.message for letter in drained.inbox.close("gone")] == ["left in time"]
 
 

@@ -444,7 +444,7 @@ async def test_a_deferred_answer_can_come_from_another_thread() -> None:
     def work_elsewhere(probe: Probe) -> None:
         thread = threading.Thread(target=probe.defer_reply().set, args=("done",))
         thread.start()
-        thread.join()
+        thread.join(30)
 
     assert await ask(Probe.start(), work_elsewhere) == "done"
 

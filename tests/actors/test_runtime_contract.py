@@ -186,7 +186,7 @@ async def test_an_impatient_asker_gets_a_timeout(runtime: Runtime, diary: list[o
         answer = ref.ask("slow", block=False)
         thread = threading.Thread(target=impatient, args=(answer, diary))
         thread.start()
-        thread.join()
+        thread.join(30)
     assert "timeout" in diary
     assert await runtime.answer(answer) == "slow"
 

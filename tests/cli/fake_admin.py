@@ -6,12 +6,14 @@ import json
 import socketserver
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any, Self
 
+_CLOSE_S = 10.0  # a client that never leaves must not hold up the tests after it
 NOBODY = 2**22 + 1  # the number of no process: the kernel counts up to 2**22
 
 
@@ -97,7 +99,8 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
             "GET /sessions": Answer(body={"sessions": []}),
         }
         self.left = threading.Event()  # a client went away in the middle of a stream
-        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01})
+        self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        self._handlers: list[threading.Thread] = []
 
     def answer(self, asked: Asked) -> Answer | Stream:
         route = self.routes.get(f"{asked.method} {asked.path.partition('?')[0]}")
@@ -107,6 +110,13 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
                 status=404, body={"error": {"message": message, "type": "invalid_request_error", "code": "not_found"}}
             )
         return route if isinstance(route, Answer | Stream) else route(asked)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """As the base class, whose own list of threads is joined without a limit."""
+        arguments = (request, client_address)
+        handler = threading.Thread(target=self.process_request_thread, args=arguments, daemon=True)
+        self._handlers.append(handler)
+        handler.start()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Clients of these tests leave when they like."""
@@ -121,10 +131,14 @@ class FakeAdmin(socketserver.ThreadingUnixStreamServer):
         self.close()
 
     def close(self) -> None:
+        """Wait for the requests that run, but not longer than `_CLOSE_S`."""
         if self._thread.is_alive():
             self.shutdown()
-            self._thread.join()
+            self._thread.join(_CLOSE_S)
         self.server_close()
+        deadline = time.monotonic() + _CLOSE_S
+        for handler in self._handlers:
+            handler.join(max(0.0, deadline - time.monotonic()))
         Path(str(self.server_address)).unlink(missing_ok=True)
 
 

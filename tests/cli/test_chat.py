@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -289,7 +290,7 @@ class Terminal:
 
 
 @contextmanager
-def terminal(*argv: str, **environ: str) -> Iterator[Terminal]:
+def terminal(*argv: str, cwd: Path | None = None, **environ: str) -> Iterator[Terminal]:
     parent, child = pty.openpty()
     with subprocess.Popen(
         command(*argv),
@@ -297,6 +298,7 @@ def terminal(*argv: str, **environ: str) -> Iterator[Terminal]:
         stdout=child,
         stderr=child,
         start_new_session=True,
+        cwd=cwd or Path.home(),  # where nobody is asked whether the agent may work there
         env={**os.environ, "TERM": "dumb", **environ},
     ) as process:
         os.close(child)
@@ -306,6 +308,43 @@ def terminal(*argv: str, **environ: str) -> Iterator[Terminal]:
         finally:
             process.kill()
             os.close(parent)
+
+
+def test_alt_enter_begins_a_new_line_and_keeps_the_keys_of_the_editor(admin: FakeAdmin) -> None:
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=completion("Fine."))
+    with terminal("chat", INPUTRC="/dev/null") as person:
+        person.expect("you> ")
+        person.type("abc\x1b\rdef\x01X\n")  # Ctrl-A goes to the beginning
+        person.expect("Fine.")
+        person.expect("you> ")
+        person.type("/quit\n")
+    [asked] = [each.body for each in admin.asked if each.path == "/v1/chat/completions"]
+    assert asked["messages"][0]["content"] == "Xabc\ndef"
+
+
+def test_cursor_keys_during_an_answer_do_not_reach_the_model(admin: FakeAdmin) -> None:
+    typed = threading.Event()
+
+    def first() -> Iterator[bytes]:
+        yield accepted("t1", "started")
+        yield chunk("It begins")
+        typed.wait(30)
+        yield from completion("Fine.")
+
+    answers = iter([first(), iter([accepted("t2", "queued"), *completion("Again.")])])
+    admin.routes[COMPLETIONS] = lambda _: Stream(parts=next(answers))
+    with terminal("chat") as person:
+        person.expect("you> ")
+        person.type("tell me a story\n")
+        person.expect("It begins")
+        person.type("\x1bnext\x1b[D\x1b[DZ\n")
+        person.expect("(queued, answered after this: nextZ)")
+        typed.set()
+        person.expect("Again.")
+        person.expect("you> ")
+        person.type("/quit\n")
+    said = [each.body["messages"][0]["content"] for each in admin.asked if each.path == "/v1/chat/completions"]
+    assert said == ["tell me a story", "nextZ"]
 
 
 def test_ctrl_c_stops_an_answer_and_the_conversation_goes_on(admin: FakeAdmin) -> None:

@@ -98,7 +98,7 @@ def test_a_daemon_that_leaves_in_the_middle_is_told(client: AdminClient, home: H
             client.get("/info")
         with pytest.raises(NotRunningError, match="went away in the middle"):
             next(client.stream_sse("GET", "/events"))
-        thread.join()
+        thread.join(30)
 
 
 def test_a_daemon_that_does_not_answer_is_given_up_on(client: AdminClient, home: Home) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 
 import pytest
 
 from hermes.cli.main import main
-from hermes.home import Home
+from hermes.home import Home, lock
 from tests.cli.conftest import Hermes
+
+SHELL = "checked with the environment variables of this shell"
 
 
 def test_path_is_where_the_file_is_or_would_be(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,7 +25,7 @@ def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[s
     assert "there is no file" in capsys.readouterr().out
     home.config_file.write_text("api: {port: 1}\n")
     assert main(["config", "check"]) == 0
-    assert capsys.readouterr().out == f"{home.config_file}: good\n"
+    assert capsys.readouterr().out == f"{home.config_file}: good\n{SHELL}\n"
     assert main(["config", "check", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "ok": True,
@@ -30,6 +33,7 @@ def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[s
         "exists": True,
         "environment": [],
         "warnings": [],
+        "daemon_pid": None,
     }
 
 
@@ -38,6 +42,7 @@ def test_check_names_what_the_environment_sets(home: Home, hermes: Hermes) -> No
     assert done.stdout.splitlines() == [
         f"{home.config_file}: good (there is no file, so all other settings are at their defaults)",
         "set by the environment: HERMES_API_PORT, HERMES_LOG_LEVEL",
+        SHELL,
     ]
 
 
@@ -51,6 +56,7 @@ def test_check_warns_of_what_will_hardly_work(
         f"{home.config_file}: good",
         "warning: model.provider is local, but the local model is not installed: run `make local`",
         "warning: model.base_url ends in /chat/completions, which is added to it anyway: use http://localhost:1/v1",
+        SHELL,
     ]
 
 
@@ -93,7 +99,15 @@ def test_check_misses_the_models_key(
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     home.config_file.write_text("model: {provider: openai, name: x}\n")
     assert main(["config", "check"]) == 78
-    assert "set the environment variable OPENAI_API_KEY" in capsys.readouterr().err
+    note, problem = capsys.readouterr().err.splitlines()
+    assert note == f"hermes: {SHELL}"
+    assert "the environment variable OPENAI_API_KEY (model.api_key_env) is not set" in problem
+    with lock(home):  # as a daemon does
+        assert main(["config", "check"]) == 78
+    note, _ = capsys.readouterr().err.splitlines()
+    assert note.startswith(
+        f"hermes: {SHELL}; the daemon that runs (pid {os.getpid()}) has its own, and `hermes reload`"
+    )
 
 
 def test_show_says_where_each_setting_was_set(home: Home, hermes: Hermes) -> None:
@@ -122,7 +136,7 @@ def test_check_knows_the_keys_of_the_service_and_says_that_this_shell_has_them_n
     (home.data_dir / "service.env").write_text("TELEGRAM_BOT_TOKEN=123456:abc\n")
     done = hermes("config", "check", TELEGRAM_BOT_TOKEN="")
     assert done.returncode == 0
-    good, warning = done.stdout.splitlines()
+    good, warning, _ = done.stdout.splitlines()
     assert good == f"{home.config_file}: good"
     assert warning.startswith("warning: this holds for the service only, not for this shell: ")
     assert "the Telegram bot's token is missing" in warning

@@ -120,7 +120,7 @@ def test_stop_waits_until_the_home_is_free(home: Home, admin: FakeAdmin, capsys:
     admin.routes["GET /processes"] = Answer(body={"processes": listed})
     assert main(["stop"]) == 0
     assert is_free(home)
-    leaving.join()
+    leaving.join(30)
     assert capsys.readouterr().out == (
         f"The daemon on {home.data_dir} (pid {NOBODY}) has stopped.\n"
         "1 background process runs on and will be found again (processes.keep_on_stop).\n"
@@ -147,7 +147,7 @@ def test_stop_waits_for_the_process_as_well(home: Home, admin: FakeAdmin, capsys
         admin.routes["GET /info"] = Answer(body={"pid": daemon.pid})
         assert main(["stop", "--timeout", "3"]) == 75
         daemon.communicate(b"\n")
-    leaving.join()
+    leaving.join(30)
     assert f"the daemon (pid {daemon.pid}) is still stopping" in capsys.readouterr().err
 
 

@@ -3,14 +3,40 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from hermes.cli.embedded import in_thread
 from hermes.errors import AlreadyRunningError
+
+DUMPABLE = """
+import ctypes, os
+from hermes.cli.embedded import daemon_inside
+from hermes.home import Home
+dumpable = lambda: ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
+before = dumpable()
+with daemon_inside(Home.from_environ(os.environ), os.environ):
+    print(before, dumpable())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this")
+def test_tools_cannot_read_the_environment_of_a_chat_with_a_daemon_inside(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", DUMPABLE],
+        env={**os.environ, "HERMES_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "1 0\n"), done.stderr
 
 
 def test_the_context_is_open_inside_and_closed_after() -> None:

@@ -18,7 +18,7 @@ import pytest
 from hermes.cli.main import main
 from hermes.home import Home
 from tests.cli.conftest import Hermes, command
-from tests.cli.fake_admin import Answer, Asked, FakeAdmin, Stream, listing, sse
+from tests.cli.fake_admin import NOBODY, Answer, Asked, FakeAdmin, Respond, Stream, listing, sse
 
 ACTOR = {
     "kind": "session",
@@ -155,6 +155,12 @@ def test_why_explains_in_plain_words(admin: FakeAdmin, capsys: pytest.CaptureFix
     assert json.loads(capsys.readouterr().out) == {"session_id": "s1", "why": "It rests."}
 
 
+def answers_once() -> Respond:
+    """A daemon that has stopped when it is asked for the second time."""
+    ready = iter([True])
+    return lambda _: Answer(body={"pid": NOBODY, "ready": next(ready, False)})
+
+
 def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     whole = "20260102_030405_1a2b3c4d"
     began = {"session": whole, "turn": "0123abcd4567", "attempt": 1, "at": 1_700_000_000.0}
@@ -169,6 +175,7 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
             *(sse(answer, "turn_answered"), sse(gave_up, "turn_gave_up")),
         ]
     )
+    admin.routes["GET /info"] = answers_once()
     assert main(["tail", "a b"]) == 1
     out, err = capsys.readouterr()
     assert err == "hermes: the daemon stopped\n"
@@ -178,7 +185,8 @@ def test_tail_follows_events_until_the_daemon_stops(admin: FakeAdmin, capsys: py
     shown = "two lines\N{REPLACEMENT CHARACTER}[31m".ljust(99, "x") + "\N{HORIZONTAL ELLIPSIS}"
     assert second == f'answered          s1 turn t1 "{shown}" (3 tokens in, 1 out)'
     assert third == "turn failed       s1 turn t2 (timeout) it took too long"
-    assert admin.asked[-1].path == "/events?session=a+b"
+    assert "/events?session=a+b" in [asked.path for asked in admin.asked]
+    admin.routes["GET /info"] = answers_once()
     assert main(["tail", "--json"]) == 1
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [line["event"] for line in lines] == ["turn_began", "text_delta", "turn_answered", "turn_gave_up"]
@@ -199,6 +207,7 @@ def test_tail_says_why_it_ends(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], stream: Stream, problem: str
 ) -> None:
     admin.routes["GET /events"] = stream
+    admin.routes["GET /info"] = answers_once()
     assert main(["tail"]) == 1
     assert capsys.readouterr() == ("", f"hermes: {problem}\n")
 
@@ -275,6 +284,26 @@ def test_a_session_whose_last_turn_failed_is_seen_in_the_list(
     assert first.startswith("s1       idle, failed ")
     assert second.startswith("s2       idle  ")
     assert third.startswith("s3       idle  ")
+
+
+def test_sessions_that_wait_for_an_answer_can_be_listed_alone(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["sessions", "--waiting"]) == 1  # a daemon that does not list its actors
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR]})
+    capsys.readouterr()
+    assert main(["sessions", "--waiting"]) == 0
+    assert capsys.readouterr().out == "No session waits for an answer.\n"
+    waiting = [{**ACTOR, "name": name, "state": "waiting"} for name in ("s2", "s3")]
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, *waiting]})
+    for name, active in (("s2", 1.0), ("s3", 2.0)):
+        head = session(name, phase="waiting", active_at=active, title=f"about {name}")
+        admin.routes[f"GET /sessions/{name}"] = Answer(body={**VIEW, "session": head})
+    assert main(["sessions", "--waiting"]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
+        ["s3", "waiting"],
+        ["s2", "waiting"],
+    ]
 
 
 def test_numbers_stand_to_the_right_below_each_other(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

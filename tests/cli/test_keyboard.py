@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.keyboard import drop_typed
+from hermes.cli.keyboard import drop_typed, without_keys
 
 
 def test_what_was_typed_for_us_does_not_go_to_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +30,18 @@ def test_without_a_terminal_there_is_nothing_to_drop(monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(sys, "stdin", stdin)
         drop_typed()
         assert stdin.read() == "one\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "text"),
+    [
+        ("\x1btyped\x1b[D\x1b[DZ", "typedZ"),
+        ("\x1bOA\x1b[1;5Cok\x1b[3~", "ok"),
+        ("\x1b[[Aa\x1b[200~pasted\x1b[201~", "apasted"),
+        ("\x01\x0c\x7fx\ty", "x\ty"),
+        ("cut off \x1b[", "cut off "),
+        ("plain [D text, caf\u00e9 \U0001f600", "plain [D text, caf\u00e9 \U0001f600"),
+    ],
+)
+def test_keys_that_are_no_text_are_left_out(typed: str, text: str) -> None:
+    assert without_keys(typed) == text

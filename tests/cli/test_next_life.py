@@ -187,7 +187,7 @@ def until_seen(daemon: DaemonProcess, person: Terminal) -> None:
             return
 
 
-def test_a_tail_goes_on_over_a_restart_and_says_when_the_daemon_was_killed() -> None:
+def test_a_tail_goes_on_over_a_restart_and_a_kill_and_ends_with_a_stop() -> None:
     with DaemonProcess() as daemon, terminal("tail", HERMES_HOME=str(daemon.home)) as person:
         until_seen(daemon, person)
         assert daemon.hermes("restart").returncode == 0
@@ -195,7 +195,12 @@ def test_a_tail_goes_on_over_a_restart_and_says_when_the_daemon_was_killed() -> 
         person.expect("(the daemon is back)")
         until_seen(daemon, person)
         daemon.kill()
-        person.expect("hermes: the daemon stopped: the last one did not stop in order (it was")
+        person.expect("(the daemon stopped: the last one did not stop in order (it was")
+        daemon.start()
+        person.expect("(the daemon is back)")
+        until_seen(daemon, person)
+        assert daemon.hermes("stop").returncode == 0
+        person.expect("hermes: the daemon stopped")
     assert person.process.returncode == 1
 
 

@@ -7,8 +7,10 @@ import json
 import pytest
 
 from hermes.cli.main import main
+from hermes.daemon.secret_files import Rewritten, in_force, rewritten
 from tests.cli.fake_admin import Answer, FakeAdmin
 from tests.daemon_process import DaemonProcess
+from tests.scripted_model import ScriptedModel
 
 
 def test_what_changed_is_told_line_by_line(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,13 +32,19 @@ def test_what_changed_is_told_line_by_line(admin: FakeAdmin, capsys: pytest.Capt
 def test_a_real_daemon_takes_what_it_can_and_says_the_rest_each_time() -> None:
     with DaemonProcess() as daemon:
         file = daemon.home / "config.yaml"
-        assert daemon.hermes("reload").stdout == "Nothing has changed.\n"
+        assert daemon.process is not None
+        told = daemon.hermes("reload").stdout.splitlines()
+        assert told[0] == "Nothing has changed."
+        assert told[1:] == [
+            f"Environment variables were those that the daemon (pid {daemon.process.pid}) was started with."
+        ]
         file.write_text("sessions: {max_queue: 7}\nterminal: {timeout_s: 9}\n")
         told = daemon.hermes("reload").stdout.splitlines()
         assert told == [
             "sessions.max_queue: 32 -> 7",
             "Only after `hermes restart`:",
             "  terminal.timeout_s: 180.0 -> 9.0",
+            told[-1],
         ]
         assert daemon.hermes("reload").stdout.splitlines() == told[1:]
         file.write_text("tools:\n  cli: [termnal]\n")
@@ -44,3 +52,50 @@ def test_a_real_daemon_takes_what_it_can_and_says_the_rest_each_time() -> None:
         assert (done.returncode, done.stdout) == (78, "")
         assert "the old one stays: " in done.stderr
         assert "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'" in done.stderr
+
+
+def test_a_missing_variable_is_said_to_be_missing_in_the_daemon() -> None:
+    with DaemonProcess(environ={"A_KEY": ""}) as daemon:
+        assert daemon.process is not None
+        pid = daemon.process.pid
+        (daemon.home / "config.yaml").write_text("model: {provider: openai, name: m, api_key_env: A_KEY}\n")
+        for command in ("reload", "restart"):
+            told = " ".join(daemon.hermes(command).stderr.split())
+            assert "the environment variable A_KEY (model.api_key_env) is not set" in told
+            assert f"The daemon (pid {pid}) was started without A_KEY, and a restart keeps its environment" in told
+
+
+def test_new_contents_of_a_key_file_are_in_force_after_a_reload() -> None:
+    with ScriptedModel() as model, DaemonProcess() as daemon:
+        key = daemon.home / "model.key"
+        key.write_text("sk-wrong\n")
+        settings = model.config.replace('api_key_env: ""', "api_key_file: model.key")
+        (daemon.home / "config.yaml").write_text(settings)
+        assert daemon.hermes("reload").returncode == 0
+        assert daemon.ask("say hello").status == 200
+        key.write_text("sk-right\n")
+        assert daemon.hermes("reload").stdout.splitlines()[0] == "model.api_key_file: the file has new contents"
+        assert daemon.ask("say hello").status == 200
+        sent = [headers.get("Authorization") for headers in model.server.headers]
+        assert (sent[0], sent[-1]) == ("Bearer sk-wrong", "Bearer sk-right")
+        assert daemon.hermes("reload").stdout.splitlines()[0] == "Nothing has changed."
+
+
+def test_an_api_key_with_a_new_value_needs_a_restart() -> None:
+    with DaemonProcess() as daemon:
+        (daemon.home / "api.key").write_text("b" * 32)
+        for _ in range(2):  # each time, as long as it is not in force
+            assert daemon.hermes("reload").stdout.splitlines()[:2] == [
+                "Only after `hermes restart`:",
+                "  api.key_file: the file has new contents",
+            ]
+        assert daemon.hermes("restart").returncode == 0
+        assert daemon.hermes("reload").stdout.splitlines()[0] == "Nothing has changed."
+
+
+def test_digests_tell_which_files_were_rewritten() -> None:
+    before = {"model.api_key_file": "1", "telegram.token_file": "1", "slack.tokens_file": "1"}
+    after = {"model.api_key_file": "2", "telegram.token_file": "2", "slack.tokens_file": "1", "api.key_file": "1"}
+    found = rewritten(before, after, {"api.key_file": None})
+    assert found == Rewritten(applied=("model.api_key_file",), needs_restart=("telegram.token_file",))
+    assert in_force(before, after) == {**before, "model.api_key_file": "2", "api.key_file": "1"}

@@ -150,7 +150,7 @@ def test_what_the_service_lacks_is_named_and_no_key_is_ever_in_the_unit(home: Ho
     assert not any(value in printed.stdout for value in shell.values())
     told = " ".join(printed.stderr.split())
     assert "It does not see this shell's HERMES_API_KEY: that belongs" in told
-    assert "the model's key is missing: set the environment variable OPENAI_API_KEY" in told
+    assert "the model's key is missing: the environment variable OPENAI_API_KEY" in told
     assert "the Telegram bot's token is missing" in told
 
     private = home.data_dir / "service.env"

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -14,7 +15,8 @@ from typing import ClassVar
 import pytest
 
 from hermes.assembly.slack import tokens, tokens_in
-from hermes.cli import slack_check
+from hermes.cli import setup, slack_check
+from hermes.cli.main import main
 from hermes.cli.platform_check import BadTokenError, UnreachableError
 from hermes.config import load_config
 from hermes.home import Home
@@ -137,6 +139,43 @@ def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
     assert load_config(home, {}).telegram.allowed_users == ("7",)
 
 
+def at_a_terminal(monkeypatch: pytest.MonkeyPatch, *typed: str) -> list[str]:
+    """Answers for what is asked, in their order; returns the prompts."""
+    prompts: list[str] = []
+    answers = iter(typed)
+
+    def answer(prompt: str, *, secret: bool = False) -> str:
+        prompts.append(prompt)
+        print(prompt)
+        return next(answers)
+
+    monkeypatch.setattr(setup, "_typed", answer)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True, raising=False)
+    return prompts
+
+
+def test_a_wrong_id_is_asked_for_again_and_the_token_is_kept(
+    server: TelegramServer, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    prompts = at_a_terminal(monkeypatch, TOKEN, "@ann", "-7", "7")
+    assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
+    assert [prompt.split()[0] for prompt in prompts] == ["Bot", "Id:", "Id:", "Id:"]
+    told = " ".join(capsys.readouterr().out.split())
+    assert "@ann: must be numeric ids of people" in told
+    assert load_config(home, {}).telegram.allowed_users == ("7",)
+
+
+def test_a_missing_package_is_said_before_anything_is_asked(
+    server: TelegramServer, home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "telegram", None)  # as if it were not installed
+    at_a_terminal(monkeypatch, TOKEN, "")
+    assert main(["setup", "telegram", "--base-url", server.base_url, "--no-hello"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("The package for Telegram is not installed yet. First:\n")
+    assert told.index("pip install") < told.index("Bot token")
+
+
 def _until(descriptor: int, text: str) -> str:
     said = b""
     while text.encode() not in said:
@@ -175,7 +214,7 @@ def slack() -> Iterator[str]:
         thread.start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
         server.shutdown()
-        thread.join()
+        thread.join(30)
 
 
 def test_both_tokens_of_slack_are_checked_there(slack: str) -> None:

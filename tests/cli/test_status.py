@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+import socket
 
+import pytest
+
+from hermes.cli import client
+from hermes.cli.main import main
 from hermes.home import Home
 from tests.cli.conftest import Hermes
 from tests.cli.fake_admin import Answer, FakeAdmin
+from tests.cli.test_inspect import ACTOR
 
 INFO = {
     "version": "0.1.0",
@@ -15,7 +21,7 @@ INFO = {
     "ready": True,
     "reason": "",
     "turns": {"in_flight": 3, "calling": 2},
-    "sessions_waiting": 1,
+    "sessions_waiting": 0,
     "memory_bytes": 50 << 20,
     "home": "/srv/hermes",
     "model": "offline",
@@ -24,14 +30,15 @@ INFO = {
 
 
 def test_a_daemon_that_is_ready_is_a_success(admin: FakeAdmin, hermes: Hermes) -> None:
-    admin.routes["GET /info"] = Answer(body=INFO)
+    admin.routes["GET /info"] = Answer(body=INFO | {"sessions_waiting": 1})
+    admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, {**ACTOR, "name": "s7", "state": "waiting"}]})
     done = hermes("status")
     assert (done.returncode, done.stderr) == (0, "")
     assert "state:    ready\n" in done.stdout
     assert "process:  42, up 1m01s, 50.0 MiB of memory\n" in done.stdout
     assert "turns:    3 in flight, 2 of them asking the model\n" in done.stdout
-    assert "waiting:  1 session waits for an answer; `hermes sessions` shows which\n" in done.stdout
-    assert json.loads(hermes("status", "--json").stdout) == INFO
+    assert "waiting:  1 session waits for an answer (`hermes sessions --waiting`): s7\n" in done.stdout
+    assert json.loads(hermes("status", "--json").stdout) == INFO | {"sessions_waiting": 1}
 
 
 def test_one_that_is_not_ready_is_none_and_says_why(admin: FakeAdmin, hermes: Hermes) -> None:
@@ -63,6 +70,27 @@ def test_without_a_daemon_there_is_nothing_to_tell(home: Home, hermes: Hermes) -
     done = hermes("status")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no daemon runs on" in done.stderr
+
+
+def test_scripts_get_an_answer_also_without_a_daemon(home: Home, hermes: Hermes) -> None:
+    done = hermes("status", "--json")
+    assert (done.returncode, done.stderr) == (1, "")
+    told = json.loads(done.stdout)
+    assert told | {"reason": ""} == {"ready": False, "reason": "", "pid": None, "home": str(home.data_dir)}
+    assert "no daemon runs on" in told["reason"]
+
+
+def test_scripts_get_an_answer_also_from_a_daemon_that_hangs(
+    home: Home, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(client.AdminClient.info, "__kwdefaults__", {"timeout_s": 0.1})
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(home.socket))
+        silent.listen()
+        assert main(["status", "--json"]) == 1
+    told = json.loads(capsys.readouterr().out)
+    assert (told["ready"], told["pid"]) == (False, None)  # nobody holds the home
+    assert "did not answer" in told["reason"]
 
 
 def test_nothing_in_flight_and_nobody_asked_is_said_shortly(admin: FakeAdmin, hermes: Hermes) -> None:

@@ -129,21 +129,21 @@ class Ordeal:
             watch = self._watch()
             with suppress(AssertionError):  # it does not get as far as being ready
                 self._daemon.start(armed)
-            watch.join()
+            watch.join(30)
         elif self._during == "stop":
             self._daemon.start(armed)
             self._talk(stalled=True)
             watch = self._watch()
             assert self._daemon.process is not None
             self._daemon.process.send_signal(signal.SIGTERM)
-            watch.join()
+            watch.join(30)
             self._await_end()
             self._model.on_request = lambda _: None
         else:
             self._daemon.start(armed)
             watch = self._watch()
             self._talk(stalled=False)
-            watch.join()
+            watch.join(30)
         if self._strikes is not signal.SIGSTOP or self._during == "stop":
             self._await_end()
             self._history.add(Crashed(at=time.monotonic()))

@@ -21,7 +21,8 @@ from hermes.settings import Config
 from tests.daemon_process import DaemonProcess, eventually
 
 ROOT = Path(__file__).parents[2]
-INSIDE = ("unshare", *(() if os.geteuid() == 0 else ("--map-root-user",)), "--pid", "--fork", "--mount-proc")
+IS_ROOT = os.geteuid() == 0
+INSIDE = ("unshare", *(() if IS_ROOT else ("--map-root-user",)), "--pid", "--fork", "--mount-proc")
 
 
 def can_be_process_1() -> bool:
@@ -52,6 +53,12 @@ def process_1(container: DaemonProcess) -> int:
     return pid
 
 
+def entering(first: int) -> list[str]:
+    """What runs a command beside process 1 of a container."""
+    user = () if IS_ROOT else ("--user", "--preserve-credentials")
+    return ["nsenter", f"--target={first}", *user, "--pid", "--mount"]
+
+
 @needs_namespaces
 def test_a_stop_of_the_container_is_a_stop_of_the_daemon(container: DaemonProcess) -> None:
     session = container.ask("My name is Ada.").session
@@ -80,9 +87,8 @@ def test_orphans_are_buried_and_the_daemons_own_children_are_not(container: Daem
     first = process_1(container)
     [daemon] = children_of(first)
     orphan = "(setsid sleep 0.1 > /dev/null 2>&1 &)"  # whose parent is gone at once
-    inside = ["nsenter", f"--target={first}", "--pid", "--mount"]
     for _ in range(5):
-        subprocess.run([*inside, "sh", "-c", orphan], check=True)
+        subprocess.run([*entering(first), "sh", "-c", orphan], check=True)
     command = json.dumps({"command": f"{orphan}; exit 7"})
     assert "[exit code 7]" in container.ask(f"!tool terminal {command}").text
     eventually(lambda: children_of(first) == [daemon])
@@ -108,10 +114,19 @@ def test_a_configuration_that_cannot_be_used_ends_it_with_its_own_code(tmp_path:
 
 
 @needs_namespaces
-@pytest.mark.skipif(os.geteuid() == 0, reason="nothing is hidden from root")
-def test_process_1_shows_the_tools_none_of_its_environment(container: DaemonProcess) -> None:
-    with pytest.raises(PermissionError):
-        Path(f"/proc/{process_1(container)}/environ").read_bytes()
+@pytest.mark.skipif(IS_ROOT, reason="nothing is hidden from root")
+def test_process_1_shows_the_tools_none_of_its_environment() -> None:
+    """Looked at from inside, as nobody special: who made the namespace may see everything in it."""
+    prefix = ("unshare", "--map-current-user", *INSIDE[2:], "--kill-child")
+    with DaemonProcess(prefix=prefix) as container:
+        look = [*entering(process_1(container)), "cat"]
+        found = subprocess.run([*look, "/proc/1/environ"], capture_output=True, text=True, check=False)
+        assert (found.returncode, found.stdout) == (1, "")
+        assert "Permission denied" in found.stderr
+        assert (
+            "Pid:\t1\n"
+            in subprocess.run([*look, "/proc/1/status"], capture_output=True, text=True, check=True).stdout
+        )
 
 
 # ---------------------------------------------------------------- the file itself

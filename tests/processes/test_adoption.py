@@ -144,7 +144,7 @@ def test_a_shim_that_is_slow_to_say_what_it_started_is_waited_for(stage: Stage) 
     said = threading.Timer(2, hidden.rename, (state,))
     said.start()
     assert stage.adopt(Path(handle.folder)) == handle
-    said.join()
+    said.join(30)
 
 
 @contextmanager

@@ -55,7 +55,8 @@ def test_the_output_of_both_streams_is_kept_in_order(stage: Stage) -> None:
 def test_a_start_that_fails_says_why_and_leaves_nothing(
     stage: Stage, argv: tuple[str, ...], cwd: str, reason: str
 ) -> None:
-    failed = stage.start(ProcessSpec(id="proc_x", argv=argv, cwd=cwd, environ=ENVIRON))
+    environ = {**ENVIRON, "PATH": "/usr/bin:/bin"}  # a directory that cannot be read gives another reason
+    failed = stage.start(ProcessSpec(id="proc_x", argv=argv, cwd=cwd, environ=environ))
     assert isinstance(failed, FailedStart)
     assert reason in failed.reason
     assert stage.stored() == ()

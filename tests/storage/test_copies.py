@@ -47,7 +47,7 @@ def test_a_backup_made_while_writing_holds_a_prefix_and_is_sound(tmp_path: Path)
     engine.backup(tmp_path / "copy")
     after = acknowledged
     done.set()
-    writer.join()
+    writer.join(30)
     engine.close()
     assert verify(tmp_path / "copy") == []
     copy = LmdbEngine.open(tmp_path / "copy")

@@ -207,7 +207,7 @@ def test_the_map_grows_while_others_read(tmp_path: Path) -> None:
         assert engine.commit([(append(f"s{n}", 0, message("x" * 50_000)),)]) == [None]
     done.set()
     for reader in readers:
-        reader.join()
+        reader.join(30)
     assert problems == []
     assert engine.stats().map_bytes >= 4 * 2**20
     assert len(engine.recent(999)) == 61

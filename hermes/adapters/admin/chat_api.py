@@ -1,23 +1,28 @@
-"""What an operator can do on chat platforms, over the admin socket: pairing, and posting without the agent."""
+"""What an operator can do about chats, over the admin socket: pairing, posting, a conversation's directory."""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from aiohttp import web
 
 from hermes.adapters import presentation
 from hermes.adapters.chat.office import ChatOffice
+from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.service import Service, json_response
-from hermes.errors import BadInputError
+from hermes.errors import BadInputError, UnknownSessionError
+from hermes.trust import WorkingDirectories
 
+_MAX_PATH = 4096
 _MAX_TEXT = 100_000
 
 
 class ChatApi:
-    def __init__(self, service: Service, office: ChatOffice) -> None:
+    def __init__(self, service: Service, office: ChatOffice, workdirs: WorkingDirectories | None = None) -> None:
         self._service = service
         self._office = office
+        self._workdirs = workdirs
 
     def table(self) -> list[tuple[web.RouteDef, str]]:
         return [
@@ -26,6 +31,7 @@ class ChatApi:
             (web.post("/pairing/revoke", self.revoke), 'And out again: {"platform": ..., "user": ...}'),
             (web.post("/posts", self.post), 'Say a "text" in a "chat", or in the home channel, without the agent'),
             (web.get("/posts/{id}", self.progress), "Whether a post has arrived"),
+            (web.post("/sessions/{id}/workdir", self.workdir), 'Let a new conversation work in a directory: "path"'),
         ]
 
     async def pairing(self, _request: web.Request) -> web.Response:
@@ -59,6 +65,21 @@ class ChatApi:
     async def progress(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
         return json_response({"id": name, **await self._office.progress(name)})
+
+    async def workdir(self, request: web.Request) -> web.Response:
+        """The session need not exist yet. A conversation that has a directory keeps it, and the answer names that."""
+        path = _text(await self._service.read_fields(request), "path", most=_MAX_PATH)
+        if not path.startswith("/"):
+            raise BadInputError("path is an absolute path: the daemon has its own working directory.", param="path")
+        if self._workdirs is None:
+            raise web.HTTPNotFound
+        session = parameter.session_in_path(request)
+        try:
+            head = (await self._service.sessions.view(session)).session
+            root = head.root or head.id
+        except UnknownSessionError:
+            root = session
+        return json_response({"path": await asyncio.to_thread(self._workdirs.choose, root, path)})
 
 
 def _text(body: dict[str, Any], field: str, *, least: int = 1, most: int = 200) -> str:

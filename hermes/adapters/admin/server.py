@@ -29,6 +29,7 @@ from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions
+from hermes.trust import WorkingDirectories
 from hermes.types import TurnId
 
 _BACKLOG = 64
@@ -66,6 +67,7 @@ class AdminServer:
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         office: ChatOffice | None = None,
+        workdirs: WorkingDirectories | None = None,
     ) -> None:
         self._path = socket_path
         self._sessions = sessions
@@ -76,6 +78,7 @@ class AdminServer:
         self._new_turn_id = new_turn_id
         self._clock = clock
         self._office = office
+        self._workdirs = workdirs
         self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
 
@@ -94,7 +97,7 @@ class AdminServer:
             lifetime=self._lifetime,
             platform="cli",
         )
-        chat = None if self._office is None else ChatApi(service, self._office)
+        chat = None if self._office is None else ChatApi(service, self._office, self._workdirs)
         routes = [*OperatorApi(service, chat).routes(), *api_routes(service)]
         self._listener = Listener(
             application(routes, refuse_own_tools, point_to_the_list),

@@ -106,10 +106,7 @@ class Command:
     def reap(self) -> list[int]:
         """Collect the dead. Those of its processes that are children of the shim: without any it is all over."""
         if self.ended is None:
-            seen = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-            if seen is not None:
-                by_signal = seen.si_code != os.CLD_EXITED
-                self.ended = (None, seen.si_status) if by_signal else (seen.si_status, None)
+            self.ended = _how_it_ended(self.pid)
         left, gone = self._children()
         while self.ended is not None and gone and not left:
             left, gone = self._children()  # one that ended after the list was made has left its own to the shim
@@ -173,6 +170,18 @@ def _memory_file(descriptor: int, content: bytes) -> None:
     os.lseek(made, 0, os.SEEK_SET)
     os.dup2(made, descriptor, inheritable=True)
     os.close(made)
+
+
+def _how_it_ended(pid: int) -> tuple[int | None, int | None] | None:
+    """Exit code or signal; None while it runs. Its number stays its own, but for systems without waitid (macOS)."""
+    if not hasattr(os, "waitid"):
+        waited, status = os.waitpid(pid, os.WNOHANG)
+        code = os.waitstatus_to_exitcode(status)
+        return None if not waited else (code, None) if code >= 0 else (None, -code)
+    seen = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    if seen is None:
+        return None
+    return (seen.si_status, None) if seen.si_code == os.CLD_EXITED else (None, seen.si_status)
 
 
 def _terminal() -> tuple[int, int]:

@@ -1,0 +1,68 @@
+"""Answers to commands that do not exist: what to type instead, first by meaning, then by spelling.
+
+A guess never names a command that ends or destroys something: people run what is suggested to them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hermes.platforms import PLATFORMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HARMFUL: Final = frozenset({"delete", "end", "kill", "restore", "stop", "suspend", "uninstall", "withdraw", "revoke"})
+_SIMILARITY: Final = 0.7  # from 0 to 1, as difflib measures it
+
+_CHAT = "`hermes chat` starts a conversation, `hermes chat -z QUESTION` asks one question"
+_RESUME = "`hermes chat -r SESSION` goes on with a session"
+_DAEMON = "`hermes daemon` runs the daemon in this terminal, `hermes service install` as a service"
+_CHECK = "`hermes config check` checks the configuration, `hermes status` the daemon"
+_EDIT = "edit the file that `hermes config path` prints, then run `hermes reload`"
+_LOGS = "the daemon's log is in `logs/` of its home (`hermes status` shows it); `hermes tail` shows events"
+_LIST = "`hermes sessions` lists sessions"
+_LIVE = "`hermes status` and `hermes sessions` show what runs, `hermes tail` what happens"
+_UPDATE = "update the checkout or package with the tool that installed it, then `hermes restart`"
+_ABSENT = "Hermes does not have this"
+_PLATFORMS = f"the chat platforms are {' and '.join(PLATFORMS)} (`hermes setup PLATFORM`)"
+
+# The commands of similar programs, and other words for ours.
+MEANINGS: Final = {
+    **dict.fromkeys(("ask", "new", "prompt", "talk", "tui", "-z", "-q"), _CHAT),
+    **dict.fromkeys(("attach", "connect", "continue", "open", "-c", "-r"), _RESUME),
+    **dict.fromkeys(("gateway", "launch", "run", "serve", "server", "start", "up"), _DAEMON),
+    **dict.fromkeys(("check", "diagnose", "doctor", "health", "ping", "test"), _CHECK),
+    **dict.fromkeys(("auth", "key", "keys", "login"), "set `model.api_key_file` or `model.api_key_env`; " + _EDIT),
+    **dict.fromkeys(("config edit", "config set", "config unset", "configure", "edit", "set", "settings"), _EDIT),
+    **dict.fromkeys(("config get", "config list"), "`hermes config show` prints every setting"),
+    **dict.fromkeys(("journal", "logs"), _LOGS),
+    **dict.fromkeys(("history", "list", "ls", "sessions list", "sessions ls"), _LIST),
+    **dict.fromkeys(("jobs", "monitor", "top", "watch"), _LIVE),
+    **dict.fromkeys(("cost", "insights", "tokens", "usage"), "type /usage or /insights in `hermes chat`"),
+    **dict.fromkeys(
+        ("model", "models", "provider"), "type /model in `hermes chat` for one session; for all, " + _EDIT
+    ),
+    **dict.fromkeys(("tool", "tools"), "`tools` in the configuration says which are on; `hermes config show`"),
+    **dict.fromkeys(("self-update", "update", "upgrade"), _UPDATE),
+    **dict.fromkeys(("init", "install", "onboard"), "`hermes setup PLATFORM` sets up a chat; for the rest, " + _EDIT),
+    **dict.fromkeys(("discord", "email", "matrix", "platforms", "signal", "whatsapp"), _PLATFORMS),
+    **dict.fromkeys(PLATFORMS, _PLATFORMS),
+    **dict.fromkeys(("claw", "cron", "mcp", "memory", "migrate", "plugins", "skill", "skills"), _ABSENT),
+    **dict.fromkeys(("commands", "help"), "`hermes --help` lists the commands"),
+    **dict.fromkeys(("-V", "-v", "version"), "`hermes --version` prints the version"),
+    "sessions export": "`hermes export SESSION` exports a session",
+    "sessions rename": "type /title TEXT in `hermes chat`",
+    "sessions search": "ask the agent, or type /sessions in `hermes chat`",
+}
+
+
+def answer_to(word: str, parent: str, commands: Iterable[str]) -> str:
+    """Return what to type instead of an unknown command of `parent` ("" is hermes itself); empty if nobody knows."""
+    if meaning := MEANINGS.get(f"{parent} {word}".strip()):
+        return meaning
+    from difflib import get_close_matches
+
+    harmless = [name for name in commands if name not in HARMFUL]
+    close = get_close_matches(word, harmless, n=1, cutoff=_SIMILARITY)
+    return f"did you mean {close[0]}?" if close else ""
