@@ -18,7 +18,7 @@ from loguru import logger
 from hermes.errors import HermesError, StorageFullError
 from hermes.ports.storage import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
-from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, translated
+from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
@@ -67,12 +67,12 @@ class LmdbEngine(LmdbReader):
         """Open or create the store in that directory. Not twice in one process, and not across a fork."""
         prepare(directory)
         clear_away(directory)
-        env = open_env(directory, map_size_bytes=map_size_bytes)
+        env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
         try:
             if is_older(env, directory):
                 env.close()
                 migrate(directory)
-                env = open_env(directory, map_size_bytes=map_size_bytes)
+                env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
             env.reader_check()
             tables, epoch = _claim(env, directory)
             make_private(directory)
