@@ -173,6 +173,12 @@ class DaemonOperations:
     def ready(self) -> str:
         return self._not_ready
 
+    def version(self) -> str:
+        return __version__
+
+    def model(self) -> str:
+        return str(self._facts["model"])
+
     def info(self) -> Mapping[str, Any]:
         return {
             "version": __version__,
@@ -250,7 +256,7 @@ class DaemonOperations:
         while True:
             began = loop.time()
             try:
-                self.memory_bytes = await asyncio.to_thread(resident_bytes)
+                self.memory_bytes = await asyncio.to_thread(private_bytes)
                 async with asyncio.timeout(STUCK_S):
                     problem = await round_trip()
                 self._set_health(problem)
@@ -276,11 +282,12 @@ def _sessions_waiting() -> int:
     return sum(session.phase is Phase.WAITING for session in sessions)
 
 
-def resident_bytes() -> int:
+def private_bytes() -> int:
+    """Return the resident memory of this process without shared pages, which are mostly the mapped store."""
     try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
     except FileNotFoundError:  # not Linux: the peak is the best that the standard library knows
         import resource  # noqa: PLC0415 - not everywhere
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

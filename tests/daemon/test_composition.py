@@ -7,9 +7,11 @@ import json
 import signal
 from pathlib import Path
 
+import aiohttp
 import pytest
 from blockbuster import BlockBuster
 
+from hermes.actors.loop import LoopActor, live_actors
 from hermes.config import load_config
 from hermes.daemon.composition import running
 from hermes.daemon.directory import DirectoryConfiguration
@@ -47,6 +49,39 @@ async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_cra
 
             await model.server.until(lambda: len(model.requests) == 2)
             await daemon.drain(StopRequest(reason="the test is over"))
+
+
+@pytest.mark.usefixtures("logs_of_its_own")
+async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_blocks_the_loop.deactivate()
+    walks: list[int] = []
+
+    def counted() -> list[LoopActor]:
+        walks.append(1)
+        return live_actors()
+
+    monkeypatch.setattr("hermes.daemon.operations.live_actors", counted)
+    home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+    home.config_file.write_text("api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+    environ = {"HERMES_API_KEY": "a-key-for-the-tests"}
+    body = {"model": "hermes", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"Authorization": f"Bearer {environ['HERMES_API_KEY']}"}
+    async with (
+        asyncio.timeout(50),
+        running(home, load_config(home, environ), environ, StopSwitch()) as daemon,
+        aiohttp.ClientSession(daemon.facts["address"], headers=headers) as client,
+    ):
+        walks.clear()
+        async with client.get("/health") as response:
+            assert response.status == 200
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+        assert walks == []
+        daemon.operations.info()
+        assert walks, "the count is of the function that goes through them"
+        await daemon.drain(StopRequest(reason="the test is over"))
 
 
 def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:

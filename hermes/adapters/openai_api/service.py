@@ -76,7 +76,7 @@ class Service:
 
     def models(self) -> list[str]:
         """Our own name first, then the real model's."""
-        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.info().get("model")))))
+        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.model()))))
 
 
 def json_response(value: Any, status: int = 200) -> web.Response:
