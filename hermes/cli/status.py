@@ -49,6 +49,7 @@ def _facts(info: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("turns", _turns(info.get("turns", {}))),
         *([("waiting", _waiting(waiting))] if (waiting := info.get("sessions_waiting", 0)) else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
+        *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
 
@@ -63,6 +64,11 @@ def _turns(counts: Mapping[str, int]) -> str:
 def _waiting(sessions: int) -> str:
     one = sessions == 1
     return f"{count(sessions, 'session')} wait{'s' if one else ''} for an answer; `hermes sessions` shows which"
+
+
+def _index(index: Mapping[str, Any]) -> str:
+    done = f"{index['indexed']:,} of {index['total']:,} records"
+    return f"indexing, {done}; newer messages are not found yet"
 
 
 def _platform(each: Mapping[str, str]) -> str:

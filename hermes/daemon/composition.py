@@ -163,6 +163,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             stop=stop,
             facts=facts,
             turns=agent.runner.counts,
+            search_index=search.progress,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
         )
@@ -238,6 +239,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             life.was_ready = True
             if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
                 _take_up(life.boot, config, directory, facts)
+            search.start()
         operations.set_ready()
         reach("start: ready")
         logger.info(

@@ -21,6 +21,7 @@ from hermes.daemon.reload import Reloaded
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.platforms import PLATFORMS
 from hermes.ports.given import Clock
+from hermes.ports.search import IndexProgress
 from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Engine, StoreStats, Transaction
 from hermes.session_id import new_session_id
@@ -101,6 +102,7 @@ class DaemonOperations:
         stop: StopSwitch,
         facts: Mapping[str, Any],
         turns: Callable[[], Mapping[str, int]],
+        search_index: Callable[[], IndexProgress | None],
         clock: Clock,
         check_config: Callable[[], object],
     ) -> None:
@@ -113,6 +115,7 @@ class DaemonOperations:
         self._stop = stop
         self._facts = facts
         self._turns = turns
+        self._search_index = search_index
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -192,8 +195,16 @@ class DaemonOperations:
             "sessions_waiting": _sessions_waiting(),
             "memory_bytes": self.memory_bytes,
             "platforms": self._platforms(),
+            "search_index": self._index_progress(),
             **self._facts,
         }
+
+    def _index_progress(self) -> dict[str, Any] | None:
+        """None: no search has needed the index yet."""
+        index = self._search_index()
+        if index is None:
+            return None
+        return {"indexed": index.indexed, "total": index.total, "building": index.building}
 
     def _platforms(self) -> list[dict[str, str]]:
         """How each chat platform is, whether or not that keeps the daemon from work."""

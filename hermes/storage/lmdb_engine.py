@@ -97,6 +97,9 @@ class LmdbEngine(LmdbReader):
         self._tend()
         return outcomes
 
+    def last_position(self) -> int:
+        return lsn_of(self._last_lsn)
+
     def backup(self, target: Path) -> None:
         with self._gate:
             back_up(self._env, target)
