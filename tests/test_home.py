@@ -329,6 +329,28 @@ def test_the_first_start_makes_a_private_key_that_stays(home: Home) -> None:
     assert {each.name for each in home.data_dir.iterdir()} == {".hermes-home", "logs", "store", "api.key"}
 
 
+def test_the_names_of_a_new_home_and_of_its_key_are_synced(home: Home, synced: list[Path]) -> None:
+    prepare(home)
+    assert home.data_dir in synced
+    assert synced[-1] == home.data_dir.parent
+    synced.clear()
+    ensure_api_key(home, Config(), {})
+    assert synced == [home.data_dir / "api.key.new", home.data_dir]
+    synced.clear()
+    note_store(home)
+    assert synced == [home.data_dir / ".hermes-home.new", home.data_dir]
+    synced.clear()
+    note_store(home)
+    assert synced == [], "it is there already"
+
+
+def test_a_first_start_that_was_cut_off_at_its_marker_is_taken_up(home: Home) -> None:
+    home.data_dir.mkdir(mode=0o700)
+    (home.data_dir / ".hermes-home.new").write_text("")
+    prepare(home)
+    assert home.marker.read_text() == "1\n"
+
+
 def test_a_key_that_was_being_made_at_a_crash_is_made_again(home: Home) -> None:
     prepare(home)
     (home.data_dir / "api.key.new").write_text("half")

@@ -20,10 +20,10 @@ import lmdb
 from lmdb.verify import VerifyError
 from lmdb.verify import verify as walk_pages
 
+from hermes.durable import sync_directory
 from hermes.errors import StorageError, StorageFailedError, StorageFormatError, StorageFullError
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
-from hermes.storage.filesystem import sync_directory
 from hermes.storage.keys import LATER, META, TABLES
 from hermes.storage.pages import Pages
 from hermes.types import Epoch
