@@ -171,7 +171,17 @@ def _check_ours(home: Home) -> None:
             ) from None
         return
     # An empty marker is a first start that was cut off; it is written again.
-    if text not in {"", str(FORMAT)}:
+    if text in {"", str(FORMAT)}:
+        return
+    if not text.isdecimal():
+        marker = shlex.quote(str(home.marker))
+        content = f"{FORMAT}\\n" + (f"{_STORE_MADE}\\n" if (home.store_dir / "data.mdb").is_file() else "")
+        raise HomeError(
+            f"the marker {home.marker} is damaged: it holds {text[:20]!r} instead of a layout number; "
+            f"if this is your Hermes home, run `printf '{content}' > {marker}`, "
+            "else set HERMES_HOME to another directory"
+        )
+    if text != str(FORMAT):
         raise HomeError(
             f"the home {home.data_dir} has layout {text[:20]!r} and this Hermes knows {FORMAT}; "
             "use the Hermes that made it, or another HERMES_HOME"
@@ -181,6 +191,14 @@ def _check_ours(home: Home) -> None:
 def _marker_lines(home: Home) -> list[str]:
     """The layout of the home and, once there is one, a word about its store."""
     return home.marker.read_text("ascii", errors="replace").strip().split("\n")
+
+
+def has_store(home: Home) -> bool:
+    """Whether a store was made here."""
+    try:
+        return _STORE_MADE in _marker_lines(home)
+    except OSError:
+        return False
 
 
 def note_store(home: Home) -> None:

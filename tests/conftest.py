@@ -58,7 +58,7 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
     def recorded(descriptor: int) -> None:
         fsync(descriptor)
-        paths.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        paths.append(Path(f"/proc/self/fd/{descriptor}").readlink())
 
     monkeypatch.setattr(os, "fsync", recorded)
     return paths

@@ -58,7 +58,7 @@ from hermes.daemon.notify import Notifier
 from hermes.daemon.operations import DaemonOperations, StopRequest, StopSwitch
 from hermes.daemon.os_process import connections_within
 from hermes.events import ActorFailed
-from hermes.home import Home, lock, note_store, prepare
+from hermes.home import Home, has_store, lock, note_store, prepare
 from hermes.log import configure_logging, redact
 from hermes.ports.given import Identity
 from hermes.search.desk import SearchDesk
@@ -278,7 +278,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
 async def _open_store(
     stack: AsyncExitStack, home: Home, config: Config, stop: StopSwitch
 ) -> tuple[LmdbEngine, ActorJournal]:
-    engine = await asyncio.to_thread(LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20)
+    made_before = has_store(home)
+    engine = await asyncio.to_thread(
+        LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20, made_before=made_before
+    )
     stack.callback(engine.close)
     await asyncio.to_thread(note_store, home)
     reach("start: store open")

@@ -21,7 +21,7 @@ from lmdb.verify import VerifyError
 from lmdb.verify import verify as walk_pages
 
 from hermes.durable import sync_directory
-from hermes.errors import StorageError, StorageFailedError, StorageFormatError, StorageFullError
+from hermes.errors import ForeignStoreError, StorageError, StorageFailedError, StorageFormatError, StorageFullError
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.keys import LATER, META, TABLES
@@ -39,7 +39,6 @@ _MIN_ROOM_BYTES: Final = 16 << 20
 _ROOM_SHARE: Final = 8  # a map is at least one eighth larger than its file
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _PAGE_LOST: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError)
-_NOT_OURS: Final = (lmdb.InvalidError, lmdb.VersionMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -261,7 +260,7 @@ def describe(env: lmdb.Environment, directory: Path) -> Meta | None:
     found = _meta_values(env)
     metas = [meta for key, value in found.items() for meta in _meta_of(key, value)]
     if not found or any(meta.product != _PRODUCT for meta in metas):
-        raise StorageFormatError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
+        raise ForeignStoreError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
     if not metas:
         raise StorageFormatError(f"{directory} was written by a newer Hermes, or its description is damaged")
     if metas[0].format > STORE_FORMAT:
@@ -299,7 +298,9 @@ def _open(directory: Path, map_size_bytes: int, readonly: bool) -> lmdb.Environm
             create=not readonly,
             lib_version=_ENGINE,
         )
-    except _NOT_OURS as error:
+    except lmdb.InvalidError as error:
+        raise ForeignStoreError(f"{directory} does not hold a Hermes store: {error}") from error
+    except lmdb.VersionMismatchError as error:
         raise StorageFormatError(f"{directory} does not hold a Hermes store: {error}") from error
     except lmdb.Error as error:
         raise StorageError(f"the store in {directory} cannot be opened: {error}") from error
