@@ -50,6 +50,7 @@ from hermes.assembly.processes import NAME as PROCESSES
 from hermes.assembly.processes import ProcessParts, open_processes
 from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
 from hermes.commands.desk import CommandDesk
+from hermes.config_file import EMPTY, is_empty
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.live import Daemon
@@ -91,6 +92,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         stack.enter_context(lock(home))
         reach("start: locked")
         configure_logging(config.log, home)
+        config_empty = is_empty(home.config_file)
+        if config_empty:
+            logger.warning("{}: {}", home.config_file, EMPTY)
         key = ensure_api_key(home, config, environ)
         redact(key)
         models = make_models(config, environ)
@@ -153,6 +157,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "model": models[0].name,
             "epoch": engine.epoch,
             "resets": are_there_resets(config.session_reset),
+            "config_empty": config_empty,
         }
         operations = DaemonOperations(
             engine=engine,

@@ -113,3 +113,14 @@ def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end
         process.send_signal(signal.SIGHUP)
         eventually(lambda: "configuration reloaded" in daemon.stderr())
         assert process.poll() is None
+
+
+def test_an_empty_configuration_is_said_in_the_log_and_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    tmp_path.chmod(0o700)
+    with DaemonProcess(home=tmp_path) as daemon:
+        assert daemon.process is not None
+        assert daemon.process.stdout is not None
+        assert daemon.process.stdout.readline() == b"  Note     config.yaml is empty; using defaults\n"
+        assert "config.yaml is empty; using defaults" in daemon.stderr()
+        assert daemon.admin.get("/info")["config_empty"] is True
