@@ -95,7 +95,13 @@ class FakeHub:
     def __init__(self) -> None:
         self.feeds: list[FakeFeed] = []
 
-    def subscribe(self, *, turn: TurnId | None = None, session: SessionId | None = None) -> FakeFeed:
+    def subscribe(
+        self,
+        *,
+        turn: TurnId | None = None,
+        session: SessionId | None = None,
+        late: bool = False,
+    ) -> FakeFeed:
         feed = FakeFeed(self, turn, session)
         self.feeds.append(feed)
         return feed
