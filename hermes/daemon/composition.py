@@ -33,7 +33,15 @@ from hermes.actors.reset_clock import EVERY_S, ResetClock
 from hermes.actors.reset_rules import ResetRules
 from hermes.agent.acting import Folders
 from hermes.agent.personality import PERSONALITIES
-from hermes.assembly.agent import AgentParts, Prepared, folders_of, make_agent, make_models, make_workshop
+from hermes.assembly.agent import (
+    AgentParts,
+    Prepared,
+    folders_of,
+    make_agent,
+    make_models,
+    make_workshop,
+    output_retention,
+)
 from hermes.assembly.chat import (
     DELIVERY,
     adapter_spec,
@@ -252,6 +260,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        if life is not None:
+            retention = output_retention(config, folders, desk.conversation)
+            stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
             back = banner(life.boot, config) if life is not None else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from hermes.home import Home
 from hermes.ports.sessions import Submission
 from hermes.supervision.root import Children
 from hermes.types import EncodedMessage, SessionId, Source, TurnId
+from tests.actors.kernel import until
 from tests.actors.world import SETTINGS
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, stream
@@ -81,6 +83,30 @@ async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
         assert walks == []
         daemon.operations.info()
         assert walks, "the count is of the function that goes through them"
+        await daemon.drain(StopRequest(reason="the test is over"))
+
+
+@pytest.mark.usefixtures("logs_of_its_own")
+async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_background(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_blocks_the_loop.deactivate()
+    monkeypatch.setattr("hermes.tools.output_retention.FIRST_AFTER_S", 0.01)
+    monkeypatch.setattr("hermes.tools.output_retention.SWEEP_EVERY_S", 0.01)
+    home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+    home.config_file.write_text("api: {enabled: false}\nlog: {file: false}\n", encoding="utf-8")
+    config = load_config(home, {})
+    async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
+        files = {}
+        for name in ("open", "over"):
+            await daemon.desk.begin(Source(platform="api"), session=SessionId(name))
+            files[name] = home.data_dir / "work" / name / "outputs" / "call.txt"
+            files[name].parent.mkdir(parents=True)
+            files[name].touch()
+            os.utime(files[name], (1.0, 1.0))
+        await daemon.desk.end(SessionId("over"), "it is over")
+        await until(lambda: not files["over"].exists())
+        assert files["open"].exists()
         await daemon.drain(StopRequest(reason="the test is over"))
 
 
