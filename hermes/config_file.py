@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         start_mark: yaml.Mark
 
 
+EMPTY = "config.yaml is empty; using defaults"
 _SIZE_MOST = 262_144  # bytes
 _LINE_MOST = 10_000  # characters
 # What the parser says of a line that stands too far left or right.
@@ -70,6 +71,14 @@ def expected(setting: Setting) -> str:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= 40 else f"{text[:40]}...")
+
+
+def is_empty(path: Path) -> bool:
+    """Whether the file is there and holds nothing at all: an editor or a full disk may have cut it off."""
+    try:
+        return not read_regular_file(path, most_bytes=_SIZE_MOST).strip()
+    except OSError:
+        return False
 
 
 def read_config_file(path: Path) -> tuple[dict[str, Found], list[str]]:

@@ -90,6 +90,10 @@ class StorageFormatError(StorageError):
     exit_code = 78
 
 
+class ForeignStoreError(StorageFormatError):
+    """No Hermes store is recognised in the file. Where Hermes made one before, it is damaged."""
+
+
 class BadRowError(StorageError):
     def __init__(self, session: SessionId, problem: str) -> None:
         super().__init__(f"the row of session {session} is damaged ({problem})")

@@ -194,4 +194,5 @@ Event: TypeAlias = (
     | ProcessEnded
     | ActorFailed
 )
+CallEvent: TypeAlias = CallBegan | CallEnded | CallAsked | CallAnswered
 TurnOutcome: TypeAlias = TurnAnswered | TurnGaveUp

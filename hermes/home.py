@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
+from hermes.durable import sync_directory, sync_file
 from hermes.errors import AlreadyRunningError, HomeError
 from hermes.values import dataclass
 
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the home's layout, kept in its marker
 _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
-_BROUGHT = frozenset({"config.yaml", "api.key", "service.env"})  # what a person may put there before the first start
+# What may be there before the first start: brought by a person, or left by a first start that was cut off.
+_BROUGHT = frozenset({"config.yaml", "api.key", "service.env", f"{_MARKER}.new"})
 _SOCKET_PATH_MOST = 107  # bytes; the kernel's 108 with the closing NUL
 
 
@@ -169,7 +171,17 @@ def _check_ours(home: Home) -> None:
             ) from None
         return
     # An empty marker is a first start that was cut off; it is written again.
-    if text not in {"", str(FORMAT)}:
+    if text in {"", str(FORMAT)}:
+        return
+    if not text.isdecimal():
+        marker = shlex.quote(str(home.marker))
+        content = f"{FORMAT}\\n" + (f"{_STORE_MADE}\\n" if (home.store_dir / "data.mdb").is_file() else "")
+        raise HomeError(
+            f"the marker {home.marker} is damaged: it holds {text[:20]!r} instead of a layout number; "
+            f"if this is your Hermes home, run `printf '{content}' > {marker}`, "
+            "else set HERMES_HOME to another directory"
+        )
+    if text != str(FORMAT):
         raise HomeError(
             f"the home {home.data_dir} has layout {text[:20]!r} and this Hermes knows {FORMAT}; "
             "use the Hermes that made it, or another HERMES_HOME"
@@ -181,10 +193,18 @@ def _marker_lines(home: Home) -> list[str]:
     return home.marker.read_text("ascii", errors="replace").strip().split("\n")
 
 
+def has_store(home: Home) -> bool:
+    """Whether a store was made here."""
+    try:
+        return _STORE_MADE in _marker_lines(home)
+    except OSError:
+        return False
+
+
 def note_store(home: Home) -> None:
     """A store was made here: from now on it must be there."""
     if _STORE_MADE not in _marker_lines(home):
-        _write_private(home.marker, f"{FORMAT}\n{_STORE_MADE}\n")
+        _write_marker(home, f"{FORMAT}\n{_STORE_MADE}\n")
 
 
 def check_store(home: Home) -> None:
@@ -209,12 +229,26 @@ def _some(names: list[str]) -> str:
 
 def _make(home: Home) -> None:
     home.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not _exists(home.marker) or not home.marker.stat().st_size:
+    is_new = not _exists(home.marker) or not home.marker.stat().st_size
+    if is_new:
         home.data_dir.chmod(0o700)  # one that somebody else has made for us
         # The marker comes first, so that a start cut off here finds a home it knows.
-        _write_private(home.marker, f"{FORMAT}\n")
+        _write_marker(home, f"{FORMAT}\n")
     home.log_dir.mkdir(mode=0o700, exist_ok=True)
     home.store_dir.mkdir(mode=0o700, exist_ok=True)
+    if is_new:
+        sync_directory(home.data_dir)
+        with suppress(PermissionError):  # a parent that we may not read
+            sync_directory(home.data_dir.parent)
+
+
+def _write_marker(home: Home, text: str) -> None:
+    """Written under another name first: a power cut must not leave half of it."""
+    draft = home.marker.with_name(f"{_MARKER}.new")
+    _write_private(draft, text)
+    sync_file(draft)
+    draft.replace(home.marker)
+    sync_directory(home.data_dir)
 
 
 def _write_private(path: Path, text: str) -> None:

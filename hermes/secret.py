@@ -12,6 +12,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.durable import sync_directory
 from hermes.errors import ConfigError
 from hermes.regular_file import read_regular_file
 
@@ -132,6 +133,7 @@ def _make_key_file(path: Path) -> Secret:
             os.fsync(file.fileno())
         os.link(draft, path)  # unlike a rename, never replaces a key
         draft.unlink()
+        sync_directory(path.parent)
     except OSError as error:
         raise ConfigError(f"the API key file {path} cannot be made: {error.strerror}") from error
     return Secret(key)

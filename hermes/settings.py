@@ -170,6 +170,8 @@ class ToolsConfig:
     cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
     max_output_bytes: int = setting(50_000, least=1000, most=10 * _MB)
+    output_keep_days: float = setting(7.0, least=0.01, most=3650)
+    output_max_total_mb: int = setting(1024, least=1, most=10_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
@@ -53,3 +54,17 @@ def nothing_blocks_the_loop() -> Iterator[BlockBuster]:
         # Formatting a traceback for the log looks for its files; only failures do that.
         guard.functions["os.path.abspath"].can_block_in("loguru/_better_exceptions.py", "_is_file_mine")
         yield guard
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files and directories that were synced to disk, in order."""
+    paths: list[Path] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        fsync(descriptor)
+        paths.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    return paths

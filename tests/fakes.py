@@ -95,7 +95,13 @@ class FakeHub:
     def __init__(self) -> None:
         self.feeds: list[FakeFeed] = []
 
-    def subscribe(self, *, turn: TurnId | None = None, session: SessionId | None = None) -> FakeFeed:
+    def subscribe(
+        self,
+        *,
+        turn: TurnId | None = None,
+        session: SessionId | None = None,
+        late: bool = False,
+    ) -> FakeFeed:
         feed = FakeFeed(self, turn, session)
         self.feeds.append(feed)
         return feed
@@ -437,6 +443,12 @@ class FakeOperations:
 
     def ready(self) -> str:
         return self.not_ready
+
+    def version(self) -> str:
+        return "1.2.3"
+
+    def model(self) -> str:
+        return "toy-1"
 
     def info(self) -> Mapping[str, Any]:
         return {"version": "1.2.3", "pid": 42, "uptime_s": 5.0, "model": "toy-1", "address": "http://127.0.0.1:1"}

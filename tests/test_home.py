@@ -17,7 +17,7 @@ import pytest
 
 from hermes.config import ApiConfig, Config, load_config
 from hermes.errors import AlreadyRunningError, ConfigError, HomeError
-from hermes.home import Home, is_free, lock, note_store, prepare
+from hermes.home import Home, has_store, is_free, lock, note_store, prepare
 from hermes.secret import Secret, ensure_api_key
 
 
@@ -156,7 +156,24 @@ def test_a_directory_that_another_program_made_is_refused_untouched(home: Home, 
     assert tree(home.data_dir) == before
 
 
-@pytest.mark.parametrize("marker", [b"2\n", b"99999999", b"\xff\xfe", b"words"])
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize("marker", [bytes(8), b"\xff\xfe", b"words", b"1\0\0"])
+def test_a_damaged_marker_is_named_with_the_remedy(home: Home, marker: bytes, stored: bool) -> None:
+    prepare(home)
+    if stored:
+        (home.store_dir / "data.mdb").write_bytes(b"stored")
+    home.marker.write_bytes(marker)
+    with pytest.raises(HomeError, match="is damaged") as caught:
+        prepare(home)
+    assert home.marker.read_bytes() == marker
+    remedy = re.search(r"`(printf [^`]+)`", str(caught.value))
+    assert remedy
+    subprocess.run(remedy[1], shell=True, check=True)
+    prepare(home)
+    assert has_store(home) == stored
+
+
+@pytest.mark.parametrize("marker", [b"2\n", b"99999999"])
 def test_a_home_of_an_unknown_layout_is_refused(home: Home, marker: bytes) -> None:
     home.data_dir.mkdir(mode=0o700)
     home.marker.write_bytes(marker)
@@ -327,6 +344,28 @@ def test_the_first_start_makes_a_private_key_that_stays(home: Home) -> None:
     assert mode(home.api_key_file) == 0o600
     assert ensure_api_key(home, Config(), {}).reveal() == key.reveal()
     assert {each.name for each in home.data_dir.iterdir()} == {".hermes-home", "logs", "store", "api.key"}
+
+
+def test_the_names_of_a_new_home_and_of_its_key_are_synced(home: Home, synced: list[Path]) -> None:
+    prepare(home)
+    assert home.data_dir in synced
+    assert synced[-1] == home.data_dir.parent
+    synced.clear()
+    ensure_api_key(home, Config(), {})
+    assert synced == [home.data_dir / "api.key.new", home.data_dir]
+    synced.clear()
+    note_store(home)
+    assert synced == [home.data_dir / ".hermes-home.new", home.data_dir]
+    synced.clear()
+    note_store(home)
+    assert synced == [], "it is there already"
+
+
+def test_a_first_start_that_was_cut_off_at_its_marker_is_taken_up(home: Home) -> None:
+    home.data_dir.mkdir(mode=0o700)
+    (home.data_dir / ".hermes-home.new").write_text("")
+    prepare(home)
+    assert home.marker.read_text() == "1\n"
 
 
 def test_a_key_that_was_being_made_at_a_crash_is_made_again(home: Home) -> None:

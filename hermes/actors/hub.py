@@ -9,7 +9,7 @@ import asyncio
 from collections import deque
 from typing import Self
 
-from hermes.events import Event
+from hermes.events import CallEvent, Event, TextDelta
 from hermes.types import SessionId, TurnId
 
 _EVERYTHING = None
@@ -18,8 +18,9 @@ _EVERYTHING = None
 class EventFeed:
     """One watcher's events, in order."""
 
-    def __init__(self, hub: EventHub, topic: str | None, bound: int) -> None:
+    def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
         self.lagged = False
+        self._late = late
         self._hub = hub
         self._topic = topic
         self._bound = bound
@@ -28,6 +29,10 @@ class EventFeed:
         self._closed = False
 
     def put(self, event: Event) -> None:
+        if self._late:
+            if isinstance(event, TextDelta):
+                return
+            self._late = not isinstance(event, CallEvent)
         if len(self._events) >= self._bound:
             self.lagged = True
             self.close()
@@ -63,9 +68,11 @@ class EventHub:
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}
 
-    def subscribe(self, *, turn: TurnId | None = None, session: SessionId | None = None) -> EventFeed:
+    def subscribe(
+        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+    ) -> EventFeed:
         topic = f"turn:{turn}" if turn is not None else f"session:{session}" if session is not None else _EVERYTHING
-        feed = EventFeed(self, topic, self._bound)
+        feed = EventFeed(self, topic, self._bound, late=late)
         self._feeds.setdefault(topic, []).append(feed)
         return feed
 

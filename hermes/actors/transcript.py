@@ -34,6 +34,7 @@ from hermes.records import (
 from hermes.types import EncodedMessage, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
+RECORDS_A_MESSAGE = 4  # at most, as a rule: what is read first for a page
 PAGE_BYTES = 4 << 20
 _NOT_SAID = ("[Note from the system:", "[Summary of the earlier part")  # how what nobody said begins
 _TOLD = (*_NOT_SAID, "[Background process proc_")  # and what begins a turn all the same
@@ -156,18 +157,18 @@ def _is_said(message: EncodedMessage) -> bool:
     return fields.get("role") == "user" and not str(fields.get("content")).startswith(_NOT_SAID)
 
 
-def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], bool]:
-    """The messages that these records show, and whether all that they show could be told from these records alone."""
+def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], list[Seq]]:
+    """The messages that these records show, and the records that show messages which were received before them."""
     stored: list[StoredMessage] = []
     waiting: Waiting = {}
     automatic: set[TurnId] = set()
-    whole = True
+    incomplete: list[Seq] = []
     for entry in entries:
         record = entry.record
         if isinstance(record, BadRecord):
             continue
         if _brings_in(record) and getattr(record, "turn", None) not in waiting:
-            whole = False
+            incomplete.append(entry.seq)
         turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
         automatic.update(each.turn for each in _received_in(record) if each.source.automatic)
         said = len(waiting.get(turn, ()))
@@ -182,7 +183,7 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
             for offset, message in enumerate(newly_visible(record, waiting))
             if not is_hidden(session, entry.seq, offset)
         )
-    return stored, whole
+    return stored, incomplete
 
 
 def _received_in(record: Record) -> tuple[MessageReceived, ...]:
@@ -221,19 +222,33 @@ def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -
 
     What became visible together has the same place and stays together, as far as a page's size in bytes allows.
     """
-    window = 4 * limit + LOOK_BACK
+    return _read_last(reader, session, limit) if after is None else _read_after(reader, session, after, limit)
+
+
+def _read_last(reader: Reader, session: Session, limit: int) -> list[StoredMessage]:
+    window = RECORDS_A_MESSAGE * limit + LOOK_BACK
     while True:
-        first = Seq(max(0, (session.next_seq if after is None else after + 1) - window))
-        entries = reader.log(session.id, first, None if after is None else 2 * window)
-        messages, whole = stored_messages(session, entries)
-        messages = [message for message in messages if after is None or message.seq > after]
-        enough = len(messages) >= limit or (after is not None and first + 2 * window >= session.next_seq)
-        if enough and (whole or first == 0):
-            break
-        if first == 0 and after is None:
-            break
+        first = Seq(max(0, session.next_seq - window))
+        messages, incomplete = stored_messages(session, reader.log(session.id, first))
+        page = _last(messages, limit)
+        is_full = len(page) >= limit or len(page) < len(messages)  # the latter for its size in bytes
+        if first == 0 or (is_full and not any(seq >= page[0].seq for seq in incomplete)):
+            return page
         window *= 4
-    return _last(messages, limit) if after is None else _first(messages, limit)
+
+
+def _read_after(reader: Reader, session: Session, after: Seq, limit: int) -> list[StoredMessage]:
+    back, ahead = LOOK_BACK, RECORDS_A_MESSAGE * limit
+    while True:
+        first, end = Seq(max(0, after + 1 - back)), after + 1 + ahead
+        messages, incomplete = stored_messages(session, reader.log(session.id, first, end - first))
+        messages = [message for message in messages if message.seq > after]
+        page = _first(messages, limit)
+        is_full = len(page) >= limit or len(page) < len(messages) or end >= session.next_seq
+        last = page[-1].seq if page else end
+        if is_full and (first == 0 or not any(after < seq <= last for seq in incomplete)):
+            return page
+        back, ahead = 4 * back, 4 * ahead
 
 
 def read_around(reader: Reader, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:

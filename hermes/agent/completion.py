@@ -25,9 +25,11 @@ _STREAMED = b'"stream":true,"stream_options":{"include_usage":true}}'
 def request_body(request: ModelRequest, *settings: bytes) -> bytes:
     """The request's own options come first: where they repeat one of our settings, the last one counts."""
     options = without_ours(request.options).strip()[1:-1].strip()
-    messages = b'"messages":[' + b",".join(request.messages) + b"]"
     tools = b'"tools":' + request.tools if len(request.tools) > len(b"[]") else b""
-    return b"{" + b",".join(filter(None, (options, messages, tools, *settings, _STREAMED)))
+    parts: list[bytes] = list(request.messages) or [b""]
+    parts[0] = b"{" + options + (b"," if options else b"") + b'"messages":[' + parts[0]
+    parts[-1] += b"]"
+    return b",".join((*parts, *filter(None, (tools, *settings, _STREAMED))))  # of megabytes, one copy is made
 
 
 def without_ours(options: bytes) -> bytes:

@@ -31,12 +31,15 @@ from hermes.ports.processes import BackgroundProcesses
 from hermes.search.desk import SearchDesk
 from hermes.secret import Secret
 from hermes.settings import Config, ModelConfig
+from hermes.tools.output_retention import Conversation, OutputRetention, RetentionLimits
 from hermes.wall_clock import pace, wall
 
 if TYPE_CHECKING:
     from hermes.assembly.workshop import Workshop
 
 T = TypeVar("T")
+_DAY_S = 86_400.0
+_TO_END_S = 60.0  # a command that is over its time has this long to end
 
 # ---------------------------------------------------------------- models
 
@@ -145,6 +148,15 @@ def process_settings(config: Config) -> ProcessSettings:
 
 def folders_of(home: Home) -> Folders:
     return Folders(home.data_dir / "work")
+
+
+def output_retention(config: Config, folders: Folders, conversation: Conversation) -> OutputRetention:
+    limits = RetentionLimits(
+        keep_s=config.tools.output_keep_days * _DAY_S,
+        total_bytes=config.tools.output_max_total_mb << 20,
+        longest_command_s=config.terminal.max_timeout_s + _TO_END_S,
+    )
+    return OutputRetention(folders.root, limits=limits, conversation=conversation, clock=wall)
 
 
 # ---------------------------------------------------------------- put together

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from hermes.upkeep.restore import Restored
 
 
+_INDEX = "index"  # its name in the home
+
+
 def add_commands(commands: Commands) -> None:
     backup = commands.add(
         "backup",
@@ -113,6 +116,8 @@ def _tell_backup(manifest: Manifest, target: Path) -> None:
     say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
         say(f"Left out: {one_line(some(manifest.left_out))}.", indent="  ")
+    if _INDEX in manifest.left_out:
+        say("The search index (index) is rebuilt in the background after a restore.", indent="  ")
     if manifest.problems:
         problems = count(len(manifest.problems), "problem")
         say(

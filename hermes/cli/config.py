@@ -42,6 +42,7 @@ def add_commands(commands: Commands) -> None:
 
 
 def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config_file import EMPTY, is_empty
     from hermes.home import Home
 
     home = Home.from_environ(environ)
@@ -60,6 +61,8 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     exists = home.config_file.exists()
     sources = cleared.sources.values()
     overriding = [where.removeprefix(_VARIABLE) for where in sources if where.startswith(_VARIABLE)]
+    if is_empty(home.config_file):
+        warnings.append(EMPTY)
     warnings += _warnings(cleared.config, environ)
     if args.json:
         found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}

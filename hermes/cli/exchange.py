@@ -179,7 +179,7 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str]) -> dict
     from functools import partial
 
     from hermes.config import load_config
-    from hermes.home import lock, note_store, prepare
+    from hermes.home import has_store, lock, note_store, prepare
     from hermes.session_id import new_session_id
     from hermes.storage.lmdb_engine import LmdbEngine
     from hermes.upkeep.adoption import adopt
@@ -189,7 +189,7 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str]) -> dict
     map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
     prepare(home)
     with lock(home):
-        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes)
+        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes, made_before=has_store(home))
         try:
             note_store(home)
             now = time.time()

@@ -82,6 +82,7 @@ def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]
         ("turns", _turns(info.get("turns", {}))),
         *([("waiting", _waiting(waiting))] if waiting else []),
         *((each["name"], _platform(each)) for each in info.get("platforms", ())),
+        *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
         *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
     ]
 
@@ -122,6 +123,11 @@ def _turns(counts: Mapping[str, int]) -> str:
 def _waiting(sessions: list[str]) -> str:
     waits = "waits" if len(sessions) == 1 else "wait"
     return f"{count(len(sessions), 'session')} {waits} for an answer (`hermes sessions --waiting`): {some(sessions)}"
+
+
+def _index(index: Mapping[str, Any]) -> str:
+    done = f"{index['indexed']:,} of {index['total']:,} records"
+    return f"indexing, {done}; newer messages are not found yet"
 
 
 def _platform(each: Mapping[str, str]) -> str:

@@ -56,10 +56,11 @@ def _stats(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         from dataclasses import asdict
 
         from hermes.config import load_config
+        from hermes.home import has_store
         from hermes.storage.lmdb_engine import LmdbEngine
 
         map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
-        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes)
+        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes, made_before=has_store(home))
         try:
             return {name: value for name, value in asdict(engine.stats()).items() if name not in _OF_A_DAEMON}
         finally:
@@ -87,9 +88,10 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     path = Path(args.path).absolute()  # the daemon stands in another directory
 
     def directly(home: Home) -> None:
+        from hermes.home import has_store
         from hermes.storage.lmdb_engine import LmdbEngine
 
-        engine = LmdbEngine.open(home.store_dir)
+        engine = LmdbEngine.open(home.store_dir, made_before=has_store(home))
         try:
             engine.backup(path)
         finally:

@@ -33,7 +33,15 @@ from hermes.actors.reset_clock import EVERY_S, ResetClock
 from hermes.actors.reset_rules import ResetRules
 from hermes.agent.acting import Folders
 from hermes.agent.personality import PERSONALITIES
-from hermes.assembly.agent import AgentParts, Prepared, folders_of, make_agent, make_models, make_workshop
+from hermes.assembly.agent import (
+    AgentParts,
+    Prepared,
+    folders_of,
+    make_agent,
+    make_models,
+    make_workshop,
+    output_retention,
+)
 from hermes.assembly.chat import (
     DELIVERY,
     adapter_spec,
@@ -51,6 +59,7 @@ from hermes.assembly.processes import ProcessParts, open_processes
 from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
 from hermes.assembly.sandbox import SandboxOpener
 from hermes.commands.desk import CommandDesk
+from hermes.config_file import EMPTY, is_empty
 from hermes.crash_point import reach
 from hermes.daemon.directory import DirectoryConfiguration, directory_settings
 from hermes.daemon.live import Daemon
@@ -61,7 +70,7 @@ from hermes.daemon.os_process import connections_within
 from hermes.daemon.secret_files import digests
 from hermes.errors import ConfigError
 from hermes.events import ActorFailed
-from hermes.home import Home, lock, note_store, prepare
+from hermes.home import Home, has_store, lock, note_store, prepare
 from hermes.log import configure_logging, redact
 from hermes.ports.given import Identity
 from hermes.search.desk import SearchDesk
@@ -95,6 +104,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         stack.enter_context(lock(home))
         reach("start: locked")
         configure_logging(config.log, home)
+        config_empty = is_empty(home.config_file)
+        if config_empty:
+            logger.warning("{}: {}", home.config_file, EMPTY)
         key = ensure_api_key(home, config, environ)
         redact(key)
         secret_files = await asyncio.to_thread(digests, home, config, environ)
@@ -169,6 +181,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "model": models[0].name,
             "epoch": engine.epoch,
             "resets": are_there_resets(config.session_reset),
+            "config_empty": config_empty,
         }
         operations = DaemonOperations(
             engine=engine,
@@ -180,6 +193,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts=facts,
             turns=agent.runner.counts,
             model_health=agent.health.facts,
+            search_index=search.progress,
             clock=wall_clock.wall,
             check_config=partial(preflight, home, environ),
             sandbox=sandbox.status,
@@ -256,6 +270,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             life.was_ready = True
             if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
                 _take_up(life.boot, config, directory, facts)
+            search.start()
         operations.set_ready()
         reach("start: ready")
         logger.info(
@@ -264,6 +279,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
         stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox), name="sandbox"))
+        if life is not None:
+            retention = output_retention(config, folders, desk.conversation)
+            stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
             back = banner(life.boot, config) if life is not None else ""
@@ -296,7 +314,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
 async def _open_store(
     stack: AsyncExitStack, home: Home, config: Config, stop: StopSwitch
 ) -> tuple[LmdbEngine, ActorJournal]:
-    engine = await asyncio.to_thread(LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20)
+    made_before = has_store(home)
+    engine = await asyncio.to_thread(
+        LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20, made_before=made_before
+    )
     stack.callback(engine.close)
     await asyncio.to_thread(note_store, home)
     reach("start: store open")

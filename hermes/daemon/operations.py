@@ -21,6 +21,7 @@ from hermes.daemon.reload import Reloaded
 from hermes.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.platforms import PLATFORMS
 from hermes.ports.given import Clock
+from hermes.ports.search import IndexProgress
 from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Engine, StoreStats, Transaction
 from hermes.session_id import new_session_id
@@ -101,9 +102,10 @@ class DaemonOperations:
         stop: StopSwitch,
         facts: Mapping[str, Any],
         turns: Callable[[], Mapping[str, int]],
-        model_health: Callable[[], Mapping[str, Any]] = dict,
+        search_index: Callable[[], IndexProgress | None],
         clock: Clock,
         check_config: Callable[[], object],
+        model_health: Callable[[], Mapping[str, Any]] = dict,
         sandbox: Callable[[], Mapping[str, Any]] = dict,
     ) -> None:
         self._sandbox = sandbox
@@ -117,6 +119,7 @@ class DaemonOperations:
         self._facts = facts
         self._turns = turns
         self._model_health = model_health
+        self._search_index = search_index
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
@@ -177,6 +180,12 @@ class DaemonOperations:
     def ready(self) -> str:
         return self._not_ready
 
+    def version(self) -> str:
+        return __version__
+
+    def model(self) -> str:
+        return str(self._facts["model"])
+
     def info(self) -> Mapping[str, Any]:
         return {
             "version": __version__,
@@ -192,8 +201,16 @@ class DaemonOperations:
             "memory_bytes": self.memory_bytes,
             "platforms": self._platforms(),
             "sandbox": self._sandbox(),
+            "search_index": self._index_progress(),
             **self._facts,
         }
+
+    def _index_progress(self) -> dict[str, Any] | None:
+        """None: no search has needed the index yet."""
+        index = self._search_index()
+        if index is None:
+            return None
+        return {"indexed": index.indexed, "total": index.total, "building": index.building}
 
     def _platforms(self) -> list[dict[str, str]]:
         """How each chat platform is, whether or not that keeps the daemon from work."""
@@ -264,7 +281,7 @@ class DaemonOperations:
         while True:
             began = loop.time()
             try:
-                self.memory_bytes = await asyncio.to_thread(resident_bytes)
+                self.memory_bytes = await asyncio.to_thread(private_bytes)
                 async with asyncio.timeout(STUCK_S):
                     problem = await round_trip()
                 self._set_health(problem)
@@ -301,11 +318,12 @@ def _sessions_waiting() -> int:
     return sum(session.phase is Phase.WAITING for session in sessions)
 
 
-def resident_bytes() -> int:
+def private_bytes() -> int:
+    """Return the resident memory of this process without shared pages, which are mostly the mapped store."""
     try:
-        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
     except FileNotFoundError:  # not Linux: the peak is the best that the standard library knows
         import resource  # noqa: PLC0415 - not everywhere
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return pages * os.sysconf("SC_PAGE_SIZE")
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

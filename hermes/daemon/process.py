@@ -16,6 +16,7 @@ from functools import partial
 from loguru import logger
 
 from hermes import __version__
+from hermes.config_file import EMPTY
 from hermes.crash_point import reach
 from hermes.daemon.composition import running
 from hermes.daemon.live import Daemon
@@ -132,14 +133,15 @@ def _in(seconds: float, call: Callable[[], None]) -> threading.Timer:
 
 def _greeting(daemon: Daemon) -> str:
     facts = daemon.facts
+    note = f"\n  Note     {EMPTY}" if facts["config_empty"] else ""
     if "address" not in facts:
-        return f"Hermes {__version__} is ready on {daemon.home.socket} (the API is off)"
+        return f"Hermes {__version__} is ready on {daemon.home.socket} (the API is off){note}"
     path = str(api_key_path(daemon.home, daemon.config))
     from_environ = "HERMES_API_KEY" in daemon.environ
     key = "$HERMES_API_KEY" if from_environ else f"$(cat {shlex.quote(path)})"
     hermes = "hermes" if shutil.which("hermes") else ".venv/bin/hermes"
     prefix = f"HERMES_HOME={shlex.quote(facts['home'])} " if "HERMES_HOME" in daemon.environ else ""
-    return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]})
+    return f"""Hermes {__version__} is ready at {facts["address"]} (model: {facts["model"]}){note}
   API key  {"in the variable HERMES_API_KEY" if from_environ else path}
   Try      curl -s {facts["address"]}/v1/chat/completions -H "Authorization: Bearer {key}" \\
              -H 'Content-Type: application/json' \\

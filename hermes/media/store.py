@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from loguru import logger
 
+from hermes.durable import sync_directory, sync_file
 from hermes.errors import HermesError
 from hermes.ports.given import Clock
 from hermes.values import dataclass
@@ -57,7 +58,7 @@ class MediaStore:
         try:
             await asyncio.to_thread(self._make_room)
             await self._write(draft, pieces)
-            await asyncio.to_thread(draft.replace, path)
+            await asyncio.to_thread(_put_in_place, draft, path)
         except OSError as error:
             raise MediaError(f"it could not be stored here: {error.strerror}") from error
         finally:
@@ -78,12 +79,15 @@ class MediaStore:
             await asyncio.to_thread(file.close)
 
     def put_aside(self, file: Path) -> Path:
-        """A copy of a file that is to be sent, under its own name. In a thread; raises OSError."""
+        """A copy of a file that is to be sent, under its own name, on disk. In a thread; raises OSError."""
         self._make_room()
         folder = self.root / _OUT / secrets.token_hex(16)
         folder.mkdir(mode=0o700, parents=True)
         copy = folder / (os.fsencode(file.name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
         shutil.copyfile(file, copy)
+        sync_file(copy)
+        for directory in (folder, folder.parent, self.root):
+            sync_directory(directory)
         return copy
 
     # ------------------------------------------------------------ what is too much, or too old
@@ -95,7 +99,9 @@ class MediaStore:
                 await asyncio.to_thread(self._make_room)
 
     def _make_room(self) -> None:
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not self.root.is_dir():
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_directory(self.root.parent)
         now = self._clock()
         if now - self._swept_at >= _SWEEP_EVERY_S:
             self._swept_at = now
@@ -139,6 +145,11 @@ def _refreshed(path: Path) -> bool:
 def _create(path: Path) -> BinaryIO:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     return open(descriptor, "wb")  # noqa: PTH123 - a descriptor has no path
+
+
+def _put_in_place(draft: Path, path: Path) -> None:
+    draft.replace(path)
+    sync_directory(path.parent)
 
 
 def _sync(file: BinaryIO) -> None:

@@ -23,5 +23,10 @@ class Subscription(Protocol):
 
 class Hub(Protocol):
     def publish(self, event: Event) -> None: ...
-    def subscribe(self, *, turn: TurnId | None = None, session: SessionId | None = None) -> Subscription:
-        """Feed of one turn, of one session, or of everything."""
+    def subscribe(
+        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+    ) -> Subscription:
+        """Feed of one turn, of one session, or of everything.
+
+        `late`: the beginning of the present reply was missed, so its text is left out up to the next call of a tool.
+        """

@@ -25,7 +25,13 @@ class Operations(Protocol):
     def ready(self) -> str:
         """Empty when the daemon can take work, else the reason why not."""
 
-    def info(self) -> Mapping[str, Any]: ...  # version, pid, uptime, model, address
+    def version(self) -> str:
+        """The daemon's version. As cheap as `model`: every request may ask."""
+
+    def model(self) -> str:
+        """The name of the first configured model."""
+
+    def info(self) -> Mapping[str, Any]: ...  # goes through all live actors
     async def reload(self) -> Mapping[str, Any]:
         """Read the configuration again. What changed, by name, and what would after a restart."""
 

@@ -245,6 +245,9 @@ class Engine(Reader, Protocol):
         Raises StorageFullError (nothing of the batch is stored) or StorageFailedError (stop using it).
         """
 
+    def last_position(self) -> int:
+        """The position of the newest record, also after it was erased; see `tail`. Does not block."""
+
     def backup(self, target: Path) -> None: ...
     def close(self) -> None: ...
 

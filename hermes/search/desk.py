@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from hermes.ports.search import Findings, IndexProgress
 from hermes.ports.storage import Engine
 from hermes.types import SessionId
 
 if TYPE_CHECKING:
     from hermes.search.follower import IndexFollower
-    from hermes.search.index import Hit, SearchIndex
+    from hermes.search.index import SearchIndex
+
+WAIT_S: Final = 5.0  # a search waits this long for the index, then answers from what is indexed
+_WORTH_AN_EARLY_START: Final = 10_000  # records; fewer are indexed within the first search
 
 
 class SearchDesk:
-    def __init__(self, directory: Path, *, engine: Engine) -> None:
+    def __init__(self, directory: Path, *, engine: Engine, wait_s: float = WAIT_S) -> None:
         self._directory = directory
         self._engine = engine
+        self._wait_s = wait_s
         self._index: SearchIndex | None = None
         self._follower: IndexFollower | None = None
 
@@ -30,11 +34,32 @@ class SearchDesk:
         session: SessionId | None = None,
         role: str | None = None,
         since: float | None = None,
-    ) -> Sequence[Hit]:
-        """Of everything that was written before."""
+    ) -> Findings:
+        """Search everything that was written before; while the index is being built, what is in it so far."""
         index, follower = self._opened()
-        await follower.caught_up()
-        return await asyncio.to_thread(index.search, query, limit=limit, session=session, role=role, since=since)
+        progress = None
+        try:
+            async with asyncio.timeout(self._wait_s):
+                await follower.caught_up()
+        except TimeoutError:
+            progress = self.progress()
+        hits = await asyncio.to_thread(index.search, query, limit=limit, session=session, role=role, since=since)
+        return Findings(hits=hits, index=progress)
+
+    def start(self) -> None:
+        """Index a large journal in the background, so that the first search does not wait for it."""
+        if self._engine.last_position() >= _WORTH_AN_EARLY_START:
+            self._opened()
+
+    def progress(self) -> IndexProgress | None:
+        """How far the index is; None before it is used."""
+        if self._follower is None:
+            return None
+        return IndexProgress(
+            indexed=self._follower.position,
+            total=self._engine.last_position(),
+            building=self._follower.building,
+        )
 
     async def forget(self, session: SessionId) -> None:
         """Of a session that was erased."""

@@ -4,7 +4,8 @@ Rules:
 - The index says how far it is; nothing is remembered here. An index that was made anew is filled from the beginning.
 - Reading some of the journal and taking it in is one piece of work that nothing of ours comes between. So a session
   that is forgotten after it was erased from the journal stays forgotten.
-- The journal comes first: work waits a moment for more of it, and a failure is tried again later, never passed on.
+- The journal comes first: while no search waits, most of the time is left to others. Work waits a moment for more
+  of it, and a failure is tried again later, never passed on.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: up t
 LineageRoot: TypeAlias = Callable[[SessionId], SessionId]  # blocking; UnknownSessionError: erased meanwhile
 
 BATCH = 500
+REST = 4.0  # times what a batch took is the pause after it, while no search waits
 
 
 class IndexFollower:
@@ -40,16 +42,21 @@ class IndexFollower:
         lineage_root: LineageRoot,
         debounce_s: float = 0.5,
         retry_s: float = 10.0,
+        follow_s: float = 60.0,  # without a search or a nudge, look so often
     ) -> None:
         self._index = index
         self._read_after = read_after
         self._lineage_root = lineage_root
         self._debounce_s = debounce_s
         self._retry_s = retry_s
+        self._follow_s = follow_s
         self._work = asyncio.Lock()
         self._wanted = asyncio.Event()  # there may be something new
         self._hurry = asyncio.Event()  # somebody waits for it
         self._waiting: list[asyncio.Future[None]] = []
+        self._served: list[asyncio.Future[None]] = []  # those whom the present round is for
+        self.position = 0  # in the journal, as far as is known
+        self.building = False  # there is more to take in
         self._stopping = False
         self._trusted = False  # whether index and journal were compared
         self._task: asyncio.Task[None] | None = None
@@ -92,15 +99,16 @@ class IndexFollower:
 
     async def _follow(self) -> None:
         while not self._stopping:
-            await self._wanted.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), self._follow_s)
             await self._pause(self._debounce_s)
             self._wanted.clear()
             self._hurry.clear()
-            waiting, self._waiting = self._waiting, []
+            self._served, self._waiting = self._waiting, []
             if await self._caught_up():
-                _tell(waiting, None)
+                _tell(self._served, None)
                 continue
-            self._waiting = waiting + self._waiting
+            self._waiting = self._served + self._waiting
             if not self._stopping:
                 self._wanted.set()
                 await self._pause(self._retry_s)
@@ -120,14 +128,25 @@ class IndexFollower:
 
     async def _catch_up(self) -> bool:
         """Whether it got to the end of what is written."""
+        loop = asyncio.get_running_loop()
         while not self._stopping:
+            began = loop.time()
             async with self._work:
                 more = await asyncio.to_thread(self._take_in)
-            if not more:
+            self.building = more
+            if more:
+                await self._rest(REST * (loop.time() - began))
+            else:
                 async with self._work:
                     await asyncio.to_thread(self._index.tidy)
                 return True
         return False
+
+    async def _rest(self, seconds: float) -> None:
+        if all(future.done() for future in (*self._served, *self._waiting)):  # a search may have given up waiting
+            self._hurry.clear()
+            if not self._stopping:
+                await self._pause(seconds)
 
     def _take_in(self) -> bool:
         """Some more of the journal; whether there may be even more. Blocking."""
@@ -137,11 +156,13 @@ class IndexFollower:
             self._index.clear()
             position = self._index.position()
         self._trusted = True
+        self.position = position
         written = self._read_after(position, BATCH)
         if not written:
             return False
         self._index.add(written[-1][0], list(self._entries(written)))
-        if self._index.position() <= position:
+        self.position = self._index.position()
+        if self.position <= position:
             raise StorageError("the search index was damaged and is filled again")
         return True
 

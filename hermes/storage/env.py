@@ -20,10 +20,10 @@ import lmdb
 from lmdb.verify import VerifyError
 from lmdb.verify import verify as walk_pages
 
-from hermes.errors import StorageError, StorageFailedError, StorageFormatError, StorageFullError
+from hermes.durable import sync_directory
+from hermes.errors import ForeignStoreError, StorageError, StorageFailedError, StorageFormatError, StorageFullError
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
-from hermes.storage.filesystem import sync_directory
 from hermes.storage.keys import LATER, META, TABLES
 from hermes.storage.pages import Pages
 from hermes.types import Epoch
@@ -35,9 +35,10 @@ _PRODUCT: Final = "hermes"
 _ENGINE: Final = 0  # LMDB 0.9's file format; never the library's default, which may change
 _META_KEYS: Final = (b"store", b"store.copy")  # one damaged byte must not cost the whole store
 _SHORT_OF_BYTES: Final = 1 << 20
+_MIN_ROOM_BYTES: Final = 16 << 20
+_ROOM_SHARE: Final = 8  # a map is at least one eighth larger than its file
 _FULL: Final = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG))
 _PAGE_LOST: Final = (lmdb.CorruptedError, lmdb.PageNotFoundError)
-_NOT_OURS: Final = (lmdb.InvalidError, lmdb.VersionMismatchError)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,6 +172,17 @@ def open_env(directory: Path, *, map_size_bytes: int, readonly: bool = False) ->
     return _open(directory, map_size_bytes, readonly)
 
 
+def roomy_map_size(directory: Path, configured_bytes: int) -> int:
+    """Return a map size that leaves room to write beyond the data file.
+
+    LMDB raises a smaller map to exactly the size of the file. A compacted file has no free page, so the first write
+    to it would fail.
+    """
+    data = directory / DATA_FILE
+    size = data.stat().st_size if data.exists() else 0
+    return max(configured_bytes, size + max(size // _ROOM_SHARE, _MIN_ROOM_BYTES) if size else 0)
+
+
 def page_problems(directory: Path) -> list[str]:
     """What is wrong with the file as such, by LMDB's own walker, which reads it without the engine."""
     try:
@@ -181,7 +193,21 @@ def page_problems(directory: Path) -> list[str]:
 
 
 def claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:
-    """Take the store over: the epoch grows, and whoever wrote before is a stale owner from now on."""
+    """Take the store over: the epoch grows, and whoever wrote before is a stale owner from now on.
+
+    Nothing else uses this environment yet, so a full map can simply grow.
+    """
+    while True:
+        try:
+            return _claim(env, directory)
+        except lmdb.MapFullError:
+            size_bytes = env.info()["map_size"]
+            if not has_address_space(size_bytes):
+                raise
+            env.set_mapsize(2 * size_bytes)
+
+
+def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:
     version = ".".join(map(str, env.lib_version()))
     meta = require_ours(env, directory)
     if meta is None:
@@ -234,7 +260,7 @@ def describe(env: lmdb.Environment, directory: Path) -> Meta | None:
     found = _meta_values(env)
     metas = [meta for key, value in found.items() for meta in _meta_of(key, value)]
     if not found or any(meta.product != _PRODUCT for meta in metas):
-        raise StorageFormatError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
+        raise ForeignStoreError(f"{directory} holds an LMDB store that is not Hermes's: choose another directory")
     if not metas:
         raise StorageFormatError(f"{directory} was written by a newer Hermes, or its description is damaged")
     if metas[0].format > STORE_FORMAT:
@@ -272,7 +298,9 @@ def _open(directory: Path, map_size_bytes: int, readonly: bool) -> lmdb.Environm
             create=not readonly,
             lib_version=_ENGINE,
         )
-    except _NOT_OURS as error:
+    except lmdb.InvalidError as error:
+        raise ForeignStoreError(f"{directory} does not hold a Hermes store: {error}") from error
+    except lmdb.VersionMismatchError as error:
         raise StorageFormatError(f"{directory} does not hold a Hermes store: {error}") from error
     except lmdb.Error as error:
         raise StorageError(f"the store in {directory} cannot be opened: {error}") from error

@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hermes.durable import sync_file
 from hermes.errors import StorageError
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -50,15 +51,6 @@ def make_private(directory: Path) -> None:
         file.chmod(0o600)
 
 
-def sync_directory(directory: Path) -> None:
-    """A new name survives a power cut only after this."""
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
 class Reserve:
     """A file that is given up when the disk is full, since LMDB needs fresh pages even to delete."""
 
@@ -66,7 +58,14 @@ class Reserve:
 
     def __init__(self, directory: Path) -> None:
         self._file = directory / "reserve"
-        self._held = self._file.exists()
+        self._held = self._is_whole()
+
+    def _is_whole(self) -> bool:
+        """A power cut can leave the file empty or cut short."""
+        try:
+            return self._file.stat().st_size == self.SIZE
+        except FileNotFoundError:
+            return False
 
     def fill(self) -> None:
         if self._held:
@@ -77,6 +76,7 @@ class Reserve:
         try:
             self._file.touch(mode=0o600)
             self._file.write_bytes(bytes(self.SIZE))
+            sync_file(self._file)
             self._held = True
         except OSError:  # somebody else took the space
             self.release()

@@ -15,10 +15,10 @@ from typing import Any, Final, Self
 import lmdb
 from loguru import logger
 
-from hermes.errors import HermesError, StorageFullError
+from hermes.errors import ForeignStoreError, HermesError, StorageFailedError, StorageFullError
 from hermes.ports.storage import Erase, StoreStats, Transaction
 from hermes.storage.copies import back_up, clear_away
-from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, translated
+from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
 from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLES, lsn_key, lsn_of
 from hermes.storage.lmdb_reader import LmdbReader
@@ -62,17 +62,39 @@ class LmdbEngine(LmdbReader):
 
     @classmethod
     def open(
-        cls, directory: Path, *, map_size_bytes: int = MAP_SIZE_BYTES, grow_timeout_s: float = GROW_TIMEOUT_S
+        cls,
+        directory: Path,
+        *,
+        map_size_bytes: int = MAP_SIZE_BYTES,
+        grow_timeout_s: float = GROW_TIMEOUT_S,
+        made_before: bool = False,
     ) -> Self:
-        """Open or create the store in that directory. Not twice in one process, and not across a fork."""
+        """Open or create the store in that directory. Not twice in one process, and not across a fork.
+
+        `made_before`: Hermes made a store here once, so that a file which shows none is damaged. It is left as it is.
+        """
+        try:
+            return cls._opened(directory, map_size_bytes, grow_timeout_s, may_create=not made_before)
+        except ForeignStoreError as error:
+            if not made_before:
+                raise
+            raise StorageFailedError(
+                f"the store in {directory} is damaged: its root pages cannot be read; "
+                "nothing was changed; run `hermes restore BACKUP`"
+            ) from error
+
+    @classmethod
+    def _opened(cls, directory: Path, map_size_bytes: int, grow_timeout_s: float, *, may_create: bool) -> Self:
         prepare(directory)
         clear_away(directory)
-        env = open_env(directory, map_size_bytes=map_size_bytes)
+        env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
         try:
             if is_older(env, directory):
                 env.close()
                 migrate(directory)
-                env = open_env(directory, map_size_bytes=map_size_bytes)
+                env = open_env(directory, map_size_bytes=roomy_map_size(directory, map_size_bytes))
+            if not may_create:
+                _require_tables(env, directory)
             env.reader_check()
             tables, epoch = _claim(env, directory)
             make_private(directory)
@@ -96,6 +118,9 @@ class LmdbEngine(LmdbReader):
         self._last_commit_s = time.perf_counter() - began
         self._tend()
         return outcomes
+
+    def last_position(self) -> int:
+        return lsn_of(self._last_lsn)
 
     def backup(self, target: Path) -> None:
         with self._gate:
@@ -222,6 +247,11 @@ class LmdbEngine(LmdbReader):
                 return False
         logger.info("the store's map has grown to {} MiB", size // 2**20)
         return True
+
+
+def _require_tables(env: lmdb.Environment, directory: Path) -> None:
+    if not env.stat()["entries"]:
+        raise ForeignStoreError(f"the store in {directory} is empty")
 
 
 def _claim(env: lmdb.Environment, directory: Path) -> tuple[dict[str, Any], Epoch]:

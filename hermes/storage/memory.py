@@ -198,6 +198,9 @@ class MemoryEngine:
             places = [(n, *place) for n, place in sorted(self._order.items()) if n > after and place in self._log]
             return [(n, session, Seq(seq), self._log[session, seq]) for n, session, seq in places[:limit]]
 
+    def last_position(self) -> int:
+        return self._position
+
     def stats(self) -> StoreStats:
         pending = len(self.pending())
         return StoreStats(

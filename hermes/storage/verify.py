@@ -10,17 +10,19 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
+from typing import Final
 
 import lmdb
 
-from hermes.errors import BadRowError, HermesError, StorageFormatError
+from hermes.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
 from hermes.records import BadRecord
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.env import DATA_FILE, View, open_env, open_tables, page_problems, require_ours
+from hermes.storage.env import DATA_FILE, View, open_env, open_tables, page_problems, require_ours, translated
 from hermes.storage.keys import (
     BAD,
     BOUND,
@@ -52,7 +54,9 @@ def verify(directory: Path) -> list[str]:
     command = [sys.executable, "-m", "hermes.storage.verify", str(directory)]
     done = subprocess.run(command, capture_output=True, check=False)  # noqa: S603 - ourselves
     if done.returncode:
-        return [f"the store cannot be read through (the verifier ended with {done.returncode}): restore a backup"]
+        last = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        how = f"the verifier ended with {done.returncode}{f': {last}' if last else ''}"
+        return [f"the store cannot be read through ({how}): restore a backup"]
     problems: list[str] = json.loads(done.stdout)
     return problems
 
@@ -68,19 +72,42 @@ def check(directory: Path) -> list[str]:
             pages = Pages(directory / DATA_FILE, env.stat()["psize"])
             with closing(pages), env.begin():  # held throughout: no page of this moment is used again while it is
                 problems += page_problems(directory)
-                with View(env, tables, pages) as view:
-                    problems += _problems(view)
-    except (HermesError, lmdb.Error) as error:
+                for part, find in _PARTS.items():
+                    problems += _found(part, find, partial(View, env, tables, pages))
+    except ForeignStoreError:
+        problems.append(
+            f"{directory} does not hold a Hermes store that can be read: "
+            "its root pages are lost, or another program wrote it; restore a backup"
+        )
+    except lmdb.Error as error:
+        problems.append(str(translated(error)))
+    except HermesError as error:
         problems.append(str(error))
     return problems
 
 
-def _problems(view: View) -> Iterator[str]:
+def _found(part: str, find: Callable[[View], Iterator[str]], look: Callable[[], View]) -> list[str]:
+    """The problems of one part. Each part has a look of its own: after an error of LMDB one is of no more use."""
+    problems: list[str] = []
+    try:
+        with look() as view:
+            problems.extend(find(view))
+    except (HermesError, lmdb.Error) as error:
+        problems.append(f"{part}: {error}")
+    # A page that is in the wrong place can hold any values with valid checksums: whatever fails on them is damage.
+    except Exception as error:  # noqa: BLE001
+        problems.append(f"{part}: cannot be checked to the end ({type(error).__name__}: {error})")
+    return problems
+
+
+def _session_problems(view: View) -> Iterator[str]:
     records = 0
     for session, _ in view.scan(SESSIONS):
         try:
             row = read_row(view.get, session)
-            assert row is not None
+            if row is None:
+                yield f"session {session_of(session)}: its row is listed, but cannot be found by its id"
+                continue
             lsns = list(read_lsns(view.get, row, 0, row.next_seq))
             yield from _row_problems(view, row, lsns)
         except BadRowError as error:
@@ -93,8 +120,6 @@ def _problems(view: View) -> Iterator[str]:
         yield from _orphans(view)
     if view.count(RECENT) != view.count(SESSIONS):
         yield f"{view.count(RECENT)} places in the list of recent sessions, {view.count(SESSIONS)} sessions"
-    yield from _binding_problems(view)
-    yield from _value_problems(view)
 
 
 def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
@@ -128,6 +153,9 @@ def _record_problems(view: View, session: bytes, seq: int, lsn: bytes) -> Iterat
 
 def _orphans(view: View) -> Iterator[str]:
     for lsn, value in view.scan(LOG):
+        if len(lsn) != LSN_SIZE:
+            yield f"the log holds a key that is no position: {lsn[:40].hex()}"
+            continue
         try:
             name, seq, _ = codec.open_record(codec.unseal(lsn, value))
             session = name.encode()
@@ -141,7 +169,7 @@ def _orphans(view: View) -> Iterator[str]:
 def _binding_problems(view: View) -> Iterator[str]:
     for key, value in view.scan(KEYS):
         try:
-            session = codec.unpack(codec.unseal(key, value)).encode()
+            session = str(codec.unpack(codec.unseal(key, value))).encode()
         except (DamagedError, UnreadableError) as error:
             yield f"a session key's meaning is damaged ({error})"
             continue
@@ -167,10 +195,16 @@ def _value_problems(view: View) -> Iterator[str]:
 
 def _due_problems(view: View, place: bytes) -> Iterator[str]:
     session = session_of_recent(place)
+    if not session:
+        yield f"the list of sessions that somebody must look at holds a key without a session: {place.hex()}"
+        return
     with suppress(BadRowError):  # told where the rows are looked at
         row = read_row(view.get, session)
         if row is None or row.due != place:
             yield f"session {session_of(session)} is listed at a time at which nobody must look at it"
+
+
+_PARTS: Final = {"sessions": _session_problems, "session keys": _binding_problems, "other tables": _value_problems}
 
 
 if __name__ == "__main__":

@@ -134,8 +134,12 @@ class CommandOutput:
         finally:
             self.storing = False
 
+    @property
+    def is_cut(self) -> bool:
+        return self.total > self._head_max + self._tail_max
+
     def text(self, *, terminal: bool) -> str:
-        if self.total <= self._head_max + self._tail_max:
+        if not self.is_cut:
             return plain_text(bytes(self._head + self._tail), terminal=terminal)
         head = plain_text(bytes(self._head), terminal=terminal).rstrip("\ufffd")
         tail = plain_text(bytes(self._tail), terminal=terminal).lstrip("\ufffd")

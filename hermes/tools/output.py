@@ -45,13 +45,14 @@ def cut_line(line: str, most_chars: int) -> str:
     return line if len(line) <= most_chars else f"{line[:most_chars]}... [{len(line) - most_chars:,} more characters]"
 
 
-def fit(text: str, folder: Path, call: str, limits: OutputLimits, redact: Redact) -> str:
+def fit(text: str, folder: Path, call: str, limits: OutputLimits, redact: Redact, *, excerpt: bool = False) -> str:
+    """Return the text within the limits. `excerpt`: it is not the whole output itself."""
     text = redact(storable(text))
     lines = text.split("\n")
     size = len(text.encode())
     if size <= limits.size_bytes and len(lines) <= limits.lines and all(len(x) <= limits.line_chars for x in lines):
         return text
-    total = f"the whole output has {len(lines):,} lines and {size:,} bytes"
+    total = f"{'this excerpt' if excerpt else 'the whole output'} has {len(lines):,} lines and {size:,} bytes"
     try:
         total += f" and is in {_spill(folder / 'outputs', call, text)}; read_file shows parts of it"
     except OSError as error:

@@ -110,8 +110,10 @@ class Toolbox:
             result = ToolResult(text=_unexpected(name, error), ok=False)
         if isinstance(result, str):
             result = ToolResult(text=result)
-        text = await asyncio.to_thread(fit, result.text, context.folder, context.call, self._limits, self._redact)
-        return ToolResult(text=text, ok=result.ok)
+        text = await asyncio.to_thread(
+            fit, result.text, context.folder, context.call, self._limits, self._redact, excerpt=result.excerpt
+        )
+        return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
 
     def _enabled(self, tool: Tool, platform: str) -> bool:
         enabled = self._toolsets.get(platform, self._toolsets.get(DEFAULT, frozenset()))

@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from hermes.errors import UnknownSessionError
-from hermes.types import Seq, Session, SessionId
+from hermes.ports.search import Findings, Found, IndexProgress
+from hermes.types import Session, SessionId
 from hermes.whose import may_be_told_in
 
 T = TypeVar("T")
@@ -14,25 +15,10 @@ _FIRST = 50  # hits or sessions in one look; four times as many in the next
 _LAST = 3_200
 
 
-class Found(Protocol):
-    """A place where something was said."""
-
-    @property
-    def session(self) -> SessionId: ...
-    @property
-    def seq(self) -> Seq: ...
-    @property
-    def at(self) -> float: ...
-    @property
-    def role(self) -> str: ...
-    @property
-    def snippet(self) -> str: ...
-
-
 class Search(Protocol):
     def __call__(
         self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
-    ) -> Awaitable[Sequence[Found]]: ...
+    ) -> Awaitable[Findings]: ...
 
 
 class Recent(Protocol):
@@ -51,17 +37,21 @@ class Scope:
 
     async def search(
         self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
-    ) -> Sequence[Found]:
+    ) -> Findings:
         """The best places, one for each conversation, but this one; or those in the conversation of `session`."""
 
+        index: IndexProgress | None = None
+
         async def look(most: int) -> tuple[list[Found], bool]:
-            found = await self._search(query, limit=most, session=session, role=role, since=since)
+            nonlocal index
+            findings = await self._search(query, limit=most, session=session, role=role, since=since)
+            found, index = findings.hits, findings.index
             allowed = await self._allowed(hit.session for hit in found)
             # The conversation at hand is in the context already, this very query among it.
             known = None if session is not None else self._here
             return [hit for hit in found if hit.session in allowed and hit.session != known], len(found) < most
 
-        return (await _until(limit, look))[:limit]
+        return Findings(hits=(await _until(limit, look))[:limit], index=index)
 
     async def recent(self, limit: int) -> Sequence[Session]:
         async def look(most: int) -> tuple[list[Session], bool]:

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 
 from hermes.errors import HermesError
+from hermes.ports.search import Findings, Found, IndexProgress
 from hermes.ports.sessions import StoredMessage
-from hermes.tools.session_scope import Found, Heads, Recent, Scope, Search
+from hermes.tools.session_scope import Heads, Recent, Scope, Search
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 from hermes.types import Effect, Seq, Session, SessionId
 
@@ -83,11 +84,12 @@ class _Reader:
     def __init__(self, messages: Messages) -> None:
         self._messages = messages
 
-    async def hits(self, found: Sequence[Found], here: SessionId) -> str:
-        if not found:
-            return "Nothing was found. Fewer or other words may help."
-        parts = [await self._hit(number, hit, here) for number, hit in enumerate(found, 1)]
-        return "\n\n".join([*parts, "Read on in one of them with its session and seq, without a query."])
+    async def hits(self, found: Findings, here: SessionId) -> str:
+        note = [_coverage(found.index)] if found.index else []
+        if not found.hits:
+            return "\n\n".join([*note, "Nothing was found. Fewer or other words may help."])
+        parts = [await self._hit(number, hit, here) for number, hit in enumerate(found.hits, 1)]
+        return "\n\n".join([*note, *parts, "Read on in one of them with its session and seq, without a query."])
 
     async def _hit(self, number: int, hit: Found, here: SessionId) -> str:
         head = f"{number}. session {hit.session}{_own(hit.session, here)}, seq {hit.seq}, {_when(hit.at)}, {hit.role}"
@@ -110,6 +112,13 @@ class _Reader:
                 f"Earlier ones: seq={first}. Later ones: seq={last}.",
             ]
         )
+
+
+def _coverage(index: IndexProgress) -> str:
+    return (
+        f"The search index is still being built: it covers the oldest {index.percent} % of what was said. "
+        "Newer messages are not found yet; search again later."
+    )
 
 
 def _latest(sessions: Sequence[Session], here: SessionId) -> str:

@@ -251,7 +251,8 @@ class _Terminal:
         advice = self._advice() if end.timed_out else ()
         refused = filter(None, (each.note() for each in attached))
         notes = [*start.notes, *end.notes, *advice, *kept, *refused, *_exit_code(end)]
-        return ToolResult(text=_told(output.text(terminal=pty), notes), ok=end.whole and end.code == 0)
+        text = _told(output.text(terminal=pty), notes)
+        return ToolResult(text=text, ok=end.whole and end.code == 0, excerpt=output.is_cut)
 
     def _checked(self, command: str, timeout_s: float | None) -> float:
         """The time the command gets."""

@@ -42,6 +42,7 @@ class ToolContext:
 class ToolResult:
     text: str
     ok: bool = True
+    excerpt: bool = False  # the tool has left something out already, and the text says what
 
 
 Run: TypeAlias = Callable[..., Awaitable[ToolResult | str]]

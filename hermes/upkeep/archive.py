@@ -20,8 +20,8 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
+from hermes.durable import sync_directory
 from hermes.errors import HermesError
-from hermes.storage.filesystem import sync_directory
 from hermes.values import dataclass
 
 FORMAT: Final = 1

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from hermes.durable import sync_directory
 from hermes.home import Home, note_store
 from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
-from hermes.storage.filesystem import sync_directory
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId
 from hermes.upkeep.archive import BackupError, Manifest, Progress, unpack

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from hermes.actors.hub import EventHub
-from hermes.events import TextDelta
-from hermes.types import SessionId, TurnId
+from hermes.events import CallEnded, TextDelta
+from hermes.types import CallOutcome, SessionId, TurnId
 
 
 def delta(text: str, turn: str = "t", session: str = "s") -> TextDelta:
@@ -59,3 +59,19 @@ async def test_closing_wakes_whoever_waits() -> None:
     feed.close()
     with pytest.raises(StopAsyncIteration):
         await waiting
+
+
+async def test_a_late_watcher_gets_no_text_before_the_next_call() -> None:
+    hub = EventHub(bound=3)
+    late = hub.subscribe(turn=TurnId("t"), late=True)
+    for number in range(50):
+        hub.publish(delta(str(number)))
+    assert not late.lagged
+    assert late.waiting() == []
+    ended = CallEnded(
+        session=SessionId("s"), turn=TurnId("t"), call="c", name="tool", outcome=CallOutcome.OK, took_s=0.0
+    )
+    hub.publish(ended)
+    hub.publish(delta("next"))
+    assert late.waiting() == [ended, delta("next")]
+    late.close()

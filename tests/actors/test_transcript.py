@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
-from hermes.actors.transcript import stored_messages
-from hermes.records import ContextCarried, LogEntry, MessageReceived, Record, TurnStarted
+import pytest
+
+from hermes.actors.transcript import LOOK_BACK, RECORDS_A_MESSAGE, read_page, stored_messages
+from hermes.records import ContextCarried, LogEntry, MessageReceived, Record, TurnFinished, TurnStarted
 from hermes.types import EncodedMessage, Phase, Preferences, Seq, Session, SessionId, SessionKey, Source, TurnId
 
 SESSION = Session(
@@ -31,8 +35,9 @@ def received(turn: str, text: str, *, automatic: bool = False) -> MessageReceive
 
 
 def shown(*records: Record) -> list[tuple[str, bool]]:
-    messages, whole = stored_messages(SESSION, [LogEntry(seq=Seq(n), record=each) for n, each in enumerate(records)])
-    assert whole
+    log = [LogEntry(seq=Seq(n), record=each) for n, each in enumerate(records)]
+    messages, incomplete = stored_messages(SESSION, log)
+    assert not incomplete
     return [(json.loads(each.message)["content"], each.note) for each in messages]
 
 
@@ -68,3 +73,57 @@ def test_what_was_taken_over_is_told_apart_by_how_it_begins() -> None:
     )
     started = TurnStarted(at=2, turn=TurnId("p"), attempt=1)
     assert shown(carried, started) == [(summary, True), ("hello", False), (ended, True), ("it wrote something", True)]
+
+
+# ---------------------------------------------------------------- pages
+
+
+class CountingReader:
+    """A log in memory that counts the records which are read from it."""
+
+    def __init__(self, records: list[Record]) -> None:
+        self.entries = [LogEntry(seq=Seq(n), record=each) for n, each in enumerate(records)]
+        self.head = replace(SESSION, next_seq=Seq(len(records)))
+        self.read = 0
+
+    def log(self, _session: SessionId, first: int = 0, limit: int | None = None) -> list[LogEntry]:
+        found = self.entries[first : None if limit is None else first + limit]
+        self.read += len(found)
+        return found
+
+    def page(self, after: int | None, limit: int) -> list[Any]:
+        self.read = 0
+        found: list[Any] = read_page(self, self.head, None if after is None else Seq(after), limit)  # type: ignore[arg-type]
+        return found
+
+
+def turns(count: int) -> list[Record]:
+    def turn(number: int) -> tuple[Record, ...]:
+        name = TurnId(str(number))
+        answer = EncodedMessage(json.dumps({"role": "assistant", "content": f"answer {number}"}).encode())
+        return (
+            received(name, f"message {number}"),
+            TurnStarted(at=2, turn=name, attempt=1),
+            TurnFinished(at=3, turn=name, message=answer, model="m", finish_reason="stop"),
+        )
+
+    return [record for number in range(count) for record in turn(number)]
+
+
+@pytest.mark.parametrize("after", [None, -1, 5_000, 5_001, 5_002, 14_800])
+def test_a_page_of_a_long_session_reads_about_what_it_shows(after: int | None) -> None:
+    reader = CountingReader(turns(5_000))
+    whole, _ = stored_messages(reader.head, reader.entries)
+    page = reader.page(after, 100)
+    expected = whole[-100:] if after is None else [each for each in whole if each.seq > after][:100]
+    assert page == expected
+    assert reader.read <= RECORDS_A_MESSAGE * 100 + LOOK_BACK
+
+
+def test_a_message_that_waited_long_for_its_turn_is_on_its_page() -> None:
+    first, started, finished, *others = turns(2 * LOOK_BACK)
+    reader = CountingReader([first, *others, started, finished])
+    whole, _ = stored_messages(reader.head, reader.entries)
+    assert reader.page(None, 2) == whole[-2:]
+    assert reader.page(len(reader.entries) - 3, 2) == whole[-2:]
+    assert json.loads(whole[-2].message)["content"] == "message 0"

@@ -7,6 +7,7 @@ from contextlib import closing
 
 import pytest
 
+from hermes.adapters.openai_api.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
 from hermes.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
 from hermes.ports.sessions import TurnRecord
@@ -27,7 +28,7 @@ def script() -> TurnScript:
 def follower(script: TurnScript) -> Iterator[TurnFollower]:
     """There from the first moment."""
     feed = script.hub.subscribe(turn=T)
-    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed)) as follower:
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30, feed=feed)) as follower:
         yield follower
     assert script.hub.watchers == 0
 
@@ -102,7 +103,7 @@ async def test_whoever_comes_late_gets_every_record_and_text_from_the_next_reply
     call = a_call()
     script.begin()
     script.say("Let me ")
-    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30)) as late:
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30)) as late:
         told = [await late.step() for _ in range(2)]
         script.say("look.")
         script.ask_for(call, "Let me look.")
@@ -131,7 +132,7 @@ async def test_a_model_that_uses_a_calls_id_twice_is_still_heard(script: TurnScr
 async def test_a_follower_that_fell_behind_catches_up_from_the_journal() -> None:
     script = TurnScript(bound=2)
     feed = script.hub.subscribe(turn=T)
-    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed)) as follower:
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30, feed=feed)) as follower:
         script.begin()
         assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
         script.say(*"abcd")
@@ -145,7 +146,7 @@ async def test_a_follower_that_fell_behind_catches_up_from_the_journal() -> None
 
 
 async def test_an_end_that_nobody_announced_is_found_when_it_was_quiet(script: TurnScript) -> None:
-    with closing(TurnFollower(script.desk, script.hub, S, T, quiet_s=0.01)) as follower:
+    with closing(TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=0.01)) as follower:
         script.begin()
         assert shown([await follower.step(), await follower.step()]) == WHOLE[:2]
         assert await follower.step() is None
@@ -180,7 +181,7 @@ async def test_a_message_that_became_part_of_another_turn_is_followed_there(scri
     script.ask_for(call)
     script.ask(call)
     script.desk.turn_records[answer] = script.desk.turn_records[T]
-    with closing(TurnFollower(script.desk, script.hub, S, answer, quiet_s=30)) as follower:
+    with closing(TurnFollower(SharedTurn(script.desk, S, answer), script.hub, answer, quiet_s=30)) as follower:
         told = [await follower.step() for _ in range(4)]
         script.answer(call)
         script.start(call)
@@ -199,7 +200,7 @@ async def test_what_is_said_after_an_answer_is_heard_by_whoever_answered(script:
     script.answer(call)
     script.finish(call)
     feed = script.hub.subscribe(turn=T)
-    follower = TurnFollower(script.desk, script.hub, S, T, quiet_s=30, feed=feed, answering=True)
+    follower = TurnFollower(SharedTurn(script.desk, S, T), script.hub, T, quiet_s=30, feed=feed, answering=True)
     with closing(follower):
         told = [await follower.step() for _ in range(6)]
         script.say("Thank", " you")

@@ -60,7 +60,9 @@ class RecordingHub:
     def publish(self, event: Event) -> None:
         self.events.append(event)
 
-    def subscribe(self, *, turn: TurnId | None = None, session: SessionId | None = None) -> Subscription:
+    def subscribe(
+        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+    ) -> Subscription:
         raise NotImplementedError
 
     def texts(self, turn: str = "t1") -> list[str]:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -191,3 +192,16 @@ def test_what_a_surface_keeps_with_a_turn_is_no_models_business() -> None:
     options = b'{"temperature":1,"hermes":{"metadata":{"k":"v"}}}'
     body = request_body(ModelRequest(session=SessionId("s"), messages=(), options=options), b'"model":"m"')
     assert json.loads(body).keys() == {"temperature", "messages", "model", "stream", "stream_options"}
+
+
+def test_the_messages_of_a_request_are_copied_once() -> None:
+    messages = tuple(EncodedMessage(b'{"role":"user","content":"%s"}' % (b"x" * 200)) for _ in range(10_000))
+    request = ModelRequest(session=SessionId("s"), messages=messages)
+    tracemalloc.start()
+    try:
+        body = request_body(request, b'"model":"m"')
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(json.loads(body)["messages"]) == len(messages)
+    assert peak < 1.5 * len(body)

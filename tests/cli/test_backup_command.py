@@ -43,6 +43,8 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
 
 def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
+    (home.data_dir / "index").mkdir(exist_ok=True)
+    assert "search index (index) is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
     made = json.loads(hermes("backup", str(tmp_path / "b.tar"), "--json").stdout)
     assert made["hot"] is False
     other = {"HERMES_HOME": str(tmp_path / "other")}

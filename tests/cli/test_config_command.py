@@ -37,6 +37,16 @@ def test_check_says_that_all_is_well(home: Home, capsys: pytest.CaptureFixture[s
     }
 
 
+@pytest.mark.parametrize("content", ["", " \n\n"])
+def test_check_warns_of_an_empty_file(home: Home, capsys: pytest.CaptureFixture[str], content: str) -> None:
+    home.config_file.write_text(content)
+    assert main(["config", "check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == ["config.yaml is empty; using defaults"]
+    home.config_file.write_text("# nothing is set on purpose\n")
+    assert main(["config", "check", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["warnings"] == []
+
+
 def test_check_names_what_the_environment_sets(home: Home, hermes: Hermes) -> None:
     done = hermes("config", "check", HERMES_LOG_LEVEL="error", HERMES_API_PORT="0")
     assert done.stdout.splitlines() == [

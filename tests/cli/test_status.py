@@ -61,6 +61,15 @@ def test_each_platform_has_a_line_and_one_that_is_down_is_no_failure(admin: Fake
     assert json.loads(hermes("status", "--json").stdout)["platforms"] == platforms
 
 
+def test_an_index_that_is_being_built_is_shown(admin: FakeAdmin, hermes: Hermes) -> None:
+    index = {"indexed": 3_000_000, "total": 7_000_000, "building": True}
+    admin.routes["GET /info"] = Answer(body={**INFO, "search_index": index})
+    assert "search:   indexing, 3,000,000 of 7,000,000 records; newer" in hermes("status").stdout
+    assert json.loads(hermes("status", "--json").stdout)["search_index"] == index
+    admin.routes["GET /info"] = Answer(body={**INFO, "search_index": {**index, "building": False}})
+    assert "search:" not in hermes("status").stdout
+
+
 def test_a_boot_loop_that_holds_turns_is_said(admin: FakeAdmin, hermes: Hermes) -> None:
     admin.routes["GET /info"] = Answer(body={**INFO, "resume": "held: several starts within a minute"})
     assert "resume:   held: several starts within a minute\n" in hermes("status").stdout

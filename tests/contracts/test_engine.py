@@ -604,6 +604,12 @@ def test_the_tail_is_read_on_from_where_it_was_left(engine: Engine) -> None:
     assert [record for *_, record in engine.tail(after, 3)] == [message("new")]
 
 
+def test_last_position_is_that_of_the_newest_record(engine: Engine) -> None:
+    assert engine.last_position() == 0
+    stored(engine, append("a", 0), append("b", 0, message("1"), message("2")))
+    assert engine.last_position() == engine.tail(-1, 100)[-1][0]
+
+
 def test_the_tail_leaves_out_what_was_refused_or_erased(engine: Engine) -> None:
     stored(engine, append("a", 0))
     engine.commit([(append("b", 0), append("a", 9)), (append("b", 0, message("kept")),)])

@@ -31,6 +31,22 @@ async def listed(store: MediaStore) -> list[Path]:
     return await asyncio.to_thread(lambda: sorted(path for path in store.root.rglob("*") if path.is_file()))
 
 
+async def test_incoming_file_and_its_name_are_synced(tmp_path: Path, synced: list[Path]) -> None:
+    path = await a_store(tmp_path).keep("key", "a.txt", pieces(b"one"))
+    assert synced[0] == tmp_path, "the name of the store's own directory"
+    assert synced[1].parent == path.parent, "the draft, before it gets its name"
+    assert synced[1].suffix == ".part"
+    assert synced[2:] == [path.parent]
+
+
+async def test_outgoing_copy_and_its_names_are_synced(tmp_path: Path, synced: list[Path]) -> None:
+    original = tmp_path / "report.txt"
+    await asyncio.to_thread(original.write_text, "figures")
+    store = a_store(tmp_path)
+    copy = await asyncio.to_thread(store.put_aside, original)
+    assert synced == [tmp_path, copy, copy.parent, store.root / "out", store.root]
+
+
 @pytest.mark.parametrize("name", ["../../etc/passwd.TXT", "a\0b.txt", ".txt"])
 async def test_a_file_is_named_by_a_hash_and_not_by_its_sender(name: str, tmp_path: Path) -> None:
     path = await a_store(tmp_path).keep("telegram:../1", name, pieces(b"one", b"two"))

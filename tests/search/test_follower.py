@@ -132,6 +132,40 @@ async def test_more_than_one_batch_is_taken_in_to_the_end(world: World) -> None:
     assert await world.sessions(f"word{2 * BATCH + 2}") == ["a"]
 
 
+async def test_large_journal_is_taken_in_with_rests_unless_a_search_waits(world: World) -> None:
+    rests: list[float] = []
+
+    async def noted(seconds: float) -> None:
+        rests.append(seconds)
+        await asyncio.sleep(0)
+
+    world.follower._pause = noted  # type: ignore[method-assign]
+    world.journal.write(A, *[message(f"word{number}") for number in range(3 * BATCH)])
+    world.follower.start()
+    await until(lambda: world.follower.position == 3 * BATCH and not world.follower.building)
+    assert len(rests) == 1 + 3  # the debounce, and one after each batch
+    rests.clear()
+    world.journal.write(A, *[message(f"more{number}") for number in range(3 * BATCH)])
+    await world.follower.caught_up()
+    assert len(rests) == 1
+
+
+async def test_without_a_nudge_new_records_are_taken_in_after_a_while(world: World) -> None:
+    follower = IndexFollower(
+        world.index,
+        read_after=world.journal.read_after,
+        lineage_root=world.journal.lineage_root,
+        debounce_s=0.01,
+        follow_s=0.01,
+    )
+    await world.follower.stop()
+    world.follower = follower
+    follower.start()
+    await follower.caught_up()
+    world.journal.write(A, message("late fox"))
+    await world.until_found("fox")
+
+
 async def test_a_session_is_known_by_its_oldest_ancestor(world: World) -> None:
     world.journal.parents[B] = A
     world.journal.write(A, message("fox one"))

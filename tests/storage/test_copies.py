@@ -8,6 +8,7 @@ import pytest
 from hermes.errors import StorageError
 from hermes.ports.storage import Erase
 from hermes.storage.copies import compact
+from hermes.storage.env import claim, open_env
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.types import SessionId
@@ -138,3 +139,40 @@ def test_a_store_that_is_damaged_is_not_replaced(tmp_path: Path) -> None:
 def test_only_a_store_is_compacted(tmp_path: Path) -> None:
     with pytest.raises(StorageError):
         compact(tmp_path / "nothing")
+
+
+def store_larger_than_its_map(directory: Path) -> None:
+    engine = LmdbEngine.open(directory, map_size_bytes=2**20)
+    for n in range(24):
+        engine.commit([(append(f"s{n}", 0, message("x" * 100_000)),)])
+    engine.close()
+
+
+def test_compacted_store_larger_than_its_map_can_be_opened_and_written(tmp_path: Path) -> None:
+    store_larger_than_its_map(tmp_path)
+    compact(tmp_path)
+    engine = LmdbEngine.open(tmp_path, map_size_bytes=2**20)
+    assert engine.stats().map_bytes > (tmp_path / "data.mdb").stat().st_size
+    assert engine.commit([(append("later", 0, message("x" * 500_000), epoch=2),)]) == [None]
+    engine.close()
+    assert verify(tmp_path) == []
+
+
+def test_backup_of_a_store_larger_than_its_map_can_be_opened_and_written(tmp_path: Path) -> None:
+    store_larger_than_its_map(tmp_path / "store")
+    engine = LmdbEngine.open(tmp_path / "store")
+    engine.backup(tmp_path / "copy")
+    engine.close()
+    engine = LmdbEngine.open(tmp_path / "copy", map_size_bytes=2**20)
+    assert engine.commit([(append("later", 0, epoch=3),)]) == [None]
+    engine.close()
+
+
+def test_claim_grows_a_map_without_room(tmp_path: Path) -> None:
+    store_larger_than_its_map(tmp_path)
+    compact(tmp_path)
+    with open_env(tmp_path, map_size_bytes=2**20) as env:
+        full = env.info()["map_size"]
+        _, epoch = claim(env, tmp_path)
+        assert epoch == 2
+        assert env.info()["map_size"] > full

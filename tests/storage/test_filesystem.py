@@ -63,3 +63,19 @@ def test_the_reserve_is_taken_given_up_and_taken_again(tmp_path: Path) -> None:
     assert not reserve.release()
     reserve.fill()
     assert Reserve(tmp_path).release()
+
+
+@pytest.mark.parametrize("size", [0, 1, Reserve.SIZE - 1])
+def test_a_torn_reserve_is_written_whole_again(tmp_path: Path, size: int, synced: list[Path]) -> None:
+    file = tmp_path / "reserve"
+    file.write_bytes(bytes(size))
+    reserve = Reserve(tmp_path)
+    reserve.fill()
+    assert file.stat().st_size == Reserve.SIZE
+    assert synced == [file]
+    assert reserve.release()
+
+
+def test_a_torn_reserve_does_not_count_as_one(tmp_path: Path) -> None:
+    (tmp_path / "reserve").write_bytes(b"")
+    assert not Reserve(tmp_path).release()

@@ -142,6 +142,35 @@ def test_another_programs_store_is_refused_and_left_as_it_is(tmp_path: Path, tab
     assert mode(tmp_path) == 0o755
 
 
+def another_programs_store(directory: Path) -> None:
+    directory.mkdir()
+    with lmdb.open(str(directory), max_dbs=4, lib_version=0) as env, env.begin(write=True) as txn:
+        txn.put(b"key", b"value")
+
+
+def empty_store(directory: Path) -> None:
+    directory.mkdir()
+    lmdb.open(str(directory), max_dbs=4, lib_version=0).close()
+
+
+def no_store(directory: Path) -> None:
+    directory.mkdir()
+    (directory / "data.mdb").write_bytes(bytes(20_000))
+
+
+@pytest.mark.parametrize("damage", [another_programs_store, empty_store, no_store])
+def test_a_store_of_ours_that_is_not_recognised_is_damaged_and_left_as_it_is(
+    tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    store = tmp_path / "store"
+    damage(store)
+    before = (store / "data.mdb").read_bytes()
+    with pytest.raises(StorageFailedError, match=r"is damaged.*hermes restore") as caught:
+        LmdbEngine.open(store, made_before=True)
+    assert caught.value.exit_code == 74
+    assert (store / "data.mdb").read_bytes() == before
+
+
 @pytest.mark.parametrize("content", [b"SQLite format 3\0" * 1000, b"\xff" * 100, os.urandom(20_000)])
 def test_a_file_that_is_no_store_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "data.mdb").write_bytes(content)

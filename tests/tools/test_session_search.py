@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.errors import StorageError, UnknownSessionError
+from hermes.ports.search import Findings, IndexProgress
 from hermes.ports.sessions import StoredMessage
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
@@ -42,6 +43,7 @@ def stored(seq: int, role: str, content: Any) -> StoredMessage:
 class World:
     def __init__(self) -> None:
         self.found: list[Hit] = []
+        self.index: IndexProgress | None = None
         self.searched: list[tuple[str, dict[str, Any]]] = []
         self.read: list[tuple[SessionId, Seq | None, int]] = []
         self.transcripts: dict[str, list[StoredMessage]] = {}
@@ -57,11 +59,11 @@ class World:
         self.here = a_session("mine")
         self.others: dict[str, Session] = {}  # everything else is the owner's own
 
-    async def search(self, query: str, **options: Any) -> Sequence[Hit]:
+    async def search(self, query: str, **options: Any) -> Findings:
         if self.trouble:
             raise self.trouble
         self.searched.append((query, options))
-        return self.found
+        return Findings(hits=self.found, index=self.index)
 
     async def messages(self, session: SessionId, seq: Seq | None, n: int) -> Sequence[StoredMessage]:
         self.read.append((session, seq, n))
@@ -98,6 +100,15 @@ async def test_a_query_shows_each_place_with_what_is_around_it(world: World) -> 
     assert "[4] 1970-01-01 00:00 UTC user: a fox" in text
     assert "mine" not in text, "what is being said is in the context already"
     assert world.read == [("s1", 4, 2)]
+
+
+async def test_a_partial_index_is_said_with_and_without_hits(world: World) -> None:
+    world.index = IndexProgress(indexed=439, total=1000, building=True)
+    assert "covers the oldest 43 %" in await world.run(query="fox")
+    world.found = [a_hit("s1", 4)]
+    text = await world.run(query="fox")
+    assert "covers the oldest 43 %" in text
+    assert "session s1, seq 4" in text
 
 
 async def test_what_narrows_a_search_is_passed_on(world: World) -> None:

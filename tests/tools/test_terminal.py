@@ -21,6 +21,7 @@ import pytest
 
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.child import Limits
+from hermes.tools.registry import Toolbox
 from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.types import Effect, Gate, SessionId, TurnId, Verdict
@@ -625,3 +626,17 @@ async def test_sh_will_do(world: World) -> None:
     await world.run("cd /usr; export A=1; exit 3")
     assert await world.text("pwd; echo $A") == "/usr\n1\n[exit code 0]"
     assert "left processes" in await world.text("/bin/sleep 1009.25 & echo x")
+
+
+async def test_output_that_was_cut_already_is_not_called_the_whole(world: World) -> None:
+    toolbox = Toolbox((world.tool(),), toolsets={"default": ["terminal"]})
+    command = "head -c 1000000 /dev/zero | tr '\\0' x"
+    result = await toolbox.run("terminal", {"command": command}, world.context())
+    assert "950000 of 1000000 bytes left out here" in result.text
+    assert "this excerpt has" in result.text
+    assert result.text.count("the whole output") == 1, "the one that the command wrote"
+    assert result.excerpt
+
+    result = await toolbox.run("terminal", {"command": "seq 3000"}, world.context())
+    assert "the whole output has" in result.text
+    assert not result.excerpt

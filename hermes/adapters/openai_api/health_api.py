@@ -22,7 +22,7 @@ class HealthApi:
         ]
 
     async def alive(self, _request: web.Request) -> web.Response:
-        return json_response({"status": "ok", "version": self._version()})
+        return json_response({"status": "ok", "version": self._service.operations.version()})
 
     async def ready(self, _request: web.Request) -> web.Response:
         reason = self._service.operations.ready() if self._service.lifetime.intake_open else "the daemon is stopping"
@@ -35,7 +35,4 @@ class HealthApi:
         return response
 
     async def openapi(self, _request: web.Request) -> web.Response:
-        return json_response(document(self._version()))
-
-    def _version(self) -> str:
-        return str(self._service.operations.info().get("version", ""))
+        return json_response(document(self._service.operations.version()))

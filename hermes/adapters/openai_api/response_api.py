@@ -21,6 +21,7 @@ from hermes.adapters.openai_api.response_events import ResponseEvents
 from hermes.adapters.openai_api.response_object import Answering
 from hermes.adapters.openai_api.response_place import no_previous, place_after
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turn_follower import TurnFollower
 from hermes.adapters.openai_api.turn_request import TurnRequest, parse_turn_request
 from hermes.adapters.openai_api.turn_token import not_found, read_token
@@ -142,11 +143,11 @@ class ResponseApi:
         heard = None if receipt.duplicate else feed
         if receipt.into is not None:
             heard = service.hub.subscribe(turn=receipt.into)
+        turn = receipt.into or receipt.turn
         return TurnFollower(
-            service.sessions,
+            SharedTurn(service.sessions, receipt.session, turn),
             service.hub,
-            receipt.session,
-            receipt.into or receipt.turn,
+            turn,
             quiet_s=service.ping_s,
             feed=heard,
             answering=receipt.into is not None,

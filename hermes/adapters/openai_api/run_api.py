@@ -13,7 +13,7 @@ from aiohttp import web
 
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.connection import connection_of
-from hermes.adapters.openai_api.event_stream import EventStream, open_stream
+from hermes.adapters.openai_api.event_stream import EventStream, frame, open_stream
 from hermes.adapters.openai_api.field import short_text, text
 from hermes.adapters.openai_api.listener import until
 from hermes.adapters.openai_api.model_api import check_model
@@ -22,6 +22,7 @@ from hermes.adapters.openai_api.problem import refusal
 from hermes.adapters.openai_api.run_object import Run, event_of, is_last, place_of
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
+from hermes.adapters.openai_api.shared_turn import SharedTurns
 from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
 from hermes.adapters.openai_api.turn_request import parse_turn_request
 from hermes.adapters.openai_api.turn_story import turn_of
@@ -43,6 +44,7 @@ _FAREWELL = (
 class RunApi:
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._turns = SharedTurns(service.sessions)
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -141,18 +143,17 @@ class RunApi:
         service = self._service
         token = read_token(request.match_info["id"], RUN)
         after = parameter.header(request, parameter.LAST_EVENT_HEADER)
-        follower = TurnFollower(
-            service.sessions, service.hub, token.session, token.turn, quiet_s=service.ping_s
-        )  # before the journal is read: nothing falls in between
-        with closing(follower):
-            records = await service.sessions.records(token.session, token.turn)
+        shared = self._turns.of(token.session, token.turn)
+        follower = TurnFollower(shared, service.hub, token.turn, quiet_s=service.ping_s)
+        with closing(follower):  # it listens before the journal is read: nothing falls in between
+            records = await shared.records()
             if not records:
                 raise not_found(token.text(RUN), RUN)
             remember_session(request, records[-1].session)
             if is_last(records[-1]) and place_of(records[-1]) == after:
                 return web.Response(status=204)  # there is no more, and clients that come back by themselves stop
             known = after if after is not None and after in set(map(place_of, records)) else None
-            telling = _Telling(token.text(RUN), await open_stream(request), known)
+            telling = _Telling(token.text(RUN), await open_stream(request), known, shared.frames)
             lost, lifetime = connection_of(request).lost, service.lifetime
             told = await until(telling.all(follower), lost, lifetime.leaving)
             if told is None and not lost.done():
@@ -163,8 +164,9 @@ class RunApi:
 class _Telling:
     """One reader's events, after the last one it has."""
 
-    def __init__(self, run: str, stream: EventStream, after: str | None) -> None:
+    def __init__(self, run: str, stream: EventStream, after: str | None, frames: dict[str, bytes]) -> None:
         self.stream = stream
+        self._frames = frames
         self._run = run
         self._after = after
         self._last = after or ""  # the id of the last event that can be asked to go on from
@@ -196,12 +198,21 @@ class _Telling:
                 if place == self._after:
                     self._after = None
                 return
+            if place not in self._frames:
+                self._frames[place] = self._frame(told, place)
+            encoded = self._frames[place]
+        else:
+            encoded = self._frame(told, place)
+        if encoded:
+            self._last = place or self._last  # a farewell that cuts in sends the rest of it first
+            await self.stream.send_frame(encoded)
+
+    def _frame(self, told: Told, place: str) -> bytes:
+        """Empty: nothing is told of it. Of a record it is the same for every reader."""
         named = event_of(told, self._records)
-        if named is not None:
-            name, fields = named
-            where = self._records[-1].session if self._records else ""
-            at = {"at": told.record.at} if isinstance(told, TurnRecord) else {}
-            await self.stream.send(
-                {"run_id": self._run, "session_id": where, **at, **fields}, event=name, place=place
-            )
-            self._last = place or self._last
+        if named is None:
+            return b""
+        name, fields = named
+        where = self._records[-1].session if self._records else ""
+        at = {"at": told.record.at} if isinstance(told, TurnRecord) else {}
+        return frame({"run_id": self._run, "session_id": where, **at, **fields}, name, place)

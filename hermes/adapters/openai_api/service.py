@@ -13,7 +13,7 @@ from aiohttp import web
 from hermes.adapters import presentation
 from hermes.adapters.openai_api import body, problem
 from hermes.adapters.openai_api.connection import connection_of, watch_heads
-from hermes.adapters.openai_api.event_stream import STREAM
+from hermes.adapters.openai_api.event_stream import STREAM, TURNSTILE, Turnstile
 from hermes.adapters.openai_api.field import given
 from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
@@ -76,7 +76,7 @@ class Service:
 
     def models(self) -> list[str]:
         """Our own name first, then the real model's."""
-        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.info().get("model")))))
+        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.model()))))
 
 
 def json_response(value: Any, status: int = 200) -> web.Response:
@@ -85,6 +85,7 @@ def json_response(value: Any, status: int = 200) -> web.Response:
 
 def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Application:
     app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
+    app[TURNSTILE] = Turnstile()
     app.add_routes(routes)
     app.on_response_prepare.append(_add_headers)
     return app

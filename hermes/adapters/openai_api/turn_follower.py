@@ -11,12 +11,11 @@ import asyncio
 from collections import deque
 from typing import TypeAlias
 
+from hermes.adapters.openai_api.shared_turn import SharedTurn
 from hermes.adapters.openai_api.turn_story import turn_of
 from hermes.events import (
-    CallAnswered,
-    CallAsked,
-    CallBegan,
     CallEnded,
+    CallEvent,
     CallProgress,
     Event,
     Notice,
@@ -27,12 +26,11 @@ from hermes.events import (
     TurnGaveUp,
 )
 from hermes.ports.hub import Hub, Subscription
-from hermes.ports.sessions import Sessions, TurnRecord
+from hermes.ports.sessions import TurnRecord
 from hermes.records import Answered, ModelReplied, TurnFailed, TurnFinished
 from hermes.types import Seq, SessionId, TurnId
 
 Told: TypeAlias = TurnRecord | str | TextReset | CallProgress | Notice | Steered | TurnGaveUp
-_CallEvent = CallBegan | CallEnded | CallAsked | CallAnswered
 
 
 class TurnFollower:
@@ -43,22 +41,20 @@ class TurnFollower:
 
     def __init__(
         self,
-        sessions: Sessions,
+        shared: SharedTurn,
         hub: Hub,
-        session: SessionId,
         turn: TurnId,
         *,
         quiet_s: float,
         feed: Subscription | None = None,
         answering: bool = False,
     ) -> None:
-        self._sessions = sessions
+        self._shared = shared
         self._hub = hub
-        self._session = session
         self._turn = turn
         self._followed = turn  # the turn that it became part of, if it did
         self._quiet_s = quiet_s
-        self._feed = feed if feed is not None else hub.subscribe(turn=turn)
+        self._feed = feed if feed is not None else hub.subscribe(turn=turn, late=True)
         self._in_step = feed is not None
         self._untold: deque[Told] = deque()
         self._taken: deque[Event] = deque()  # from the feed, and not looked at yet
@@ -127,7 +123,7 @@ class TurnFollower:
 
     def _keep_step(self, event: Event) -> None:
         """What is said after a call has begun or ended is the reply after the one that asked for it."""
-        if not isinstance(event, _CallEvent) or (place := self._place_of(event.call)) is None:
+        if not isinstance(event, CallEvent) or (place := self._place_of(event.call)) is None:
             return
         if place + 1 != self._speaking:
             self._ended.clear()
@@ -154,7 +150,7 @@ class TurnFollower:
 
     def _subscribe(self) -> None:
         self._feed.close()
-        self._feed = self._hub.subscribe(turn=self._followed)
+        self._feed = self._hub.subscribe(turn=self._followed, late=True)
         self._taken.clear()
         self._in_step = False
 
@@ -162,7 +158,7 @@ class TurnFollower:
 
     async def _look(self, gave_up: TurnGaveUp | None = None) -> None:
         """Take what the journal has and was not told. A turn can also be over without a record of its own."""
-        records = await self._sessions.records(self._session, self._turn)
+        records = await self._shared.records()
         for each in records:
             if (each.session, each.seq) not in self._seen:
                 self._seen.add((each.session, each.seq))
@@ -174,7 +170,7 @@ class TurnFollower:
         if records and isinstance(records[-1].record, TurnFinished | TurnFailed):
             return
         if not self._untold:
-            over = gave_up or await self._sessions.outcome(self._session, self._turn)
+            over = gave_up or await self._shared.outcome()
             if isinstance(over, TurnGaveUp):
                 self._untold.append(over)
 
