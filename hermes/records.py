@@ -138,6 +138,8 @@ class Asked:
     call: str
     question: str
     choices: tuple[str, ...] = ()
+    routed: bool = False  # the owner and the admins are asked, not the person whose turn it is
+    asked_in: tuple[Place, ...] = ()  # where they are; none: nobody knows a chat of theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,6 +169,8 @@ class Call:
     problem: str = ""  # not empty: it cannot run, and this is what the model is told
     question: str = ""  # not empty: it is no work but a question to the person
     choices: tuple[str, ...] = ()
+    routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
+    asked_in: tuple[Place, ...] = ()  # where they were
 
 
 class Busy(StrEnum):

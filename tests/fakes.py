@@ -248,6 +248,9 @@ class FakeSessions:
         self._note(session, "answer", answer, call)
         return self._change(session, Phase.RUNNING, "it was answered")
 
+    async def awaiting_approval(self) -> list[Session]:
+        return []
+
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
         found = self._get(session)
         changes: dict[str, Any] = {name: value}

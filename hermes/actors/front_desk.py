@@ -19,7 +19,7 @@ from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
 from hermes.actors.routing import TAKEN_BACK, Address
 from hermes.actors.session_machine import DELETED
-from hermes.actors.session_mail import Granted, Post, Revoked
+from hermes.actors.session_mail import ApproverPlaces, Granted, Post, Revoked
 from hermes.actors.session_protocol import (
     Answer,
     Begin,
@@ -42,6 +42,7 @@ from hermes.actors.session_steps import open_turns, suspension
 from hermes.actors.storing import store
 from hermes.actors.turn_log import find_end, span_of
 from hermes.actors.why import explain
+from hermes.approver_chat import is_one
 from hermes.errors import (
     AlreadySeenError,
     BadInputError,
@@ -298,6 +299,9 @@ class FrontDesk(Archive):
             rules = rules_in([name])
             with suppress(ActorDeadError):  # the next directory reads it from disk
                 self._directory().tell(Revoked(rules=rules) if value is None else Granted(rules=rules))
+        elif is_one(name):
+            with suppress(ActorDeadError):
+                self._directory().tell(ApproverPlaces(facts={name: value}))
 
     async def withdraw(self, kind: str) -> None:
         if kind not in await self.granted():

@@ -47,7 +47,7 @@ from hermes.actors.session_protocol import (
     ToolReturned,
     Undo,
 )
-from hermes.actors.session_state import is_pending, role_of_turn
+from hermes.actors.session_state import is_pending
 from hermes.actors.session_steps import (
     change_phase,
     give_up,
@@ -61,9 +61,11 @@ from hermes.actors.session_steps import (
     then,
     told,
 )
+from hermes.actors.turn_role import role_of_turn
 from hermes.asking import waiting_call
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
+from hermes.permission import NEEDS_ADMIN, may_answer, rules_of
 from hermes.records import (
     Amended,
     CompressionFailed,
@@ -205,8 +207,8 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     if held is not None and not event.source.automatic:  # the end of a process is no person's word: it waits, too
         return _deliver_held(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
-        if calls.is_beyond(asking, said, event.source, limits):
-            return refuse(session, calls.NOT_FOR_GOOD)
+        if not may_answer(event.source.standing, rules_of(asking), said):
+            return refuse(session, NEEDS_ADMIN)
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
     if len(session.queue) >= limits.max_queue:
@@ -306,7 +308,7 @@ def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
     if event.busy:
         return ""
     content = json.loads(event.messages[-1]).get("content")
-    if not isinstance(content, str) or not calls.may_answer(session, event.source):
+    if not isinstance(content, str) or not calls.is_asked(session, asking, event.source):
         return ""
     return calls.read_answer(asking, event.said or content)
 

@@ -35,7 +35,8 @@ class Limits:
     max_parallel: int = 8  # tool calls at a time
     busy: Busy = Busy.QUEUE
     granted: frozenset[str] = frozenset()  # rules that are allowed in every session
-    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user: who may allow something for good there
+    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user
+    approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
 
 
 # ---------------------------------------------------------------- what can happen to a session

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hermes.actors.turn_role import who_wants, with_words_of
+from hermes.asking import FOR_THE_SESSION
 from hermes.records import (
     Amended,
     Answered,
@@ -36,7 +38,7 @@ from hermes.records import (
     TurnStarted,
     Undone,
 )
-from hermes.role import Role, assumed, lowest
+from hermes.role import assumed
 from hermes.types import (
     Call,
     CallState,
@@ -114,18 +116,8 @@ def _waiting(record: MessageReceived, place: Place | None) -> Turn:
 
 def _amended(session: Session, record: Amended) -> Session:
     more = 0 if record.replaces else len(record.messages)
-    queue = tuple(_with_words_of(turn, record.role) if turn.id == record.turn else turn for turn in session.queue)
+    queue = tuple(with_words_of(turn, record.role) if turn.id == record.turn else turn for turn in session.queue)
     return replace(session, active_at=record.at, messages=session.messages + more, queue=queue)
-
-
-def _with_words_of(turn: Turn, role: Role | None) -> Turn:
-    """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
-    return turn if role is None or turn.role is None else replace(turn, role=lowest(turn.role, role))
-
-
-def role_of_turn(session: Session) -> Role:
-    """The role with which the turn in flight runs."""
-    return (session.turn and session.turn.role) or assumed(session.platform)
 
 
 def _turn_started(session: Session, record: TurnStarted) -> Session:
@@ -147,7 +139,7 @@ def _merged(session: Session, record: Merged) -> Session:
     turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
     joined = next((each for each in session.queue if each.id == record.turn), None)
     if turn is not None and joined is not None and not record.hidden:
-        turn = _with_words_of(turn, joined.role or assumed(session.platform))
+        turn = with_words_of(turn, joined.role or assumed(session.platform))
     return replace(session, queue=_except(session.queue, record.turn), turn=turn)
 
 
@@ -231,7 +223,20 @@ def _tool_finished(session: Session, record: ToolFinished) -> Session:
 
 
 def _asked(session: Session, record: Asked) -> Session:
-    return _with_call(session, record.call, lambda call: replace(call, state=CallState.ASKED, choices=record.choices))
+    return _with_call(session, record.call, lambda call: _asked_call(call, record))
+
+
+def _asked_call(call: Call, record: Asked) -> Call:
+    """Nothing is granted for longer than what is offered."""
+    once = call.gate.once or FOR_THE_SESSION[0] not in record.choices
+    return replace(
+        call,
+        state=CallState.ASKED,
+        choices=record.choices,
+        gate=replace(call.gate, once=once),
+        routed=record.routed,
+        asked_in=record.asked_in,
+    )
 
 
 def _answered(session: Session, record: Answered) -> Session:
@@ -245,7 +250,7 @@ def _answered(session: Session, record: Answered) -> Session:
         lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
     )
     if answered.turn is not None and any(call.id == record.call and call.question for call in calls):
-        answered = replace(answered, turn=_with_words_of(answered.turn, record.role))  # the model reads the answer
+        answered = replace(answered, turn=with_words_of(answered.turn, record.role))  # the model reads the answer
     grants = tuple(dict.fromkeys((*session.grants, *granted)))
     return replace(answered, grants=grants, active_at=record.at)
 
@@ -270,13 +275,17 @@ def _with_phase_of_calls(session: Session) -> Session:
         return session
     asked = next((call for call in session.turn.calls if call.state is CallState.ASKED), None)
     if asked is not None:
-        why = (
-            f"it asked: {asked.question}" if asked.question else f"{asked.name} needs permission: {asked.gate.reason}"
-        )
-        return replace(session, phase=Phase.WAITING, reason=why)
+        return replace(session, phase=Phase.WAITING, reason=_waits_for(asked, session.turn))
     if session.phase == Phase.WAITING:
         return replace(session, phase=Phase.RUNNING, reason="a turn is in flight")
     return session
+
+
+def _waits_for(asked: Call, turn: Turn) -> str:
+    if asked.question:
+        return f"it asked: {asked.question}"
+    needs = f"{asked.name} needs permission: {asked.gate.reason}"
+    return f"{needs}; {who_wants(turn)} waits for the owner's approval" if asked.routed else needs
 
 
 # ---------------------------------------------------------------- lifecycle

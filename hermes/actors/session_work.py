@@ -12,8 +12,10 @@ from typing import assert_never
 
 from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
 from hermes.actors.session_report import Report
-from hermes.actors.session_state import role_of_turn, root_of
+from hermes.actors.session_state import root_of
 from hermes.actors.transcript import Transcript
+from hermes.actors.turn_role import role_of_turn
+from hermes.permission import grants_for, is_unasked
 from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
 from hermes.types import Session
 
@@ -83,7 +85,8 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
 def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
     name, arguments = transcript.arguments(task.call)
     calls = session.turn.calls if session.turn is not None else ()
-    own = (rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    own = frozenset(rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    role = role_of_turn(session)
     return ToolJob(
         session=session.id,
         root=root_of(session),
@@ -93,9 +96,9 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
         name=name,
         arguments=arguments,
         platform=session.platform,
-        permitted=granted.union(session.grants, own),
-        unasked=session.preferences.yolo,
-        role=role_of_turn(session),
+        permitted=own | grants_for(role, granted, session.grants),
+        unasked=is_unasked(role, yolo=session.preferences.yolo),
+        role=role,
     )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_id
 from hermes.ports.sessions import TurnRecord
 from hermes.records import Asked, Merged, MessageReceived
 from hermes.trace import TraceLine, TraceState, TraceStep

@@ -10,7 +10,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_id
 from hermes.actors.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
 from hermes.ports.sessions import TurnRecord
 from hermes.records import (

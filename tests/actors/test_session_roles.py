@@ -7,8 +7,9 @@ from dataclasses import replace
 import pytest
 
 from hermes.actors.session_protocol import Answer, Deliver, Rewrite
-from hermes.actors.session_state import begin, replay, role_of_turn
+from hermes.actors.session_state import begin, replay
 from hermes.actors.session_steps import open_turns
+from hermes.actors.turn_role import role_of_turn
 from hermes.records import Answered, SessionStarted
 from hermes.role import Role
 from hermes.types import Company, FailureKind, Place, Session, SessionId, SessionKey, Source, TurnId

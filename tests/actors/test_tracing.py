@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_id
 from hermes.actors.session_protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.actors.trace_delivery import Delivery, obligations_in, taken_line
 from hermes.actors.tracing import fold_trace

@@ -237,7 +237,7 @@ async def test_only_admins_approve_and_end_all_questions() -> None:
             assert "for the owner and the admins" in reply.text
         assert "Somebody else began it" in (await here.command("/whoami", key=shared, source=BOB)).text
         assert not (await here.session(receipt.session)).preferences.yolo
-        assert (await here.command("/approve", key=shared, source=replace(ANN, role=Role.ADMIN))).ok
+        assert (await here.command("/approve", key=shared, source=replace(BOB, role=Role.ADMIN))).ok
 
 
 # ---------------------------------------------------------------- taking back
@@ -560,7 +560,7 @@ async def test_insights_sum_by_day_and_model() -> None:
         assert (await here.command("/insights", key=ANNS, source=admin)).text.startswith(
             "The last 30 days (UTC): 1 turn,"
         )
-        assert "Nothing was used" in (await here.command("/insights", source=replace(ANN, platform="slack"))).text
+        assert "Nothing was used" in (await here.command("/insights", source=replace(admin, platform="slack"))).text
         assert not (await here.command("/insights 1000", "s")).ok
 
 

@@ -57,7 +57,7 @@ ORDER = {
     "ModelReplied": "at turn message calls model usage context_tokens",
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
-    "Asked": "at turn call question choices",
+    "Asked": "at turn call question choices routed asked_in",
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens",
     "TurnFailed": "at turn failure told",
@@ -84,7 +84,7 @@ ORDER = {
         "blocked_by blocked_reason taken_up_at notice place company"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name",
-    "Call": "id name summary state parallel effect gate problem question choices",
+    "Call": "id name summary state parallel effect gate problem question choices routed asked_in",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from loguru import logger
 
+from hermes import approver_chat
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
@@ -35,6 +36,7 @@ from hermes.types import (
     Owed,
     Place,
     Seen,
+    Session,
     SessionId,
     SessionKey,
     Source,
@@ -50,6 +52,7 @@ _NOTED = "chat.noted:"  # how the names of facts begin that are an adapter's
 _NOT_YOURS = "This question is for whoever began the conversation."
 _OVER = "This question is not open any more."
 _NOT_YOURS_OR_OVER = "This question is for whoever began the conversation, or is not open any more."
+_FOR_ADMINS = "Only the owner and the admins of this Hermes may answer this."
 
 
 class ChatDesk:
@@ -81,6 +84,7 @@ class ChatDesk:
         self._bursts = Bursts()
         self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
+        self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
         self.alive = alive
         self.trouble = trouble
 
@@ -89,6 +93,8 @@ class ChatDesk:
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
         aside = ""
         role = await self._door.role(inbound)
+        if role is Role.ADMIN and inbound.chat_type == "dm":
+            await self._note_private(inbound)
         if role is None:
             await self._door.turn_away(inbound)
             aside = _NOT_YOURS if inbound.answers else ""
@@ -104,6 +110,15 @@ class ChatDesk:
             await self._message(inbound, key, role)
         reach("chat: taken, not confirmed")
         return aside
+
+    async def _note_private(self, inbound: Inbound) -> None:
+        """Remember where an admin can be asked."""
+        name = approver_chat.fact_of(inbound.place.platform, inbound.user)
+        place = approver_chat.encode(inbound.place)
+        if self._private.get(name) != place:
+            if await self._sessions.fact(name) != place:
+                await self._sessions.remember(name, place)
+            self._private[name] = place
 
     async def chat_moved(self, old: str, new: str) -> None:
         await self._moved.note(old, new)
@@ -263,24 +278,32 @@ class ChatDesk:
         return ""
 
     async def _answer(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
-        """A button answers the question of this person's conversation, if that still waits for it."""
+        """A button answers the question of this person's conversation, or one that is for the admins."""
         session = await self._sessions.bound(key)
-        if session is None:
-            return _NOT_YOURS
         try:
-            waiting = (await self._sessions.view(session)).session
-            call, turn = waiting_call(waiting), waiting.turn
-            if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
-                return _OVER if inbound.chat_type == "dm" else _NOT_YOURS_OR_OVER
-            if waiting.owner not in ("", inbound.user):
-                return _NOT_YOURS
-            chosen = _chosen(inbound, asked_by(call, turn.id))
-            await self._sessions.answer(waiting.id, chosen, self._source(inbound, role), call.id)
+            head = None if session is None else (await self._sessions.view(session)).session
+            if head is not None and (asked := _asked_with(head, inbound.answers)) is not None:
+                if head.owner not in ("", inbound.user) and not (asked.approval and role.approves):
+                    return _NOT_YOURS
+            else:
+                head = await self._routed(inbound.answers)
+                asked = None if head is None else _asked_with(head, inbound.answers)
+                if head is None or asked is None:
+                    return _not_open(inbound, role, talks=session is not None)
+            if asked.approval and not role.approves:
+                return _FOR_ADMINS
+            source = self._source(inbound, role)
+            await self._sessions.answer(head.id, _chosen(inbound, asked), source, asked.call)
         except (StoppingError, BusyError):
             raise
         except (RefusedError, UnknownSessionError) as error:
             return f"That was not taken as an answer: {error}"
         return ""
+
+    async def _routed(self, token: str) -> Session | None:
+        """The session whose question the owner and the admins were asked with these buttons."""
+        waiting = await self._sessions.awaiting_approval()
+        return next((each for each in waiting if _asked_with(each, token) is not None), None)
 
     def _is_shared(self, inbound: Inbound) -> bool:
         return is_shared(inbound, group_sessions_per_user=self._per_user)
@@ -310,6 +333,21 @@ class ChatDesk:
             sent=(inbound.place.message,) if inbound.answers and self._abilities.edit else (),
         )
         await self._outgoing.oblige(owed)
+
+
+def _not_open(inbound: Inbound, role: Role, *, talks: bool) -> str:
+    """Why a button did nothing. `talks`: the person has a conversation here."""
+    if role.approves or (talks and inbound.chat_type == "dm"):
+        return _OVER
+    return _NOT_YOURS_OR_OVER if talks else _NOT_YOURS
+
+
+def _asked_with(session: Session, token: str) -> Question | None:
+    """What it asks, if buttons with that token are under it."""
+    call, turn = waiting_call(session), session.turn
+    if call is None or turn is None or button_token(turn.id, call.id) != token:
+        return None
+    return asked_by(call, turn.id)
 
 
 def _chosen(inbound: Inbound, question: Question) -> str:

@@ -1,0 +1,24 @@
+"""The role with which a turn runs, and whose turn it is. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.role import Role, assumed, lowest
+from hermes.types import Session, Turn
+
+
+def with_words_of(turn: Turn, role: Role | None) -> Turn:
+    """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
+    return turn if role is None or turn.role is None else replace(turn, role=lowest(turn.role, role))
+
+
+def role_of_turn(session: Session) -> Role:
+    """The role with which the turn in flight runs."""
+    return (session.turn and session.turn.role) or assumed(session.platform)
+
+
+def who_wants(turn: Turn) -> str:
+    """Whose turn it is, in words: name, platform and user, role."""
+    known = ", ".join(filter(None, (turn.by, turn.role)))
+    return f"{turn.name} ({known})" if turn.name else known or "somebody"
