@@ -171,6 +171,7 @@ class Call:
     choices: tuple[str, ...] = ()
     routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
     asked_in: tuple[Place, ...] = ()  # where they were
+    approved_by: str = ""  # name, platform and user, role; empty: nobody was asked
 
 
 class Busy(StrEnum):

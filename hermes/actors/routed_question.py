@@ -6,8 +6,9 @@ messages say so, and the buttons go.
 
 from __future__ import annotations
 
-from hermes.actors.turn_role import who_wants
+from hermes.actors.turn_role import answered_by, who_wants
 from hermes.records import Answered, Asked, ToolFinished
+from hermes.role import Role
 from hermes.types import Call, Obligation, Owed, Place, Session, TurnId
 
 _WAITS = "Waiting for the owner's approval."
@@ -16,6 +17,11 @@ _WAITS = "Waiting for the owner's approval."
 def question_id(turn: TurnId, call: str, number: int = 0) -> str:
     """`number`: of the chat where the owner or an admin is asked; 0: where the turn is."""
     return f"question:{turn}:{call}:{number}" if number else f"question:{turn}:{call}"
+
+
+def question_ids(asked: Asked) -> list[str]:
+    """Of all that is said when this is asked."""
+    return [question_id(asked.turn, asked.call, number) for number in range(len(asked.asked_in) + 1)]
 
 
 def routed(session: Session, asked: Asked, place: Place | None) -> list[Obligation]:
@@ -44,18 +50,18 @@ def settled(
     """`question` as it was asked; `answer` in words."""
     turn = session.turn
     assert turn is not None
-    who = answered_by(end) if isinstance(end, Answered) else ""
+    who = _plain(answered_by(end)) if isinstance(end, Answered) else ""
     text = question_text(session, question)
     shown = [(number, chat, text, who) for number, chat in enumerate(call.asked_in, 1)]
     if turn.place is not None:
-        role = end.role or "" if isinstance(end, Answered) else ""
+        role = _of_role(end.role) if isinstance(end, Answered) and end.role else ""
         shown.append((0, turn.place, question, role))
     return [
         Obligation(
             id=f"answered:{turn.id}:{call.id}:{number}",
             kind=Owed.NOTICE,
             place=place,
-            text=f"{text}\n\n→ {answer}{f' ({by})' if by else ''}",
+            text=f"{text}\n\n→ {answer}{f', by {by}' if by else ''}",
             at=end.at,
             session=session.id,
             turn=turn.id,
@@ -63,11 +69,6 @@ def settled(
         )
         for number, place, text, by in shown
     ]
-
-
-def answered_by(answered: Answered) -> str:
-    known = ", ".join(filter(None, (answered.by, answered.role)))
-    return f"{_plain(answered.name)}, {known}" if answered.name else known
 
 
 def question_text(session: Session, question: str) -> str:
@@ -89,6 +90,10 @@ def _notice(session: Session, asked: Asked, place: Place) -> Obligation:
         session=session.id,
         turn=asked.turn,
     )
+
+
+def _of_role(role: Role) -> str:
+    return {Role.OWNER: "the owner", Role.ADMIN: "an admin"}.get(role, "the asker")
 
 
 def _plain(name: str) -> str:

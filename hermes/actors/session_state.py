@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from hermes.actors.turn_role import who_wants, with_words_of
+from hermes.actors.turn_role import answered_by, who_wants, with_words_of
 from hermes.asking import FOR_THE_SESSION
 from hermes.records import (
     Amended,
@@ -247,7 +247,9 @@ def _answered(session: Session, record: Answered) -> Session:
     answered = _with_call(
         session,
         record.call,
-        lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
+        lambda call: replace(
+            call, state=CallState.PROPOSED, gate=_opened(call.gate), question="", approved_by=answered_by(record)
+        ),
     )
     if answered.turn is not None and any(call.id == record.call and call.question for call in calls):
         answered = replace(answered, turn=with_words_of(answered.turn, record.role))  # the model reads the answer

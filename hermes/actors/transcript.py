@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from hermes.actors.session_state import is_hidden
+from hermes.actors.turn_role import answered_by, who_said
 from hermes.errors import UnknownSessionError
 from hermes.ports.sessions import StoredMessage
 from hermes.ports.storage import Reader
 from hermes.records import (
     Amended,
+    Answered,
     BadRecord,
     ContextCarried,
     LogEntry,
@@ -185,6 +187,8 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
     stored: list[StoredMessage] = []
     waiting: Waiting = {}
     automatic: set[TurnId] = set()
+    people: dict[TurnId, str] = {}
+    approvals: dict[tuple[TurnId, str], str] = {}
     whole = True
     for entry in entries:
         record = entry.record
@@ -194,6 +198,9 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
             whole = False
         turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
         automatic.update(each.turn for each in _received_in(record) if each.source.automatic)
+        people.update((each.turn, who_said(each.source)) for each in _received_in(record) if each.source.role)
+        if isinstance(record, Answered):
+            approvals[record.turn, record.call] = f"{record.answer}, by {answered_by(record)}"
         said = len(waiting.get(turn, ()))
         stored.extend(
             StoredMessage(
@@ -202,6 +209,8 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
                 turn=turn,
                 message=message,
                 note=_is_note(record, message, beyond=offset >= said, automatic=turn in automatic),
+                by=people.get(turn, "") if isinstance(record, TurnStarted | Merged) and offset < said else "",
+                answered=approvals.pop((turn, record.call), "") if isinstance(record, ToolFinished) else "",
             )
             for offset, message in enumerate(newly_visible(record, waiting))
             if not is_hidden(session, entry.seq, offset)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from hermes.records import Answered
 from hermes.role import Role, assumed, lowest
-from hermes.types import Session, Turn
+from hermes.types import Session, Source, Turn
 
 
 def with_words_of(turn: Turn, role: Role | None) -> Turn:
@@ -20,5 +21,17 @@ def role_of_turn(session: Session) -> Role:
 
 def who_wants(turn: Turn) -> str:
     """Whose turn it is, in words: name, platform and user, role."""
-    known = ", ".join(filter(None, (turn.by, turn.role)))
-    return f"{turn.name} ({known})" if turn.name else known or "somebody"
+    return _who(turn.name, turn.by, turn.role)
+
+
+def who_said(source: Source) -> str:
+    return _who(source.name, source.by, source.standing)
+
+
+def answered_by(answered: Answered) -> str:
+    return _who(answered.name, answered.by, answered.role)
+
+
+def _who(name: str, by: str, role: Role | None) -> str:
+    known = ", ".join(filter(None, (by, role)))
+    return f"{name} ({known})" if name else known or "somebody"

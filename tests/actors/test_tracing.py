@@ -180,7 +180,7 @@ def test_a_question_waits_without_a_gap_and_shows_who_answered() -> None:
     talk.tell("once")
     line = line_of(talk)
     asked = next(step for step in line.steps if step.what == "asked")
-    assert (asked.detail, asked.took_s) == ("write w: answered, by api", 61.0)
+    assert (asked.detail, asked.took_s) == ("write w (of the owner and the admins): answered, by api, owner", 61.0)
     assert line.problems == ()
 
 

@@ -84,7 +84,7 @@ ORDER = {
         "blocked_by blocked_reason taken_up_at notice place company"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name",
-    "Call": "id name summary state parallel effect gate problem question choices routed asked_in",
+    "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",

@@ -10,7 +10,7 @@ from hermes.asking import button_token
 from hermes.role import Role
 from hermes.types import Obligation, Owed, Phase, Session
 from tests.actors.talk import needs_leave
-from tests.adapters.chat.edge import Edge, did, edge
+from tests.adapters.chat.edge import Edge, edge
 from tests.commands.world import until
 
 BOSS = ("boss",)
@@ -97,8 +97,8 @@ async def test_an_admins_press_lets_it_run_and_takes_all_buttons_away() -> None:
         ends = {owed.place.chat: owed for owed in here.owed_by_sessions() if owed.amends}
         assert head.turn is not None
         assert ends["boss"].amends == f"question:{head.turn.id}:c1:1"
-        assert ends["boss"].text.endswith("→ once (Boss, toy:boss, admin)")
-        assert ends["g"].text.endswith("→ once (admin)")
+        assert ends["boss"].text.endswith("→ once, by Boss (toy:boss, admin)")
+        assert ends["g"].text.endswith("→ once, by an admin")
         assert ends["g"].choices == ends["boss"].choices == ()
         await here.says("boss", "once", answers=token, choice=0)
         assert here.aside == "This question is not open any more."
@@ -178,4 +178,23 @@ async def test_what_was_granted_for_good_does_not_count_for_guests() -> None:
         await here.here.answer("", needs_leave("c2"))
         await until(lambda: len(here.here.agent.acts) == 1)
         assert here.here.agent.acts[0].job.role is Role.USER
-        assert did("ann", "x").user == "ann"
+
+
+async def test_why_trace_and_the_transcript_tell_whose_turn_it_is_and_who_approved() -> None:
+    async with edge(**GROUP) as here:
+        await here.says("boss", "/status")
+        head, token = await asks(here, "eve")
+        await here.says("boss", "once", answers=token, choice=0, user_name="Boss")
+        await until(lambda: len(here.here.agent.acts) == 1)
+        desk = here.here.desk
+        why = (await desk.view(head.id)).why
+        assert "The turn is that of Eve (toy:eve, guest)." in why
+        assert "runs write c1 (approved by Boss (toy:boss, admin))" in why
+        await here.here.finish_tool()
+        [line] = [each for each in await desk.trace(head.id, 9) if each.turn == (head.turn and head.turn.id)]
+        details = {step.what: step.detail for step in line.steps}
+        assert details["accepted"] == "from Eve (toy:eve, guest)"
+        assert details["asked"].endswith("(of the owner and the admins): answered, by Boss (toy:boss, admin)")
+        messages = await desk.messages(head.id, None, 9)
+        assert [each.by for each in messages] == ["Eve (toy:eve, guest)", "", ""]
+        assert [each.answered for each in messages] == ["", "", "once, by Boss (toy:boss, admin)"]
