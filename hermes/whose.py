@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.role import OWNER_SURFACES
+from hermes.role import OWNER_SURFACES, Role
 from hermes.types import Session
 
 
@@ -13,13 +13,13 @@ def is_personal(session: Session) -> bool:
     return kind == "dm" or (bool(session.owner) and rest.endswith(f":{session.owner}") and not shares_a_thread)
 
 
-def may_be_told_in(here: Session, other: Session) -> bool:
-    """Whether the agent may tell in `here` what was said in `other`.
+def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER) -> bool:
+    """Whether the agent may tell in a turn of that role in `here` what was said in `other`.
 
     The owner of the daemon may know everything, a person what is theirs, and those who share a conversation what was
     said in it: none of them is to learn there what another one said elsewhere.
     """
-    if here.platform in OWNER_SURFACES:
+    if here.platform in OWNER_SURFACES and role is Role.OWNER:
         return True
     if other.platform != here.platform:
         return False

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
 from hermes.errors import UnknownSessionError
+from hermes.role import Role
 from hermes.types import Seq, Session, SessionId
 from hermes.whose import may_be_told_in
 
@@ -43,8 +44,9 @@ Heads: TypeAlias = Callable[[Iterable[SessionId]], Awaitable[Mapping[SessionId, 
 
 
 class Scope:
-    def __init__(self, here: SessionId, *, search: Search, recent: Recent, heads: Heads) -> None:
+    def __init__(self, here: SessionId, role: Role, *, search: Search, recent: Recent, heads: Heads) -> None:
         self._here = here
+        self._role = role  # of the turn
         self._search = search
         self._recent = recent
         self._heads = heads
@@ -79,7 +81,7 @@ class Scope:
     async def _allowed(self, sessions: Iterable[SessionId]) -> set[SessionId]:
         heads = await self._heads({self._here, *sessions})
         here = heads.get(self._here)
-        return {each for each, head in heads.items() if here is not None and may_be_told_in(here, head)}
+        return {each for each, head in heads.items() if here is not None and may_be_told_in(here, head, self._role)}
 
 
 async def _until(enough: int, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:

@@ -88,7 +88,7 @@ ORDER = {
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
-    "Tally": "day model platform usage turns",
+    "Tally": "day model platform usage turns guest",
     "Failure": "kind message retry_after_s",
     "Source": "platform user automatic place company role name",
     "Company": "kind chat person shared",

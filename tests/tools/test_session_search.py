@@ -10,6 +10,7 @@ import pytest
 
 from hermes.errors import StorageError, UnknownSessionError
 from hermes.ports.sessions import StoredMessage
+from hermes.role import Role
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
 from hermes.tools.session_search import session_search_tool
@@ -200,3 +201,20 @@ def test_the_tool_tells_what_the_agent_must_know(world: World) -> None:
         "session_search", "session_search", True, Effect.PURE
     )  # fmt: skip
     assert tool.parameters["required"] == []
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.GUEST])
+async def test_only_the_owner_finds_everything_over_the_api(world: World, role: Role) -> None:
+    world.found = [a_hit("s1", 4), a_hit("s2", 4)]
+    world.here = replace(world.here, owner="key-1")
+    world.others = {"s1": replace(a_session("s1"), owner="key-1"), "s2": replace(a_session("s2"), owner="key-2")}
+    world.sessions = list(world.others.values())
+    theirs = replace(CONTEXT, role=role)
+    for arguments in ({"query": "fox"}, {}):
+        result = await world.tool.run(theirs, **check_arguments(world.tool.parameters, arguments))
+        assert isinstance(result, ToolResult)
+        assert "session s1" in result.text
+        assert "session s2" not in result.text
+    with pytest.raises(ToolError, match="there is no session s2"):
+        await world.tool.run(theirs, **check_arguments(world.tool.parameters, {"session": "s2"}))
+    assert "session s2" in await world.run(query="fox")
