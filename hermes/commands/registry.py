@@ -176,7 +176,7 @@ COMMANDS: tuple[Command, ...] = (
         group=Group.TURN,
         usage="[session|always]",
         help="Let a tool call run that waits for permission",
-        details="Once; for the rest of this conversation; or always, in every conversation, which takes an admin.",
+        details="Once; for the rest of this conversation; or always, in every conversation. For admins.",
         choices=("session", "always"),
     ),
     Command(
@@ -189,7 +189,7 @@ COMMANDS: tuple[Command, ...] = (
         needs=Role.ADMIN,
         group=Group.TURN,
         usage="[withdraw KIND]",
-        help="What was allowed for good, and to take it back; for admins",
+        help="What was allowed for good, and to take it back",
         details="Answering with always allows all commands of a kind in every conversation. It takes an admin.",
     ),
     Command(
