@@ -212,6 +212,7 @@ class Turn:
     role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
     by: str = ""  # who began it: platform and user
     name: str = ""  # of the same person
+    several: bool = False  # somebody else has a say in it, too
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

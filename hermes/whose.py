@@ -13,8 +13,8 @@ def is_personal(session: Session) -> bool:
     return kind == "dm" or (bool(session.owner) and rest.endswith(f":{session.owner}") and not shares_a_thread)
 
 
-def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER) -> bool:
-    """Whether the agent may tell in a turn of that role in `here` what was said in `other`.
+def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER, by: str = "") -> bool:
+    """Whether the agent may tell in a turn of that role, and of that person, in `here` what was said in `other`.
 
     The owner of the daemon may know everything, a person what is theirs, and those who share a conversation what was
     said in it: none of them is to learn there what another one said elsewhere.
@@ -23,4 +23,7 @@ def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER) -> bo
         return True
     if other.platform != here.platform:
         return False
-    return other.key == here.key or (is_personal(here) and bool(here.owner) and other.owner == here.owner)
+    if other.key == here.key:
+        return True
+    theirs = role is Role.OWNER or by == f"{here.platform}:{here.owner}"  # else others talk in it, too
+    return theirs and is_personal(here) and bool(here.owner) and other.owner == here.owner

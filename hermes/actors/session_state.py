@@ -139,7 +139,7 @@ def _merged(session: Session, record: Merged) -> Session:
     turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
     joined = next((each for each in session.queue if each.id == record.turn), None)
     if turn is not None and joined is not None and not record.hidden:
-        turn = with_words_of(turn, joined.role or assumed(session.platform))
+        turn = with_words_of(turn, joined.role or assumed(session.platform), joined.by)
     return replace(session, queue=_except(session.queue, record.turn), turn=turn)
 
 
@@ -252,7 +252,9 @@ def _answered(session: Session, record: Answered) -> Session:
         ),
     )
     if answered.turn is not None and any(call.id == record.call and call.question for call in calls):
-        answered = replace(answered, turn=with_words_of(answered.turn, record.role))  # the model reads the answer
+        answered = replace(
+            answered, turn=with_words_of(answered.turn, record.role, record.by)
+        )  # the model reads the answer
     grants = tuple(dict.fromkeys((*session.grants, *granted)))
     return replace(answered, grants=grants, active_at=record.at)
 

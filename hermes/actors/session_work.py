@@ -85,6 +85,7 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
 def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
     name, arguments = transcript.arguments(task.call)
     calls = session.turn.calls if session.turn is not None else ()
+    turn = session.turn
     own = frozenset(rule for call in calls if call.id == task.call for rule in call.gate.rules)
     role = role_of_turn(session)
     return ToolJob(
@@ -99,6 +100,7 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
         permitted=own | grants_for(role, granted, session.grants),
         unasked=is_unasked(role, yolo=session.preferences.yolo),
         role=role,
+        by=turn.by if turn is not None and not turn.several else "",
     )
 
 

@@ -9,9 +9,12 @@ from hermes.role import Role, assumed, lowest
 from hermes.types import Session, Source, Turn
 
 
-def with_words_of(turn: Turn, role: Role | None) -> Turn:
+def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
     """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
-    return turn if role is None or turn.role is None else replace(turn, role=lowest(turn.role, role))
+    several = turn.several or by not in ("", turn.by)
+    if role is None or turn.role is None:
+        return replace(turn, several=several)
+    return replace(turn, role=lowest(turn.role, role), several=several)
 
 
 def role_of_turn(session: Session) -> Role:

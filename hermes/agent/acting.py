@@ -81,6 +81,7 @@ class Acting:
             platform=job.platform,
             folder=folder,
             role=job.role,
+            by=job.by,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -106,6 +106,7 @@ class ToolJob:
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     unasked: bool = False  # the person wants no questions at all
     role: Role = Role.OWNER  # of the person whose turn this is
+    by: str = ""  # the same person: platform and user; empty: several people have a say in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

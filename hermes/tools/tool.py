@@ -34,6 +34,7 @@ class ToolContext:
     platform: str  # where the conversation takes place
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
     role: Role = Role.OWNER  # of the person whose turn this is
+    by: str = ""  # the same person: platform and user; empty: several people have a say in it
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
 
 

@@ -152,3 +152,23 @@ def test_a_held_turn_goes_on_with_its_role_when_somebody_lower_writes() -> None:
     talk.do(said("me too", source=EVE))
     assert role_in(talk.session) is Role.ADMIN
     assert [turn.role for turn in talk.session.queue] == [Role.GUEST]
+
+
+def is_of_several(talk: Talk) -> bool:
+    return talk.turn.several
+
+
+def test_a_turn_in_which_several_people_have_a_say_is_nobodys_alone() -> None:
+    talk = shared_talk()
+    talk.do(said("work", source=EVE))
+    talk.reply(does("w1"))
+    talk.do(said("so", source=BOSS, busy="steer"))
+    assert not is_of_several(talk)
+    talk.returns("w1")
+    assert is_of_several(talk)
+    alone = shared_talk()
+    alone.do(said("work", source=EVE))
+    alone.reply(does("w1"))
+    alone.do(said("so", source=EVE, busy="steer"))
+    alone.returns("w1")
+    assert not is_of_several(alone)

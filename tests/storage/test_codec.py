@@ -83,7 +83,7 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
