@@ -272,7 +272,9 @@ def _session_schemas() -> JsonObject:
     phases = ["idle", "running", "waiting", "resume_pending", "suspended", "ended"]
     failure = object_of({"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)})
     message = object_of(
-        {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)}
+        {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)},
+        by=TEXT,
+        answered=TEXT,
     )
     session = {
         **dict.fromkeys(("id",), ID),
@@ -280,7 +282,7 @@ def _session_schemas() -> JsonObject:
         "phase": {"enum": phases},
         **dict.fromkeys(("since", "created_at", "active_at"), NUMBER),
         **dict.fromkeys(("parent", "successor"), nullable(ID)),
-        "running_turn": nullable(TEXT),
+        **dict.fromkeys(("running_turn", "role"), nullable(TEXT)),
         **dict.fromkeys(("queued", "interruptions", "messages", "turns"), COUNT),
         "usage": object_of({**dict.fromkeys(_TOKENS, COUNT), "cost_usd": NUMBER}),
         "last_failure": nullable(failure),
