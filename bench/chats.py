@@ -95,6 +95,7 @@ def _daemon(home: Path, model: Model, people: People) -> DaemonProcess:
         f'model: {{provider: openai, base_url: "{model.base_url}", name: bench, api_key_env: ""}}\n'
         f'{people.name}: {{enabled: true, base_url: "{people.server.base_url}", allowed_users: ["*"]}}\n'
         f"turns: {{max_concurrent: {CHATS}}}\n"
+        "budget: {guest_day_tokens: 0}\n"
     )
     return DaemonProcess(config=config, environ=dict(people.secrets), home=home)
 

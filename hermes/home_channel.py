@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from hermes.types import Place
 
-_FACT = "chat.home."
+PREFIX = "chat.home."  # how the names of the facts begin
 
 
 def fact_of(platform: str) -> str:
-    return f"{_FACT}{platform}"
+    return f"{PREFIX}{platform}"
 
 
 def encode(place: Place) -> bytes:

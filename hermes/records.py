@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from hermes.role import Role
 from hermes.types import (
     Call,
     CallOutcome,
@@ -62,6 +63,7 @@ class Amended:
     messages: tuple[EncodedMessage, ...]
     replaces: bool = False
     inbound: InboundKey | None = None  # under which it was taken, once
+    role: Role | None = None  # of whoever changed it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +154,8 @@ class Asked:
     call: str
     question: str
     choices: tuple[str, ...] = ()
+    routed: bool = False  # the owner and the admins are asked, not the person whose turn it is
+    asked_in: tuple[Place, ...] = ()  # where they are; none: nobody knows a chat of theirs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +165,8 @@ class Answered:
     call: str
     answer: str
     by: str = ""
+    role: Role | None = None  # of whoever answered; None: stored before there were roles
+    name: str = ""  # of the same person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

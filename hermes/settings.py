@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process")
+GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
 _MB = 1 << 20
 _DAY_S = 86_400.0
 _INSTANT_S = 0.01
@@ -168,6 +169,7 @@ class ToolsConfig:
     default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
     api: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
     cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    guest: tuple[str, ...] = setting(GUEST_TOOLSETS, complaint=complaint_about_tool)
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
     max_output_bytes: int = setting(50_000, least=1000, most=10 * _MB)
     output_keep_days: float = setting(7.0, least=0.01, most=3650)
@@ -255,6 +257,10 @@ class BudgetConfig:
     session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
     day_tokens: int = setting(0, least=0, most=10**15, live=True)
     day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_session_tokens: int = setting(0, least=0, most=10**15, live=True)
+    guest_session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_day_tokens: int = setting(500_000, least=0, most=10**15, live=True)
+    guest_day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.role import OWNER_SURFACES, Role
 from hermes.types import Session
-
-OWNER_SURFACES = ("admin", "api", "cli", "terminal")  # only the owner of this daemon reaches them
 
 
 def is_personal(session: Session) -> bool:
@@ -14,14 +13,17 @@ def is_personal(session: Session) -> bool:
     return kind == "dm" or (bool(session.owner) and rest.endswith(f":{session.owner}") and not shares_a_thread)
 
 
-def may_be_told_in(here: Session, other: Session) -> bool:
-    """Whether the agent may tell in `here` what was said in `other`.
+def may_be_told_in(here: Session, other: Session, role: Role = Role.OWNER, by: str = "") -> bool:
+    """Whether the agent may tell in a turn of that role, and of that person, in `here` what was said in `other`.
 
     The owner of the daemon may know everything, a person what is theirs, and those who share a conversation what was
     said in it: none of them is to learn there what another one said elsewhere.
     """
-    if here.platform in OWNER_SURFACES:
+    if here.platform in OWNER_SURFACES and role is Role.OWNER:
         return True
     if other.platform != here.platform:
         return False
-    return other.key == here.key or (is_personal(here) and bool(here.owner) and other.owner == here.owner)
+    if other.key == here.key:
+        return True
+    theirs = role is Role.OWNER or by == f"{here.platform}:{here.owner}"  # else others talk in it, too
+    return theirs and is_personal(here) and bool(here.owner) and other.owner == here.owner

@@ -187,6 +187,16 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Permitted:
+    """A call was approved, or ran although it needed approval."""
+
+    call: str
+    role: str  # of its turn
+    approver: str  # the role of whoever approved it; empty: nobody did
+    granted: bool = False  # what was granted for longer covers it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Complaint:
     """Something that must not happen at all was noticed on the way, such as an exception that nobody caught."""
 
@@ -214,6 +224,7 @@ Happening: TypeAlias = (
     | Stored
     | Open
     | Sample
+    | Permitted
     | Complaint
 )
 T = TypeVar("T")
@@ -422,6 +433,13 @@ def _unfaithful(history: History) -> Iterator[str]:
             yield f"session {each.row.id}: its log gives {each.fold}, its row says {each.row}"
 
 
+def _unapproved(history: History) -> Iterator[str]:
+    for each in history.of(Permitted):
+        standing = each.granted and each.role != "guest"
+        if each.approver not in ("owner", "admin") and not standing:
+            yield f"{each.call} ran in a turn of role {each.role}, approved by {each.approver or 'nobody'}"
+
+
 def _complaints(history: History) -> Iterator[str]:
     return (each.problem for each in history.of(Complaint))
 
@@ -439,5 +457,6 @@ RULES: dict[str, Callable[[History], Iterator[str]]] = {
     "no session is in limbo": _limbo,
     "what grows is bounded": _unbounded,
     "the log gives the same state as the row": _unfaithful,
+    "what needs approval runs only when it was given": _unapproved,
     "nothing unexpected happens": _complaints,
 }

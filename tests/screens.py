@@ -89,7 +89,7 @@ class OnTelegram(Stage):
 
     @property
     def config(self) -> str:
-        return f'telegram: {{enabled: true, base_url: "{self.server.base_url}", allowed_users: ["7"]}}\n'
+        return f'telegram: {{enabled: true, base_url: "{self.server.base_url}", admins: ["7"]}}\n'
 
     def say(self, text: str) -> None:
         self.server.say(7, 7, text)
@@ -117,7 +117,7 @@ class OnSlack(Stage):
 
     @property
     def config(self) -> str:
-        return f'slack: {{enabled: true, base_url: "{self.server.base_url}", allowed_users: ["UANN"]}}\n'
+        return f'slack: {{enabled: true, base_url: "{self.server.base_url}", admins: ["UANN"]}}\n'
 
     def say(self, text: str) -> None:
         self.server.say("D1", "UANN", text)

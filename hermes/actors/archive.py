@@ -11,6 +11,7 @@ from hermes.actors.routing import Address, find_lineage, find_route
 from hermes.actors.trace_search import find_trace
 from hermes.actors.transcript import read_around, read_page
 from hermes.actors.turn_log import records_of
+from hermes.asking import waiting_call
 from hermes.end_cause import was_compressed
 from hermes.errors import UnknownSessionError
 from hermes.ports.given import Clock
@@ -74,6 +75,13 @@ class Archive:
 
     async def granted(self) -> list[str]:
         return sorted(await self._journal.fetch(lambda reader: rules_in(reader.facts(GRANT))))
+
+    async def awaiting_approval(self) -> list[Session]:
+        def read(reader: Reader) -> list[Session]:
+            heads = (find_route(reader, Address(session=each, exact=True)).head for each in reader.pending())
+            return [head for head in heads if head is not None and (call := waiting_call(head)) and call.routed]
+
+        return await self._journal.fetch(read)
 
     async def dead_letters(self) -> list[DeadLetter]:
         return await self._journal.fetch(lambda reader: reader.dead_letters())

@@ -14,6 +14,7 @@ from types import TracebackType
 from loguru import logger
 from pykka import ActorDeadError
 
+from hermes import approver_chat
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.casualties import Casualties, dead_letter, parking
 from hermes.actors.directory_protocol import (
@@ -37,6 +38,7 @@ from hermes.actors.roster import Look, Roster
 from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
 from hermes.actors.session import SessionActor
 from hermes.actors.session_mail import (
+    ApproverPlaces,
     Born,
     Granted,
     MayLeave,
@@ -61,7 +63,7 @@ from hermes.listing import some
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, Identity
 from hermes.ports.hub import Hub
-from hermes.ports.storage import ForgetSeen, Journal, Restore, SetAside
+from hermes.ports.storage import ForgetSeen, Journal, Reader, Restore, SetAside
 from hermes.ports.supervision import Park, RestartPolicy
 from hermes.types import Obligation, Session, SessionId
 
@@ -103,6 +105,8 @@ class SessionDirectory(LoopActor):
         self._memory_bytes = memory_bytes
         self._casualties = Casualties(restart_policy)
         self._granted: frozenset[str] = frozenset()
+        self._approver_facts: dict[str, bytes] = {}
+        self._limits_now = settings.limits
         self._stopping = ""  # why the daemon is, if so
         self._roster = Roster()
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
@@ -123,12 +127,17 @@ class SessionDirectory(LoopActor):
 
     def on_start(self) -> None:
         self._journal.read(
-            lambda reader: rules_in(reader.facts(PREFIX)),
-            lambda rules, error: self._tell_self(error or Granted(rules=rules or frozenset())),
+            lambda reader: (Granted(rules=rules_in(reader.facts(PREFIX))), _approver_places(reader)), self._learn
         )
         if self._settings.take_up:
             self._find_pending()
         self.tell_later(SWEEP_EVERY_S, Sweep())
+
+    def _learn(self, known: tuple[Granted, ApproverPlaces] | None, error: HermesError | None) -> None:
+        for each in known or ():
+            self._tell_self(each)
+        if error is not None:
+            self._tell_self(error)
 
     def _find_pending(self) -> None:
         look = self._roster.look()
@@ -167,13 +176,15 @@ class SessionDirectory(LoopActor):
                 self._sweep()
             case HermesError():
                 raise message
-            case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave() | Granted() | Revoked():
+            case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave():
                 self._on_told(message)
+            case Granted() | Revoked() | ApproverPlaces():
+                self._on_learned(message)
             case _:
                 return self._on_request(message)
         return None
 
-    def _on_told(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave | Granted | Revoked) -> None:
+    def _on_told(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave) -> None:
         """By a session, about itself."""
         match message:
             case Born():
@@ -186,10 +197,18 @@ class SessionDirectory(LoopActor):
                 self._roster.stays(message.session, self._clock())
             case MayLeave():
                 self._roster.dismiss(message.session)
+
+    def _on_learned(self, message: Granted | Revoked | ApproverPlaces) -> None:
+        """What counts in all sessions."""
+        match message:
             case Granted():
                 self._granted |= message.rules
             case Revoked():
                 self._granted -= message.rules
+            case ApproverPlaces():
+                known = {**self._approver_facts, **message.facts}
+                self._approver_facts = {name: value for name, value in known.items() if value is not None}
+        self._set_limits()
 
     def _on_request(self, message: object) -> object:
         match message:
@@ -203,12 +222,18 @@ class SessionDirectory(LoopActor):
                 if message.settings.take_up and not self._settings.take_up:
                     self._find_pending()
                 self._settings = message.settings
+                self._set_limits()
             case _:
                 super().on_receive(message)
         return None
 
     def _limits(self) -> Limits:
-        return replace(self._settings.limits, granted=self._granted) if self._granted else self._settings.limits
+        return self._limits_now
+
+    def _set_limits(self) -> None:
+        limits = self._settings.limits
+        approvers = approver_chat.places(self._approver_facts, limits.admins)
+        self._limits_now = replace(limits, granted=self._granted, approvers=approvers)
 
     def _peek(self, session: SessionId) -> Glimpse:
         return Glimpse(mailbox=self._roster.mailbox(session), parked=self._casualties.parked.get(session, ""))
@@ -483,6 +508,11 @@ class SessionDirectory(LoopActor):
         traceback: TracebackType | None,  # noqa: ARG002
     ) -> None:
         self.on_stop()
+
+
+def _approver_places(reader: Reader) -> ApproverPlaces:
+    names = (name for prefix in (approver_chat.PRIVATE, approver_chat.HOME) for name in reader.facts(prefix))
+    return ApproverPlaces(facts={name: reader.fact(name) for name in names})
 
 
 def _found_pending(look: Look, routes: list[Route]) -> FoundPending:

@@ -19,7 +19,7 @@ from hermes.actors.grants import rules_in
 from hermes.actors.journal import ActorJournal
 from hermes.actors.routing import Address
 from hermes.actors.session_machine import DELETED
-from hermes.actors.session_mail import Granted, Post, Revoked
+from hermes.actors.session_mail import ApproverPlaces, Granted, Post, Revoked
 from hermes.actors.session_protocol import (
     Answer,
     Begin,
@@ -42,6 +42,7 @@ from hermes.actors.session_steps import open_turns, suspension
 from hermes.actors.storing import store
 from hermes.actors.turn_log import find_end, span_of
 from hermes.actors.why import explain
+from hermes.approver_chat import is_one
 from hermes.end_cause import was_compressed
 from hermes.errors import (
     AlreadySeenError,
@@ -58,6 +59,7 @@ from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, SessionView, Submission
 from hermes.ports.storage import DropDeadLetter, Oblige, PutFact, See, Transaction
 from hermes.records import TurnFailed, TurnFinished
+from hermes.role import Role
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
@@ -139,8 +141,8 @@ class FrontDesk(Archive):
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:
                 await self.resume(head.id, "somebody asked again for its answer")
 
-    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
-        return await self._command(session, Rewrite(place=place, message=message))
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        return await self._command(session, Rewrite(place=place, message=message, role=role))
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         seen = await self._seen(submission)
@@ -300,6 +302,9 @@ class FrontDesk(Archive):
             rules = rules_in([name])
             with suppress(ActorDeadError):  # the next directory reads it from disk
                 self._directory().tell(Revoked(rules=rules) if value is None else Granted(rules=rules))
+        elif is_one(name):
+            with suppress(ActorDeadError):
+                self._directory().tell(ApproverPlaces(facts={name: value}))
 
     async def withdraw(self, kind: str) -> None:
         if kind not in await self.granted():

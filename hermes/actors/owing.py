@@ -14,6 +14,7 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import assert_never
 
+from hermes.actors.routed_question import question_id, routed, settled
 from hermes.actors.session_compression import failure_text
 from hermes.asking import asked_by
 from hermes.media.reference import COPY, SEND_FILE
@@ -62,10 +63,6 @@ def reply_id(turn: TurnId) -> str:
     return f"reply:{turn}"
 
 
-def question_id(turn: TurnId, call: str) -> str:
-    return f"question:{turn}:{call}"
-
-
 def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
     """`session` is the one before these records. One that is not final only says where something is to be shown."""
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
@@ -77,6 +74,8 @@ def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
             places[record.turn] = session.place if record.source.automatic else record.source.place
             if (place := record.source.place) and _waits(session, record, records):
                 owed.append(_sign(session, record, place))
+        elif isinstance(record, Asked) and record.routed:
+            owed += routed(session, record, places.get(record.turn))
         elif (obligation := _owed(session, record, places, held=held)) is not None:
             owed.append(obligation)
     return owed
@@ -166,7 +165,7 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[Obligation]:
     """What was asked with buttons has its answer, or nobody waits for one any more: it says so, and they go."""
     turn = session.turn
     call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
-    if turn is None or turn.place is None or call is None:
+    if turn is None or call is None:
         return []
     question = asked_by(call, turn.id)
     ends = (each for each in records if isinstance(each, Answered | ToolFinished) and each.call == call.id)
@@ -174,6 +173,10 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[Obligation]:
     if end is None or not question.choices:
         return []
     answer = shorten(end.answer, _MOST_REPEATED, placeholder=" …") if isinstance(end, Answered) else "not answered"
+    if call.routed:
+        return settled(session, call, question.text, end, answer)
+    if turn.place is None:
+        return []
     return [
         Obligation(
             id=f"answered:{turn.id}:{call.id}",

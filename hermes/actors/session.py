@@ -248,7 +248,7 @@ class SessionActor(LoopActor):
             operations += [
                 append,
                 *(See(seen=replace(result.seen, key=key)) for key in result.also if result.seen is not None),
-                *tallies_of(result.session, records),
+                *tallies_of(result.session, records, self._session.turn),
                 *facts_of(granted_by(self._session, records)),
                 *(Oblige(obligation=owed) for owed in owed_by(self._session, records) if owed.final),
             ]

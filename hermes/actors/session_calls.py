@@ -6,20 +6,20 @@ exactly one outcome before the model is asked again: its own, or one that says p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
 from hermes.actors.session_steps import encode, publishing, refuse, then
-from hermes.asking import ALWAYS, APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
+from hermes.actors.turn_role import role_of_turn
+from hermes.asking import APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
+from hermes.permission import NEEDS_ADMIN, grants_for, is_routed, is_unasked, may_answer, rules_of
 from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
+from hermes.role import Role
 from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
-NOT_FOR_GOOD = (
-    "always would count in everybody's conversations: only admins, and whoever runs this daemon, may say it. "
-    "once, session and deny are yours to say"
-)
-_TRUSTED = ("admin", "api", "cli", "terminal")  # surfaces that only the owner of this daemon reaches
 
 
 def advance(before: Step, now: float, limits: Limits) -> Step:
@@ -57,9 +57,9 @@ def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
 def _must_ask(call: Call, session: Session, limits: Limits) -> bool:
     if call.question:
         return True
-    rules = set(call.gate.rules)
-    for_longer = rules and not call.gate.once and rules <= limits.granted.union(session.grants)
-    granted = session.preferences.yolo or for_longer
+    role, rules = role_of_turn(session), set(call.gate.rules)
+    for_longer = rules and not call.gate.once and rules <= grants_for(role, limits.granted, session.grants)
+    granted = is_unasked(role, yolo=session.preferences.yolo) or for_longer
     return call.gate.verdict is Verdict.ASK and not granted
 
 
@@ -74,9 +74,20 @@ def _run(before: Step, call: Call, now: float) -> Step:
 def _ask(before: Step, call: Call, now: float, limits: Limits) -> Step:
     turn = before.session.turn
     assert turn is not None
-    owner = Source(platform=before.session.platform, user=before.session.owner)
-    question = asked_by(call, turn.id, for_good=may_grant(owner, limits))
-    asked = Asked(at=now, turn=turn.id, call=call.id, question=question.text, choices=question.choices)
+    role = role_of_turn(before.session)
+    if role is Role.GUEST:
+        call = replace(call, gate=replace(call.gate, once=True))
+    question = asked_by(call, turn.id)
+    routed = is_routed(role, rules_of(call))
+    asked = Asked(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        question=question.text,
+        choices=question.choices,
+        routed=routed,
+        asked_in=limits.approvers if routed else (),
+    )
     event = CallAsked(
         session=before.session.id,
         turn=turn.id,
@@ -176,37 +187,32 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
     if call is None or event.call not in ("", call.id):
         which = f"call {event.call}" if event.call else "anything"
         return refuse(session, f"session {session.id} does not wait for an answer to {which}")
-    if not may_answer(session, event.source):
+    if not is_asked(session, call, event.source):
         return refuse(session, f"only whoever began session {session.id} may answer for it")
     said = read_answer(call, event.answer)
     if not said:
         expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
         return refuse(session, expected)
-    if is_beyond(call, said, event.source, limits):
-        return refuse(session, NOT_FOR_GOOD)
+    if not may_answer(event.source.standing, rules_of(call), said):
+        return refuse(session, NEEDS_ADMIN)
     return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
 
 
-def may_answer(session: Session, source: Source) -> bool:
-    return source.platform in _TRUSTED or not session.owner or source.user == session.owner
-
-
-def may_grant(source: Source, limits: Limits) -> bool:
-    """Whether they may allow something for good, which counts in everybody's conversations."""
-    return source.platform in _TRUSTED or (source.platform, source.user) in limits.admins
-
-
-def is_beyond(call: Call, said: str, source: Source, limits: Limits) -> bool:
-    """Whether that answer allows more than its giver may."""
-    return not call.question and said == ALWAYS and not may_grant(source, limits)
+def is_asked(session: Session, call: Call, source: Source) -> bool:
+    """Whether an answer of theirs is heard: of whoever began the session, the owner, and for approvals the admins."""
+    role = source.standing
+    if role is Role.OWNER or (role.approves and not call.question):
+        return True
+    return not session.owner or source.user == session.owner
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:
     """The call has its answer. It runs when the calls advance, unless it was denied."""
     session, turn = before.session, before.session.turn
     assert turn is not None
-    by = ":".join(filter(None, (source.platform, source.user)))
-    answered = then(before, Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by))
+    by = source.by
+    record = Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by, role=source.standing, name=source.name)
+    answered = then(before, record)
     answered = publishing(
         answered, CallAnswered(session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by)
     )

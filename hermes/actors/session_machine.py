@@ -62,10 +62,12 @@ from hermes.actors.session_steps import (
     then,
     told,
 )
+from hermes.actors.turn_role import role_of_turn
 from hermes.asking import waiting_call
 from hermes.end_cause import was_compressed
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
+from hermes.permission import NEEDS_ADMIN, may_answer, rules_of
 from hermes.records import (
     Amended,
     Continued,
@@ -211,8 +213,8 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     if held is not None and not event.source.automatic:  # the end of a process is no person's word: it waits, too
         return _deliver_held(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
-        if calls.is_beyond(asking, said, event.source, limits):
-            return refuse(session, calls.NOT_FOR_GOOD)
+        if not may_answer(event.source.standing, rules_of(asking), said):
+            return refuse(session, NEEDS_ADMIN)
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
     if len(session.queue) >= limits.max_queue:
@@ -229,7 +231,9 @@ def _join(session: Session, event: Deliver, now: float) -> Step:
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
     accept = Accept(turn=event.joins, position=ahead, handling="joined")
-    amended = Amended(at=now, turn=event.joins, messages=event.messages, inbound=event.inbound)
+    amended = Amended(
+        at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
+    )
     joined = then(Step(session=session), amended, effects=(accept,))
     return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
 
@@ -244,7 +248,10 @@ def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
     waiting = next((turn for turn in session.queue if turn.place == event.place), None)
     if waiting is None:
         return refuse(session, "that message does not wait any more: it was answered, or is being answered")
-    return then(Step(session=session), Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True))
+    return then(
+        Step(session=session),
+        Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True, role=event.role),
+    )
 
 
 def _too_many(session: Session, limits: Limits) -> Step:
@@ -259,7 +266,8 @@ def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limi
     """
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)
-    received = _received(session, event, now, "queued" if session.queue else "steering")
+    joins = not session.queue and _may_steer(session, event)
+    received = _received(session, event, now, "steering" if joins else "queued")
     return _go_on(received, turn, session.reason, now, limits)
 
 
@@ -268,8 +276,13 @@ def _handling(session: Session, event: Deliver, limits: Limits) -> str:
         return "queued" if session.queue or session.compressing else "started"
     wish = event.busy or session.preferences.busy or limits.busy
     if wish == Busy.STEER:
-        return "steering"
+        return "steering" if _may_steer(session, event) else "queued"
     return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+
+
+def _may_steer(session: Session, event: Deliver) -> bool:
+    """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
+    return event.source.standing.includes(role_of_turn(session))
 
 
 def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
@@ -302,7 +315,7 @@ def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
     if event.busy:
         return ""
     content = json.loads(event.messages[-1]).get("content")
-    if not isinstance(content, str) or not calls.may_answer(session, event.source):
+    if not isinstance(content, str) or not calls.is_asked(session, asking, event.source):
         return ""
     return calls.read_answer(asking, event.said or content)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.future import LoopFuture
@@ -100,6 +100,13 @@ class Revoked:
     """To the directory: these rules are asked about again."""
 
     rules: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApproverPlaces:
+    """To the directory: what is known of where the owner and the admins are asked. None: forgotten."""
+
+    facts: Mapping[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

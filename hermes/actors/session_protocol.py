@@ -8,6 +8,7 @@ from typing import TypeAlias
 from hermes.errors import RefusedError
 from hermes.events import Event as LiveEvent
 from hermes.records import MessageReceived, Record
+from hermes.role import Role
 from hermes.types import (
     Busy,
     Call,
@@ -35,7 +36,8 @@ class Limits:
     max_parallel: int = 8  # tool calls at a time
     busy: Busy = Busy.QUEUE
     granted: frozenset[str] = frozenset()  # rules that are allowed in every session
-    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user: who may allow something for good there
+    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user
+    approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
 
 
 # ---------------------------------------------------------------- what can happen to a session
@@ -68,6 +70,7 @@ class Rewrite:
 
     place: Place
     message: EncodedMessage
+    role: Role  # of whoever wrote it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+from hermes.actors.turn_role import answered_by, who_wants, with_words_of
+from hermes.asking import FOR_THE_SESSION
 from hermes.records import (
     Amended,
     Answered,
@@ -37,6 +39,7 @@ from hermes.records import (
     TurnStarted,
     Undone,
 )
+from hermes.role import assumed
 from hermes.types import (
     Call,
     CallState,
@@ -45,6 +48,7 @@ from hermes.types import (
     FailureKind,
     Gate,
     Phase,
+    Place,
     Seq,
     Session,
     SessionId,
@@ -89,19 +93,33 @@ def evolve(session: Session, record: Record) -> Session:
 def _received(session: Session, record: MessageReceived) -> Session:
     source = record.source
     place = session.place if source.automatic else source.place
-    waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options, steer=record.steer, place=place)
     return replace(
         session,
-        queue=(*session.queue, waiting),
+        queue=(*session.queue, _waiting(record, place)),
         active_at=session.active_at if source.automatic else record.at,
         messages=session.messages + len(record.messages),
         place=place or session.place,
     )
 
 
+def _waiting(record: MessageReceived, place: Place | None) -> Turn:
+    source = record.source
+    return Turn(
+        id=record.turn,
+        accepted_at=record.at,
+        options=record.options,
+        steer=record.steer,
+        place=place,
+        role=source.standing,
+        by=source.by,
+        name=source.name,
+    )
+
+
 def _amended(session: Session, record: Amended) -> Session:
     more = 0 if record.replaces else len(record.messages)
-    return replace(session, active_at=record.at, messages=session.messages + more)
+    queue = tuple(with_words_of(turn, record.role) if turn.id == record.turn else turn for turn in session.queue)
+    return replace(session, active_at=record.at, messages=session.messages + more, queue=queue)
 
 
 def _turn_started(session: Session, record: TurnStarted) -> Session:
@@ -121,6 +139,9 @@ def _turn_started(session: Session, record: TurnStarted) -> Session:
 
 def _merged(session: Session, record: Merged) -> Session:
     turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
+    joined = next((each for each in session.queue if each.id == record.turn), None)
+    if turn is not None and joined is not None and not record.hidden:
+        turn = with_words_of(turn, joined.role or assumed(session.platform), joined.by)
     return replace(session, queue=_except(session.queue, record.turn), turn=turn)
 
 
@@ -204,7 +225,20 @@ def _tool_finished(session: Session, record: ToolFinished) -> Session:
 
 
 def _asked(session: Session, record: Asked) -> Session:
-    return _with_call(session, record.call, lambda call: replace(call, state=CallState.ASKED, choices=record.choices))
+    return _with_call(session, record.call, lambda call: _asked_call(call, record))
+
+
+def _asked_call(call: Call, record: Asked) -> Call:
+    """Nothing is granted for longer than what is offered."""
+    once = call.gate.once or FOR_THE_SESSION[0] not in record.choices
+    return replace(
+        call,
+        state=CallState.ASKED,
+        choices=record.choices,
+        gate=replace(call.gate, once=once),
+        routed=record.routed,
+        asked_in=record.asked_in,
+    )
 
 
 def _answered(session: Session, record: Answered) -> Session:
@@ -215,8 +249,14 @@ def _answered(session: Session, record: Answered) -> Session:
     answered = _with_call(
         session,
         record.call,
-        lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
+        lambda call: replace(
+            call, state=CallState.PROPOSED, gate=_opened(call.gate), question="", approved_by=answered_by(record)
+        ),
     )
+    if answered.turn is not None and any(call.id == record.call and call.question for call in calls):
+        answered = replace(
+            answered, turn=with_words_of(answered.turn, record.role, record.by)
+        )  # the model reads the answer
     grants = tuple(dict.fromkeys((*session.grants, *granted)))
     return replace(answered, grants=grants, active_at=record.at)
 
@@ -241,13 +281,17 @@ def _with_phase_of_calls(session: Session) -> Session:
         return session
     asked = next((call for call in session.turn.calls if call.state is CallState.ASKED), None)
     if asked is not None:
-        why = (
-            f"it asked: {asked.question}" if asked.question else f"{asked.name} needs permission: {asked.gate.reason}"
-        )
-        return replace(session, phase=Phase.WAITING, reason=why)
+        return replace(session, phase=Phase.WAITING, reason=_waits_for(asked, session.turn))
     if session.phase == Phase.WAITING:
         return replace(session, phase=Phase.RUNNING, reason="a turn is in flight")
     return session
+
+
+def _waits_for(asked: Call, turn: Turn) -> str:
+    if asked.question:
+        return f"it asked: {asked.question}"
+    needs = f"{asked.name} needs permission: {asked.gate.reason}"
+    return f"{needs}; {who_wants(turn)} waits for the owner's approval" if asked.routed else needs
 
 
 # ---------------------------------------------------------------- lifecycle
@@ -330,14 +374,7 @@ def _compression_failed(session: Session, record: CompressionFailed) -> Session:
 
 def _carried(session: Session, record: ContextCarried) -> Session:
     waiting = tuple(
-        Turn(
-            id=each.turn,
-            accepted_at=each.at,
-            options=each.options,
-            steer=each.steer,
-            place=record.place if each.source.automatic else each.source.place,
-        )
-        for each in record.waiting
+        _waiting(each, record.place if each.source.automatic else each.source.place) for each in record.waiting
     )
     return replace(
         session,

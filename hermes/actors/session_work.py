@@ -14,6 +14,8 @@ from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
 from hermes.actors.session_report import Report
 from hermes.actors.session_state import root_of
 from hermes.actors.transcript import Transcript
+from hermes.actors.turn_role import role_of_turn
+from hermes.permission import grants_for, is_unasked
 from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
 from hermes.types import Session
 
@@ -75,13 +77,17 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
         spent=session.usage,
         last=task.last,
         company=session.company,
+        role=role_of_turn(session),
+        by=session.turn.by,
     )
 
 
 def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
     name, arguments = transcript.arguments(task.call)
     calls = session.turn.calls if session.turn is not None else ()
-    own = (rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    turn = session.turn
+    own = frozenset(rule for call in calls if call.id == task.call for rule in call.gate.rules)
+    role = role_of_turn(session)
     return ToolJob(
         session=session.id,
         root=root_of(session),
@@ -91,8 +97,10 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
         name=name,
         arguments=arguments,
         platform=session.platform,
-        permitted=granted.union(session.grants, own),
-        unasked=session.preferences.yolo,
+        permitted=own | grants_for(role, granted, session.grants),
+        unasked=is_unasked(role, yolo=session.preferences.yolo),
+        role=role,
+        by=turn.by if turn is not None and not turn.several else "",
     )
 
 

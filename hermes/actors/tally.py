@@ -7,12 +7,14 @@ from datetime import UTC, datetime
 
 from hermes.ports.storage import Tally
 from hermes.records import ContextCarried, ModelReplied, Record, TurnFinished
-from hermes.types import Session, Usage
+from hermes.role import Role, assumed
+from hermes.types import Session, Turn, Usage
 
 _LONGEST = 80  # of a name, so that a day's books stand together in the store
 
 
-def tallies_of(session: Session, records: Iterable[Record]) -> list[Tally]:
+def tallies_of(session: Session, records: Iterable[Record], turn: Turn | None = None) -> list[Tally]:
+    """`turn`: the one in flight when these were written."""
     return [
         Tally(
             day=day_of(record.at),
@@ -20,10 +22,19 @@ def tallies_of(session: Session, records: Iterable[Record]) -> list[Tally]:
             platform=session.platform[:_LONGEST],
             usage=usage,
             turns=1 if isinstance(record, TurnFinished) else 0,
+            guest=_guest(session, record, turn)[:_LONGEST],
         )
         for record in records
         for model, usage in _used(record)
     ]
+
+
+def _guest(session: Session, record: Record, turn: Turn | None) -> str:
+    """Who used it, if that was a guest, who has a budget of their own."""
+    turn = record.turn if isinstance(record, ContextCarried) else turn
+    if turn is None or (turn.role or assumed(session.platform)) is not Role.GUEST:
+        return ""
+    return turn.by or session.id
 
 
 def _used(record: Record) -> list[tuple[str, Usage]]:

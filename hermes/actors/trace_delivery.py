@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_ids
 from hermes.ports.sessions import TurnRecord
 from hermes.records import Asked, Merged, MessageReceived
 from hermes.trace import TraceLine, TraceState, TraceStep
@@ -23,8 +24,8 @@ def obligations_in(entries: Iterable[TurnRecord]) -> list[str]:
         match entry.record:
             case MessageReceived(turn=turn) | Merged(into=turn):
                 names.append(reply_id(turn))
-            case Asked(turn=turn, call=call):
-                names.append(question_id(turn, call))
+            case Asked():
+                names += question_ids(entry.record)
     return names
 
 

@@ -10,8 +10,10 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_ids
 from hermes.actors.trace_delivery import LONG_S, PAUSE_S, Delivery, count, delivered, span
+from hermes.actors.turn_role import answered_by, who_said
 from hermes.ports.sessions import TurnRecord
 from hermes.records import (
     Answered,
@@ -68,6 +70,11 @@ def fold_trace(
     return lines
 
 
+def _author(received: MessageReceived) -> str:
+    """Who wrote it, and with which role; empty: stored before there were roles."""
+    return "" if received.source.role is None else f"from {who_said(received.source)}"
+
+
 class _Walk:
     """One message on its way."""
 
@@ -75,7 +82,7 @@ class _Walk:
         self._received = received
         self._session = entry.session
         self._turn = received.turn  # whose answer it gets
-        self._steps = [TraceStep(at=received.at, what="accepted")]
+        self._steps = [TraceStep(at=received.at, what="accepted", detail=_author(received))]
         self._last_at = received.at  # of the last record, whoever's it was
         self._own_at = received.at  # of the last one that concerns this message
         self._thinking_at: float | None = None
@@ -205,14 +212,15 @@ class _Walk:
         self._steps[place] = replace(step, detail=detail, took_s=took_s, problem=step.problem or late)
 
     def asked(self, record: Asked) -> None:
-        self._questions.append(question_id(record.turn, record.call))
+        self._questions += question_ids(record)
         problem = self._pause(record.at)
         self._open[f"asked {record.call}"] = len(self._steps)
-        self._step(record.at, "asked", self._named(record.call), problem=problem)
+        of_whom = " (of the owner and the admins)" if record.routed else ""
+        self._step(record.at, "asked", f"{self._named(record.call)}{of_whom}", problem=problem)
         self._state = TraceState.ASKING
 
     def answered(self, record: Answered) -> None:
-        by = f", by {record.by}" if record.by else ""
+        by = f", by {answered_by(record)}" if record.by else ""
         place = self._open.pop(f"asked {record.call}", None)
         if place is not None:
             step = self._steps[place]

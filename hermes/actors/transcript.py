@@ -12,11 +12,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from hermes.actors.session_state import is_hidden
+from hermes.actors.turn_role import answered_by, who_said
 from hermes.errors import UnknownSessionError
 from hermes.ports.sessions import StoredMessage
 from hermes.ports.storage import Reader
 from hermes.records import (
     Amended,
+    Answered,
     BadRecord,
     ContextCarried,
     LogEntry,
@@ -31,6 +33,7 @@ from hermes.records import (
     TurnStarted,
     Undone,
 )
+from hermes.role import Role, lowest
 from hermes.types import EncodedMessage, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
@@ -43,15 +46,28 @@ Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of 
 
 
 class Transcript:
-    __slots__ = ("_next_seq", "_seqs", "messages", "own", "prompt", "starts", "taken_back", "waiting")
+    __slots__ = (
+        "_next_seq",
+        "_roles_waiting",
+        "_seqs",
+        "messages",
+        "own",
+        "prompt",
+        "roles",
+        "starts",
+        "taken_back",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.prompt: EncodedMessage | None = None
         self.messages: list[EncodedMessage] = []
         self.starts: list[int] = []  # where among the messages a person's turns begin
+        self.roles: list[Role | None] = []  # with which each of them began; None: taken over from another session
         self.own = 0  # how many of them are not taken over from another session
         self.taken_back = 0  # how many that were taken over are gone: there, they still count
         self.waiting: Waiting = {}
+        self._roles_waiting: dict[TurnId, Role] = {}
         self._seqs: list[int] = []  # the record that made each message visible
         self._next_seq = Seq(0)
 
@@ -94,8 +110,17 @@ class Transcript:
             case ContextCarried():
                 self.prompt = record.prompt
                 self.starts = [n for n, message in enumerate(record.messages) if _is_said(message)]
+                self.roles = [None] * len(self.starts)
+                self._roles_waiting = {each.turn: each.source.standing for each in record.waiting}
+            case MessageReceived():
+                self._roles_waiting[record.turn] = record.source.standing
+            case Amended() if record.role is not None and record.turn in self._roles_waiting:
+                self._roles_waiting[record.turn] = lowest(record.role, self._roles_waiting[record.turn])
+            case Merged() | TurnFailed():
+                self._roles_waiting.pop(record.turn, None)
             case TurnStarted() if record.turn in self.waiting:
                 self.starts.append(len(self.messages))
+                self.roles.append(self._roles_waiting.pop(record.turn, None))
                 self.own += 1
             case _:
                 pass
@@ -112,6 +137,7 @@ class Transcript:
         self.taken_back += max(0, gone - self.own)
         self.own = max(0, self.own - gone)
         self.starts = left
+        del self.roles[len(left) :]
 
 
 def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:
@@ -163,6 +189,8 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
     waiting: Waiting = {}
     automatic: set[TurnId] = set()
     incomplete: list[Seq] = []
+    people: dict[TurnId, str] = {}
+    approvals: dict[tuple[TurnId, str], str] = {}
     for entry in entries:
         record = entry.record
         if isinstance(record, BadRecord):
@@ -171,6 +199,9 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
             incomplete.append(entry.seq)
         turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
         automatic.update(each.turn for each in _received_in(record) if each.source.automatic)
+        people.update((each.turn, who_said(each.source)) for each in _received_in(record) if each.source.role)
+        if isinstance(record, Answered):
+            approvals[record.turn, record.call] = f"{record.answer}, by {answered_by(record)}"
         said = len(waiting.get(turn, ()))
         stored.extend(
             StoredMessage(
@@ -179,6 +210,8 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
                 turn=turn,
                 message=message,
                 note=_is_note(record, message, beyond=offset >= said, automatic=turn in automatic),
+                by=people.get(turn, "") if isinstance(record, TurnStarted | Merged) and offset < said else "",
+                answered=approvals.pop((turn, record.call), "") if isinstance(record, ToolFinished) else "",
             )
             for offset, message in enumerate(newly_visible(record, waiting))
             if not is_hidden(session, entry.seq, offset)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from hermes.actors.turn_role import who_wants
 from hermes.asking import Question, open_question
-from hermes.types import CallState, Failure, FailureKind, Phase, Session
+from hermes.types import Call, CallState, Failure, FailureKind, Phase, Session
 
 
 def explain(session: Session, now: float, *, alive: bool = True) -> str:
@@ -13,6 +14,8 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
     lines = [_phase(session, now, alive=alive)]
     if (asked := open_question(session)) is not None:
         lines.append(_ways(session, asked))
+    if session.turn is not None and session.turn.role is not None:
+        lines.append(f"The turn is that of {who_wants(session.turn)}.")
     if session.parent is not None:
         lines.append(f"It continues {session.parent}.")
     if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
@@ -104,10 +107,15 @@ def _running(session: Session) -> str:
     stopping = f"; a stop was announced ({session.resume_reason})" if session.resume_reason else ""
     if (turn := session.turn) is None:
         return f"{session.reason}{stopping}"
-    calls = [call.summary or call.name for call in turn.calls if call.state is CallState.STARTED]
+    calls = [_call(call) for call in turn.calls if call.state is CallState.STARTED]
     doing = f"runs {', '.join(calls)}" if calls else f"waits for the model's answer number {turn.replies + 1}"
     again = f" (attempt {turn.attempt})" if turn.attempt > 1 else ""
     return f"turn {turn.id}{again} {doing}{stopping}"
+
+
+def _call(call: Call) -> str:
+    approved = f" (approved by {call.approved_by})" if call.approved_by else ""
+    return f"{call.summary or call.name}{approved}"
 
 
 def _count(number: int, noun: str) -> str:

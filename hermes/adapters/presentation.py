@@ -41,6 +41,7 @@ def session(session: Session) -> JsonObject:
         "parent": session.parent,
         "successor": session.successor,
         "running_turn": session.turn.id if session.turn else None,
+        "role": session.turn.role if session.turn else None,
         "queued": len(session.queue),
         "compressing": bool(session.compressing),
         "interruptions": session.interruptions,
@@ -81,6 +82,8 @@ def _message(stored: StoredMessage) -> JsonObject:
         "role": message.get("role"),
         "note": stored.note,
         "content": message.get("content"),
+        **({"by": stored.by} if stored.by else {}),
+        **({"answered": stored.answered} if stored.answered else {}),
         **calls,
     }
 

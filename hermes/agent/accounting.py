@@ -62,6 +62,19 @@ def budget_problem(spent_session: Spent, spent_day: Spent, budget: Budget) -> st
     )
 
 
+def guest_problem(spent_session: Spent, spent_day: Spent, budget: Budget) -> str:
+    """The same for a guest, whose day is their own."""
+    if _is_spent(spent_session, budget.session_tokens, budget.session_usd):
+        return "this conversation has used up what a guest may use in one; start a new one with /new"
+    if _is_spent(spent_day, budget.day_tokens, budget.day_usd):
+        return "you have used up what a guest may use in a day; try again tomorrow, or ask the owner for more"
+    return ""
+
+
+def _is_spent(used: Spent, tokens: int, usd: float) -> bool:
+    return 0 < tokens <= used.tokens or 0 < usd <= used.usd
+
+
 def dollars(usd: float) -> str:
     """As precise as small amounts need: $12.30, $0.0042."""
     return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"

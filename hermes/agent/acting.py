@@ -14,12 +14,14 @@ from hermes.crash_point import reach
 from hermes.events import CallProgress
 from hermes.ports.agent import ToolJob, ToolReport
 from hermes.ports.hub import Hub
+from hermes.role import Role
 from hermes.tools.tool import ToolContext
 from hermes.types import CallOutcome, Gate, SessionId, Verdict
 
 if TYPE_CHECKING:
     from hermes.agent.thinking import Workshop
 
+_OF_GUESTS = "guest"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
@@ -29,21 +31,37 @@ class Folders:
     def __init__(self, root: Path) -> None:
         self.root = root
 
-    def path(self, session: SessionId) -> Path:
-        """Where it is, whether or not it has been made."""
-        return self.root / _UNSAFE.sub("_", session)
+    def path(self, session: SessionId, role: Role = Role.OWNER) -> Path:
+        """Where it is, whether or not it has been made. Guests have their own within it, also where others talk."""
+        folder = self.root / _UNSAFE.sub("_", session)
+        return folder / _OF_GUESTS if role is Role.GUEST else folder
 
-    def of(self, session: SessionId) -> Path:
+    def of(self, session: SessionId, role: Role = Role.OWNER) -> Path:
         """In a thread."""
-        folder = self.path(session)
+        folder = self.path(session, role)
         if not folder.is_dir():
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            folder.chmod(0o700)
+            self._make(self.path(session))
+            if role is Role.GUEST:
+                self._make(folder)
+                _begin_within(folder)
         return folder
+
+    def _make(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
 
     def remove(self, session: SessionId) -> None:
         """Of a conversation that was erased. The folder is its first session's: others of the lineage have none."""
         shutil.rmtree(self.root / _UNSAFE.sub("_", session), ignore_errors=True)
+
+
+def _begin_within(folder: Path) -> None:
+    """Have the shell and the file tools begin in a directory of this folder, whatever is configured."""
+    from hermes.tools.shell_state import ShellState, save  # noqa: PLC0415 - only where guests have tools
+
+    files = folder / "files"
+    files.mkdir(mode=0o700, exist_ok=True)
+    save(folder, ShellState(cwd=str(files), changed={}))
 
 
 class Acting:
@@ -55,7 +73,7 @@ class Acting:
     async def run(self, job: ToolJob, monotonic: Callable[[], float]) -> ToolReport:
         began = monotonic()
         toolbox = (await self._workshop()).toolbox
-        folder = await asyncio.to_thread(self._folders.of, job.root)
+        folder = await asyncio.to_thread(self._folders.of, job.root, job.role)
         context = ToolContext(
             session=job.session,
             turn=job.turn,
@@ -63,6 +81,8 @@ class Acting:
             platform=job.platform,
             folder=folder,
             permitted=job.permitted,
+            role=job.role,
+            by=job.by,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

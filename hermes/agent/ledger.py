@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from hermes.agent.accounting import Budget, Spent, budget_problem
+from hermes.agent.accounting import Budget, Spent, budget_problem, guest_problem
 from hermes.ports.given import Clock
 from hermes.ports.storage import Tally
 from hermes.types import Usage
+
+_NONE = Budget()
 
 
 def spent_of(usage: Usage) -> Spent:
@@ -16,28 +18,41 @@ def spent_of(usage: Usage) -> Spent:
 
 
 class Ledger:
-    def __init__(self, *, budget: Budget, clock: Clock) -> None:
+    def __init__(self, *, budget: Budget, clock: Clock, guest_budget: Budget = _NONE) -> None:
         self.budget = budget
+        self.guest_budget = guest_budget  # of each guest
         self._clock = clock
         self._day = self.today()
         self._spent = Spent()
+        self._guests: dict[str, Spent] = {}  # what each guest has spent of it
 
     def load(self, tallies: Iterable[Tally]) -> None:
         """What the journal has of today."""
-        self._spent = sum((spent_of(tally.usage) for tally in tallies if tally.day == self._day), self._spent)
+        for tally in tallies:
+            if tally.day == self._day:
+                self._count(tally.usage, tally.guest)
 
-    def add(self, usage: Usage) -> None:
+    def add(self, usage: Usage, *, guest: str = "") -> None:
+        """`guest`: who spent it, if they have a budget of their own."""
         self._turn_page()
-        self._spent += spent_of(usage)
+        self._count(usage, guest)
 
-    def problem(self, session: Usage) -> str:
+    def _count(self, usage: Usage, guest: str) -> None:
+        self._spent += spent_of(usage)
+        if guest:
+            self._guests[guest] = self._guests.get(guest, Spent()) + spent_of(usage)
+
+    def problem(self, session: Usage, *, guest: str = "") -> str:
         """Why no further call may be made; empty when one may."""
         self._turn_page()
-        return budget_problem(spent_of(session), self._spent, self.budget)
+        own = self._guests.get(guest, Spent())
+        return (guest and guest_problem(spent_of(session), own, self.guest_budget)) or budget_problem(
+            spent_of(session), self._spent, self.budget
+        )
 
     def today(self) -> str:
         return f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d}"
 
     def _turn_page(self) -> None:
         if self.today() != self._day:
-            self._day, self._spent = self.today(), Spent()
+            self._day, self._spent, self._guests = self.today(), Spent(), {}

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from hermes.role import Role
 from hermes.tools.clarify import CLARIFY
 from hermes.tools.tool import ToolContext
 from hermes.types import Call
@@ -56,11 +57,11 @@ class Proposed:
 NOTHING = Proposed()
 
 
-def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform: str) -> bool:
+def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform: str, role: Role) -> bool:
     """Whether there is no gate to ask and little to read."""
     if sum(len(call["function"]["arguments"]) for call in tool_calls) > QUICK_MOST:
         return False
-    tools = (toolbox.get(call["function"]["name"], platform) for call in tool_calls)
+    tools = (toolbox.get(call["function"]["name"], platform, role) for call in tool_calls)
     return all(tool is not None and tool.decide is None for tool in tools)
 
 

@@ -22,6 +22,7 @@ from hermes.errors import ConfigError
 from hermes.events import Notice, TextDelta, TextReset
 from hermes.ports.agent import Model, ModelJob, ModelReport, ModelRequest, RetryReport
 from hermes.ports.hub import Hub
+from hermes.role import Role
 from hermes.tools.tool import ToolContext
 from hermes.types import EncodedMessage, Failure, FailureKind, TurnId
 from hermes.values import dataclass
@@ -84,15 +85,15 @@ class Thinking:
         retried: Callable[[RetryReport], None] = lambda _: None,
     ) -> ModelReport:
         """`said` is given what the model says as it comes."""
-        if problem := self._ledger.problem(job.spent):
+        if problem := self._ledger.problem(job.spent, guest=_guest(job)):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
-        folder = self._folders.path(job.root)
+        folder = self._folders.path(job.root, job.role)
         prompt = job.prompt
         if prompt is None:
             prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
         chosen, wanted_name = _chosen(job.preferences.model, chain)
-        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform), wanted_name)
+        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform, job.role), wanted_name)
         size_bytes = sum(map(len, request.messages)) + len(request.tools)
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
@@ -114,7 +115,9 @@ class Thinking:
         proposed = NOTHING
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
-            context = ToolContext(session=job.session, turn=job.turn, call="", platform=job.platform, folder=folder)
+            context = ToolContext(
+                session=job.session, turn=job.turn, call="", platform=job.platform, folder=folder, role=job.role
+            )
             proposed = await self._proposed(job, reply, workshop.toolbox, context)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
@@ -138,7 +141,7 @@ class Thinking:
     async def _proposed(self, job: ModelJob, reply: Reply, toolbox: Toolbox, context: ToolContext) -> Proposed:
         tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
         cut = reply.done.finish_reason == "length"
-        if is_quick(tool_calls, toolbox, job.platform):
+        if is_quick(tool_calls, toolbox, job.platform, job.role):
             return propose_all(tool_calls, toolbox, context, cut=cut)
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
 
@@ -189,7 +192,7 @@ class Thinking:
         size_bytes: int,
     ) -> ModelReport:
         usage = costed(reply.done.usage, self.settings.price)
-        self._ledger.add(usage)
+        self._ledger.add(usage, guest=_guest(job))
         text = reply.text or (
             "" if proposed.calls else f"Stopped after {self.settings.max_replies} steps without an answer."
         )
@@ -218,6 +221,11 @@ def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
     """Where in the chain a turn begins, and by which name the first of it is asked where that is not its own."""
     others = [model.name for model in chain[1:]]
     return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
+
+
+def _guest(job: ModelJob) -> str:
+    """Whose own budget counts; empty: nobody's."""
+    return (job.by or job.session) if job.role is Role.GUEST else ""
 
 
 def _system(text: str) -> EncodedMessage:

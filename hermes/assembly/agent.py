@@ -135,6 +135,17 @@ def budget(config: Config) -> Budget:
     )
 
 
+def guest_budget(config: Config) -> Budget:
+    """Of each guest."""
+    limits = config.budget
+    return Budget(
+        session_tokens=limits.guest_session_tokens,
+        session_usd=limits.guest_session_usd,
+        day_tokens=limits.guest_day_tokens,
+        day_usd=limits.guest_day_usd,
+    )
+
+
 def process_settings(config: Config) -> ProcessSettings:
     processes = config.processes
     return ProcessSettings(
@@ -213,7 +224,7 @@ class AgentParts:
         """What can change while it runs."""
         self.thinking.settings = thinking_settings(config)
         self.summarising.settings = summary_settings(config)
-        self.ledger.budget = budget(config)
+        self.ledger.budget, self.ledger.guest_budget = budget(config), guest_budget(config)
         self.runner.set_max_concurrent(config.turns.max_concurrent)
 
 
@@ -227,7 +238,7 @@ async def make_agent(
     journal: ActorJournal,
     media: Path,
 ) -> AgentParts:
-    ledger = Ledger(budget=budget(config), clock=wall)
+    ledger = Ledger(budget=budget(config), guest_budget=guest_budget(config), clock=wall)
     ledger.load(await journal.fetch(lambda reader: reader.tallies(ledger.today())))
     thinking = Thinking(
         settings=thinking_settings(config),

@@ -24,6 +24,7 @@ from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
+from hermes.role import Role
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
@@ -139,7 +140,7 @@ def make_toolbox(
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
             ),
         ),
-        toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli},
+        toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
         disabled=tools.disabled,
         limits=OutputLimits(size_bytes=tools.max_output_bytes),
         redact=redacted,
@@ -181,11 +182,13 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
         now = datetime.fromtimestamp(clock()).astimezone()
         cwd = workplace.cwd_of(folder, job.role)
         most = config.agent.context_file_max_chars
-        project = read_project_file(Path(cwd), chars_most=most) if config.agent.context_files else None
+        company = job.company or Company()
+        trusted = job.role is not Role.GUEST and not company.shared  # guests may read what is in the prompt
+        reads = config.agent.context_files and trusted
+        project = read_project_file(Path(cwd), chars_most=most) if reads else None
         if project is not None and project.blocked:
             logger.warning("session {}: {} in {} is not used: {}", job.session, project.name, cwd, project.text)
-        tools = frozenset(toolbox.names(job.platform))
-        company = job.company or Company()
+        tools = frozenset(toolbox.names(job.platform, job.role))
         return build_prompt(
             PromptFacts(
                 today=now.date(),

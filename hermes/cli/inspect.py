@@ -198,7 +198,8 @@ def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     say("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
     for message in view["transcript"]:
         who = "note" if message.get("note") else one_line(str(message["role"]))
-        print(f"\n{moment(message['at'])}  {who}")
+        more = message.get("by") or message.get("answered")
+        print(f"\n{moment(message['at'])}  {who}{f' ({one_line(more)})' if more else ''}")
         say(_content(message))
     return 0
 
@@ -228,7 +229,7 @@ def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("counted", f"{count(session['messages'], 'message')}, {count(session['turns'], 'turn')}"),
         ("waiting", count(session["queued"], "message") if session["queued"] else ""),
         ("tokens", f"{usage['prompt_tokens']} in, {usage['completion_tokens']} out"),
-        ("turn", session["running_turn"] or ""),
+        ("turn", ", ".join(filter(None, (session["running_turn"], session.get("role"))))),
         ("lineage", " -> ".join(view["lineage"]) if len(view["lineage"]) > 1 else ""),
         ("failure", f"{failure['kind']}: {failure['message']}" if failure else ""),
     ]

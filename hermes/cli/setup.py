@@ -44,7 +44,13 @@ def add_commands(commands: Commands) -> None:
     )
     setup.add_argument("platform", choices=tuple(PLATFORMS))
     setup.add_argument("--allow", action="append", default=[], metavar="ID", help="a person who may talk to it")
-    setup.add_argument("--admin", action="append", default=[], metavar="ID", help="a person who may also restart it")
+    setup.add_argument(
+        "--admin",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a person who may also approve calls and restart it",
+    )
     setup.add_argument("--base-url", default="", metavar="URL", help="the platform's address, if it is another one")
     setup.add_argument(
         "--transport", choices=("socket", "http"), help="how Slack's messages come (default: as it is configured)"
@@ -74,15 +80,16 @@ def _setup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     given = (
         _ask_for_slack(walk, now, base_url, transport, asks=asks) if transport else _ask(walk, base_url, asks=asks)
     )
-    allowed = args.allow or (_ask_for_person(walk) if asks and not args.admin else [])
+    allowed = args.allow
+    admins = args.admin or (_ask_for_person(walk) if asks and not allowed else [])
     prepare(home)
-    changes = _changes(walk, home, now, allowed=allowed, admins=args.admin, base_url=args.base_url)
+    changes = _changes(walk, home, now, allowed=allowed, admins=admins, base_url=args.base_url)
     if args.transport:
         changes["slack.transport"] = args.transport
     text = _checked_text(home, changes, environ)
     _write(_token_file(walk, home), given.file)
     _write(home.config_file, text)
-    greeted = {} if args.no_hello else _greet(walk, base_url, given.first, [*allowed, *args.admin])
+    greeted = {} if args.no_hello else _greet(walk, base_url, given.first, [*allowed, *admins])
     _tell(args, walk, home, given, greeted)
     return 0
 
@@ -164,9 +171,12 @@ def _token(walk: PlatformSetup, token: Token, base_url: str, *, asks: bool, pres
 
 
 def _ask_for_person(walk: PlatformSetup) -> list[str]:
-    say(f"Who may talk to it? An id ({walk.user_id}), or nothing: then write to the bot, and it tells you a code.")
+    say(
+        f"What is your own id there ({walk.user_id})? You become its admin: you approve what it asks for, and "
+        "restart it from the chat. Or nothing: then write to the bot, and it tells you a code, for a guest."
+    )
     while typed := _typed("Id: "):
-        problem = _complaint(walk, "allowed_users", typed)
+        problem = _complaint(walk, "admins", typed)
         if not problem:
             return [typed]
         say(f"{one_line(typed)}: {problem}. The token is kept; try again.")

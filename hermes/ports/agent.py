@@ -83,6 +83,7 @@ class ModelJob:
     last: bool = False  # no more tools in this turn
     company: Company | None = None  # whom the conversation is with
     role: Role = Role.OWNER  # of the person whose turn this is
+    by: str = ""  # the same person: platform and user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,7 @@ class ToolJob:
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     unasked: bool = False  # the person wants no questions at all
     role: Role = Role.OWNER  # of the person whose turn this is
+    by: str = ""  # the same person: platform and user; empty: several people have a say in it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

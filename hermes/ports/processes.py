@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Protocol
 
 from hermes.processes.process import Chunk, FailedStart, Handle, Look, Lost, ProcessSpec
+from hermes.role import Role
 from hermes.sandbox.box import Box
 from hermes.types import ProcessView, SessionId
 from hermes.values import dataclass
@@ -53,6 +54,7 @@ class ProcessOrder:
     box: Box | None = None  # the sandbox it runs in
     notify: bool = False
     watch: tuple[str, ...] = ()
+    role: Role = Role.GUEST  # of the turn that starts it; what it says begins turns of the same role
 
 
 class BackgroundProcesses(ProcessList, Protocol):

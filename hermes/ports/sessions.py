@@ -7,6 +7,7 @@ from typing import Protocol
 from hermes.events import TurnOutcome
 from hermes.ports.storage import Tally
 from hermes.records import Record
+from hermes.role import Role
 from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
@@ -74,6 +75,8 @@ class StoredMessage:
     turn: TurnId
     message: EncodedMessage
     note: bool = False  # of the system: the model has it as a user's message, and nobody said it
+    by: str = ""  # who said it: name, platform and user, role; empty: nobody, or stored before there were roles
+    answered: str = ""  # of a tool's result: what was answered when it was asked about, and by whom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +103,8 @@ class Sessions(Protocol):
     """The front desk. Each call raises HermesErrors only."""
 
     async def submit(self, submission: Submission) -> Receipt: ...
-    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
-        """Replace what a person said at that place. Refused unless it still waits for its turn."""
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        """Replace what a person of that role said at that place. Refused unless it still waits for its turn."""
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         """The receipt of a message that was accepted before under the same inbound id; None: it was not."""
@@ -150,6 +153,9 @@ class Sessions(Protocol):
     async def suspend(self, session: SessionId, reason: str) -> Session: ...
     async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session: ...
     async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session: ...
+    async def awaiting_approval(self) -> list[Session]:
+        """Those that wait for the owner or an admin to approve something."""
+
     async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session: ...
     async def compress(self, session: SessionId, focus: str = "") -> Session: ...
     async def branch(

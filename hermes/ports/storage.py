@@ -96,6 +96,7 @@ class Tally:
     platform: str
     usage: Usage
     turns: int = 0
+    guest: str = ""  # who used it, if that was a guest: platform and user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -70,8 +70,8 @@ def text_key(text: SessionKey | InboundKey | str) -> bytes:
     return b"=" + raw if len(raw) <= LONGEST else b"#" + blake2b(raw, digest_size=32).digest()
 
 
-def tally_key(day: str, model: str, platform: str) -> bytes:
-    return text_key(f"{day}\0{model}\0{platform}")
+def tally_key(day: str, model: str, platform: str, guest: str = "") -> bytes:
+    return text_key("\0".join((day, model, platform, *((guest,) if guest else ()))))
 
 
 def prefix_of(session: bytes) -> bytes:

@@ -81,7 +81,7 @@ class MemoryEngine:
         self._keys: dict[SessionKey, SessionId] = {}
         self._inbox: dict[InboundKey, Seen] = {}
         self._dead: dict[str, DeadLetter] = {}
-        self._tallies: dict[tuple[str, str, str], Tally] = {}
+        self._tallies: dict[tuple[str, str, str, str], Tally] = {}
         self._facts: dict[str, bytes] = {}
         self._processes: dict[str, ProcessRecord] = {}
         self._outbox: dict[str, Obligation] = {}
@@ -382,7 +382,7 @@ class MemoryEngine:
         self._remove(self._dead, letter)
 
     def _count(self, tally: Tally) -> None:
-        key = (tally.day, tally.model, tally.platform)
+        key = (tally.day, tally.model, tally.platform, tally.guest)
         if earlier := self._tallies.get(key):
             tally = replace(tally, usage=earlier.usage + tally.usage, turns=earlier.turns + tally.turns)
         self._set(self._tallies, key, tally)

@@ -351,7 +351,7 @@ class Plan:
             yield entry.seq, lsn
 
     def _count(self, tally: Tally) -> None:
-        key = tally_key(tally.day, tally.model, tally.platform)
+        key = tally_key(tally.day, tally.model, tally.platform, tally.guest)
         try:
             before = self._stage.get(TALLY, key)
         except LostPageError as error:  # there is no place for it either; the turn it belongs to counts for more

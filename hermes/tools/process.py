@@ -76,6 +76,7 @@ def background_starter(
                     box=asked.box,
                     notify=asked.notify,
                     watch=asked.watch,
+                    role=asked.role,
                 )
             )
         except BadInputError as error:

@@ -17,6 +17,7 @@ from typing import Any
 from loguru import logger
 
 from hermes.errors import ConfigError
+from hermes.role import Role
 from hermes.tools.output import OutputLimits, Redact, fit
 from hermes.tools.schema import ArgumentError, check_arguments
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
@@ -24,6 +25,7 @@ from hermes.types import Effect, Gate
 from hermes.values import dataclass
 
 DEFAULT = "default"  # the entry for platforms that have none of their own
+GUEST = "guest"  # the entry for guests, who have nothing beyond it on any platform
 _ALLOWED = Gate()
 _PROBLEM_CHARS = 300  # of an unexpected error, for the model
 
@@ -56,28 +58,29 @@ class Toolbox:
         self._limits = limits
         self._redact = redact
         self._missing = {tool.name: why for tool in tools if (why := tool.available())}
-        self._schemas: dict[str, bytes] = {}
+        self._schemas: dict[tuple[str, bool], bytes] = {}
         for setting, names in [*toolsets.items(), ("disabled", disabled)]:
             self._check_known(setting, names)
 
-    def names(self, platform: str) -> tuple[str, ...]:
-        return tuple(name for name in self._tools if self.get(name, platform))
+    def names(self, platform: str, role: Role = Role.OWNER) -> tuple[str, ...]:
+        return tuple(name for name in self._tools if self.get(name, platform, role))
 
-    def schemas(self, platform: str) -> bytes:
+    def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
         """The `tools` of a model request: a JSON array, the same bytes each time."""
-        if platform not in self._schemas:
-            tools = [_function(self._tools[name]) for name in self.names(platform)]
-            self._schemas[platform] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
-        return self._schemas[platform]
+        key = (platform, role is Role.GUEST)
+        if key not in self._schemas:
+            tools = [_function(self._tools[name]) for name in self.names(platform, role)]
+            self._schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
+        return self._schemas[key]
 
-    def get(self, name: str, platform: str) -> Tool | None:
+    def get(self, name: str, platform: str, role: Role = Role.OWNER) -> Tool | None:
         tool = self._tools.get(name)
-        return tool if tool and name not in self._missing and self._enabled(tool, platform) else None
+        return tool if tool and name not in self._missing and self._enabled(tool, platform, role) else None
 
     def propose(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
         """Check a call without running it. Gates of paths look at the disk: call this in a thread."""
         proposal = self.check(name, arguments_json, context)
-        tool = self.get(name, context.platform)
+        tool = self.get(name, context.platform, context.role)
         if proposal.problem or tool is None or tool.decide is None:
             return proposal
         try:
@@ -87,9 +90,9 @@ class Toolbox:
 
     def check(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
         """Its arguments only. Whether it may run is asked once, when it is proposed."""
-        tool = self.get(name, context.platform)
+        tool = self.get(name, context.platform, context.role)
         if tool is None:
-            return Proposal(arguments={}, problem=self._absence(name, context.platform))
+            return Proposal(arguments={}, problem=self._absence(name, context.platform, context.role))
         try:
             arguments = check_arguments(tool.parameters, _decoded(arguments_json))
         except ArgumentError as error:
@@ -98,9 +101,9 @@ class Toolbox:
 
     async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
         """Run a call that was proposed and allowed. Whatever goes wrong comes back as a result."""
-        tool = self.get(name, context.platform)
+        tool = self.get(name, context.platform, context.role)
         if tool is None:  # the settings changed between the proposal and a restart
-            return ToolResult(text=self._absence(name, context.platform), ok=False)
+            return ToolResult(text=self._absence(name, context.platform, context.role), ok=False)
         try:
             result = await tool.run(context, **arguments)
         except ToolError as error:
@@ -115,15 +118,17 @@ class Toolbox:
         )
         return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
 
-    def _enabled(self, tool: Tool, platform: str) -> bool:
+    def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
         enabled = self._toolsets.get(platform, self._toolsets.get(DEFAULT, frozenset()))
         names = {tool.name, tool.toolset}
+        if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
+            return False
         return bool(names & enabled) and not names & self._disabled
 
-    def _absence(self, name: str, platform: str) -> str:
+    def _absence(self, name: str, platform: str, role: Role) -> str:
         if why := self._missing.get(name):
             return f"the tool {name} cannot be used on this machine: {why}"
-        known = self.names(platform)
+        known = self.names(platform, role)
         if name in self._tools:
             return f"the tool {name} is not enabled here; enabled are {', '.join(known) or 'none'}"
         near = get_close_matches(name, known, n=1)

@@ -58,7 +58,9 @@ def _sendable(workplace: Workplace, gate: GateRead, context: ToolContext, path: 
     real = workplace.resolve(context.folder, path)
     if gate(real).verdict is not Verdict.ALLOW:
         raise ToolError(f"{path} may not be sent: secrets or credentials are in it")
-    roots = [workplace.cwd_of(context.folder), workplace.default_cwd, str(context.folder), _media(workplace)]
+    roots = [workplace.cwd_of(context.folder), str(context.folder)]
+    if context.role.approves:  # received files, and whatever is where conversations begin, may be other people's
+        roots += [workplace.default_cwd, _media(workplace)]
     if not any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots):
         raise ToolError(f"only files below {roots[0]} can be sent; copy it there first")
     try:

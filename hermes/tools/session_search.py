@@ -60,7 +60,7 @@ def session_search_tool(
         no query: that part of the conversation. With neither: the latest sessions.
         """
         limit = max(1, min(limit, MOST))
-        scope = Scope(context.session, search=search, recent=recent, heads=heads)
+        scope = Scope(context.session, context.role, context.by, search=search, recent=recent, heads=heads)
         place = SessionId(session) if session else None
         try:
             if place is not None:

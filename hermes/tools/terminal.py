@@ -80,6 +80,7 @@ class BackgroundCommand:
     permitted: frozenset[str] = frozenset()  # for its network
     notify: bool = False  # its end is told
     watch: tuple[str, ...] = ()  # texts in its output that are told
+    role: Role = Role.GUEST  # of the turn that it is started in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -351,6 +352,7 @@ class _Terminal:
             permitted=context.permitted,
             notify=notify,
             watch=watch,
+            role=context.role,
         )
         return _told(await self._background(asked), start.notes)
 

@@ -35,6 +35,7 @@ class ToolContext:
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
     role: Role = Role.OWNER  # of the person whose turn this is
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
+    by: str = ""  # the same person: platform and user; empty: several people have a say in it
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
 
 

@@ -19,11 +19,12 @@ from hermes.actors.session_protocol import (
     StopTurn,
     SummaryFailed,
 )
+from hermes.role import Role
 from hermes.types import Busy, Call, FailureKind, Obligation, Owed, Place, Source, TurnEnd, TurnId
 from tests.actors.talk import API, Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
-ANN = Source(platform="toy", user="ann", place=PLACE)
+ANN = Source(platform="toy", user="ann", place=PLACE, role=Role.ADMIN)
 WAKE = Source(platform="process", automatic=True)
 
 

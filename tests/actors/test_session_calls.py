@@ -8,13 +8,14 @@ import pytest
 
 from hermes.actors.grants import facts_of, granted_by, rules_in
 from hermes.actors.session_machine import step
-from hermes.actors.session_protocol import Accept, AnnounceStop, Limits, Prefer, Resume, StopTurn
+from hermes.actors.session_protocol import Accept, AnnounceStop, Answer, Limits, Prefer, Resume, StopTurn
 from hermes.actors.session_state import is_pending
 from hermes.actors.why import explain
 from hermes.asking import asked_by, open_question
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.ports.storage import PutFact
 from hermes.records import Answered, ToolFinished, TurnInterrupted, TurnStarted
+from hermes.role import Role
 from hermes.types import Call, CallOutcome, Gate, Phase, Source, TurnId, Usage, Verdict
 from tests.actors.talk import (
     API,
@@ -35,6 +36,7 @@ from tests.actors.talk import (
 )
 
 TELEGRAM = Source(platform="telegram", user="7")
+OTHER_ADMIN = Source(platform="telegram", user="1", role=Role.ADMIN)
 STRANGER = Source(platform="telegram", user="8")
 
 
@@ -298,39 +300,49 @@ def test_an_answer_is_heard_once_for_the_call_it_names_and_only_if_it_is_one() -
     assert talk.work() == ["c1"]
 
 
-def owned(*calls: Call, limits: Limits = DEFAULTS) -> Talk:
+def owned(*calls: Call, who: Source, limits: Limits = DEFAULTS) -> Talk:
     talk = Talk(session=replace(FRESH, owner="7", platform="telegram"), limits=limits)
-    talk.say("a")
+    talk.do(said("a", source=who))
     talk.reply(*calls)
     return talk
 
 
-def test_only_whoever_began_the_session_or_the_daemons_owner_may_answer() -> None:
-    talk = owned(needs_leave("c1"))
+USER = replace(TELEGRAM, role=Role.USER)
+ADMIN = replace(TELEGRAM, role=Role.ADMIN)
+
+
+def test_only_the_owner_and_admins_may_approve() -> None:
+    talk = owned(needs_leave("c1"), who=USER)
     assert "only whoever began" in refusal(talk.tell("once", source=STRANGER))
+    for word in ("once", "session", "always"):
+        assert "only the owner and the admins" in refusal(talk.tell(word, source=USER))
+    assert "only the owner and the admins" in refusal(talk.do(said("Yes!", source=USER)))
     assert step(talk.session, said("yes", source=STRANGER), 1.0).session.phase == Phase.WAITING
-    assert step(talk.session, said("yes", source=TELEGRAM), 1.0).session.phase == Phase.RUNNING
+    assert step(talk.session, said("yes", source=ADMIN), 1.0).session.phase == Phase.RUNNING
+    assert step(talk.session, Answer(answer="once", source=OTHER_ADMIN), 1.0).session.phase == Phase.RUNNING
     talk.tell("once", source=API)
     assert talk.work() == ["c1"]
 
 
-def test_in_a_chat_only_admins_may_allow_something_for_good() -> None:
-    talk = owned(needs_leave("c1"))
-    [asked] = told(CallAsked, talk.last)
-    assert isinstance(asked, CallAsked)
-    assert (asked.choices, "always" in asked.question) == (("once", "session", "deny"), False)
-    assert open_question(talk.session) == asked_by(talk.turn.calls[0], talk.turn.id, for_good=False)
-    assert "only admins" in refusal(talk.tell("always", source=TELEGRAM))
-    assert "only admins" in refusal(talk.do(said("Always!", source=TELEGRAM)))
-    assert granted_by(talk.session, talk.tell("always", source=API).records) == ("rm",)
+def test_whoever_asks_may_deny_it() -> None:
+    talk = owned(needs_leave("c1"), who=USER)
+    talk.tell("deny", source=USER)
+    assert outcomes(talk) == {"c1": CallOutcome.DENIED}
+
+
+def test_an_admin_may_answer_no_question_of_the_model_in_somebody_elses_session() -> None:
+    talk = owned(asks("q"), who=USER)
+    assert "only whoever began" in refusal(talk.tell("red", source=OTHER_ADMIN))
+    talk.tell("blue", source=USER)
+    assert outcomes(talk) == {"q": CallOutcome.OK}
 
 
 def test_an_admin_of_a_chat_platform_may_allow_something_for_good() -> None:
-    talk = owned(needs_leave("c1"), limits=Limits(admins=frozenset({("telegram", "7")})))
+    talk = owned(needs_leave("c1"), who=ADMIN)
     question = open_question(talk.session)
     assert question is not None
     assert question.choices == ("once", "session", "always", "deny")
-    assert granted_by(talk.session, talk.tell("always", source=TELEGRAM).records) == ("rm",)
+    assert granted_by(talk.session, talk.tell("always", source=ADMIN).records) == ("rm",)
 
 
 # ---------------------------------------------------------------- questions

@@ -11,6 +11,7 @@ from hermes.errors import BadInputError, RefusedError, StorageFullError
 from hermes.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
 from hermes.ports.storage import PutFact, Tally
 from hermes.records import ToolFinished, ToolStarted
+from hermes.role import Role
 from hermes.types import CallOutcome, Failure, FailureKind, Phase, SessionId, SessionKey, Source, TurnId, Usage
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.actors.world import API, World, until, world
@@ -319,7 +320,8 @@ async def test_leave_for_good_that_is_taken_back_is_asked_for_again() -> None:
 
 async def test_only_whoever_began_a_session_answers_for_it() -> None:
     async with world() as here:
-        mine, other = Source(platform="telegram", user="7"), Source(platform="telegram", user="8")
+        mine = Source(platform="telegram", user="7", role=Role.ADMIN)
+        other = Source(platform="telegram", user="8", role=Role.USER)
         await here.say("a", "s", source=mine)
         await here.call_next(needs_leave("c1"))
         with pytest.raises(BadInputError, match="only whoever began"):

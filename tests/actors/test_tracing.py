@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hermes.actors.owing import question_id, reply_id
+from hermes.actors.owing import reply_id
+from hermes.actors.routed_question import question_id
 from hermes.actors.session_protocol import AnnounceStop, Recover, Resume, RetryModel, StopTurn, Suspend
 from hermes.actors.trace_delivery import Delivery, obligations_in, taken_line
 from hermes.actors.tracing import fold_trace
@@ -180,7 +181,7 @@ def test_a_question_waits_without_a_gap_and_shows_who_answered() -> None:
     talk.tell("once")
     line = line_of(talk)
     asked = next(step for step in line.steps if step.what == "asked")
-    assert (asked.detail, asked.took_s) == ("write w: answered, by api", 61.0)
+    assert (asked.detail, asked.took_s) == ("write w (of the owner and the admins): answered, by api, owner", 61.0)
     assert line.problems == ()
 
 

@@ -36,6 +36,7 @@ def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
         "parent": "p",
         "successor": None,
         "running_turn": "t1",
+        "role": None,
         "queued": 2,
         "compressing": False,
         "interruptions": 0,

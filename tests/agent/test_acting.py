@@ -7,6 +7,8 @@ from pathlib import Path
 from hermes.agent.acting import Folders
 from hermes.events import CallProgress
 from hermes.ports.agent import ToolReport
+from hermes.role import Role
+from hermes.tools.workplace import Workplace
 from hermes.types import CallOutcome, SessionId, TurnId
 from tests.agent.bench import AgentBench, tool_job
 
@@ -53,3 +55,16 @@ def test_a_conversations_folder_is_private_and_its_name_harmless(tmp_path: Path)
     assert folder.parent == tmp_path / "work"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert folders.of(SessionId("../../etc/x")) == folder
+
+
+def test_guests_have_a_folder_and_a_working_directory_of_their_own(tmp_path: Path) -> None:
+    folders = Folders(tmp_path / "work")
+    theirs, others = folders.of(SessionId("s"), Role.GUEST), folders.of(SessionId("s"), Role.USER)
+    assert theirs.parent == others
+    place = Workplace(default_cwd="/home/owner/project", home="/home/owner", hermes_home="/nowhere")
+    assert place.cwd_of(theirs) == str(theirs / "files")
+    assert place.cwd_of(others) == "/home/owner/project"
+    assert stat.S_IMODE((theirs / "files").stat().st_mode) == 0o700
+    assert folders.of(SessionId("s"), Role.GUEST) == theirs
+    folders.remove(SessionId("s"))
+    assert not theirs.exists()

@@ -33,3 +33,29 @@ def test_a_session_has_a_budget_of_its_own() -> None:
     ledger = Ledger(budget=Budget(session_usd=1.0), clock=lambda: 0.0)
     assert ledger.problem(Usage(cost_usd=0.5)) == ""
     assert "session" in ledger.problem(Usage(cost_usd=1.0))
+
+
+def test_each_guest_has_a_day_of_their_own() -> None:
+    now = [0.0]
+    ledger = Ledger(budget=Budget(), guest_budget=Budget(day_tokens=10), clock=lambda: now[0])
+    ledger.load([Tally(day="1970-01-01", model="m", platform="x", usage=Usage(prompt_tokens=6), guest="x:eve")])
+    ledger.add(Usage(prompt_tokens=50))
+    assert ledger.problem(Usage(), guest="x:eve") == ""
+    ledger.add(Usage(prompt_tokens=4), guest="x:eve")
+    assert "what a guest may use in a day" in ledger.problem(Usage(), guest="x:eve")
+    assert ledger.problem(Usage(), guest="x:mallory") == ""
+    assert ledger.problem(Usage()) == "", "others have no such budget"
+    now[0] = DAY_S
+    assert ledger.problem(Usage(), guest="x:eve") == ""
+
+
+def test_a_guests_conversation_has_a_budget_and_the_one_of_all_counts_too() -> None:
+    ledger = Ledger(
+        budget=Budget(day_tokens=100), guest_budget=Budget(session_usd=1.0, day_usd=2.0), clock=lambda: 0.0
+    )
+    assert ledger.problem(Usage(cost_usd=0.5), guest="x:eve") == ""
+    assert "/new" in ledger.problem(Usage(cost_usd=1.0), guest="x:eve")
+    assert ledger.problem(Usage(cost_usd=1.0)) == ""
+    ledger.add(Usage(prompt_tokens=100, cost_usd=2.0), guest="x:eve")
+    assert "in a day" in ledger.problem(Usage(), guest="x:eve")
+    assert "budget of 100" in ledger.problem(Usage())

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.agent.proposing import QUICK_MOST, Proposed, is_quick, propose_all, with_safe_ids
+from hermes.role import Role
 from hermes.tools.registry import Toolbox
 from hermes.tools.tool import ToolContext, tool
 from hermes.types import Gate
@@ -76,10 +77,10 @@ def test_ids_are_unique_and_safe() -> None:
 
 
 def test_only_calls_without_gates_and_of_few_words_are_quick() -> None:
-    assert is_quick([a_call(), a_call()], TOOLBOX, "api")
-    assert not is_quick([a_call(), a_call(name="shout")], TOOLBOX, "api")
-    assert not is_quick([a_call(name="whisper")], TOOLBOX, "api")
-    assert not is_quick([a_call("x" * (QUICK_MOST + 1))], TOOLBOX, "api")
+    assert is_quick([a_call(), a_call()], TOOLBOX, "api", Role.OWNER)
+    assert not is_quick([a_call(), a_call(name="shout")], TOOLBOX, "api", Role.OWNER)
+    assert not is_quick([a_call(name="whisper")], TOOLBOX, "api", Role.OWNER)
+    assert not is_quick([a_call("x" * (QUICK_MOST + 1))], TOOLBOX, "api", Role.OWNER)
 
 
 @tool("talk")

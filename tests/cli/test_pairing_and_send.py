@@ -12,7 +12,7 @@ from hermes.cli.main import main
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 
 PLACE = {"platform": "telegram", "chat": "7", "thread": "", "message": ""}
-EVE = {"platform": "telegram", "user": "8", "name": "Eve\x1b[2J", "at": 1.0}
+EVE = {"platform": "telegram", "user": "8", "name": "Eve\x1b[2J", "at": 1.0, "role": "guest"}
 
 
 def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +20,7 @@ def test_pairing_lists_who_asks_and_who_was_let_in(admin: FakeAdmin, capsys: pyt
     admin.routes["GET /pairing"] = Answer(body=body)
     assert main(["pairing", "list"]) == 0
     head, asks, friend, locked = capsys.readouterr().out.splitlines()
-    assert head.split() == ["PLATFORM", "USER", "STATE", "SINCE", "NAME"]
+    assert head.split() == ["PLATFORM", "USER", "STATE", "ROLE", "SINCE", "NAME"]
     assert asks.split()[:3] == ["telegram", "8", "asks"]
     assert "\x1b" not in asks
     assert "let in" in friend
@@ -43,8 +43,12 @@ def test_pairing_lets_people_in_and_out(admin: FakeAdmin, capsys: pytest.Capture
     admin.routes["POST /pairing/approve"] = Answer(body={"approved": {**EVE, "name": "Eve"}})
     admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"platform": "telegram", "user": "8"}})
     assert main(["pairing", "approve", "telegram", "abcd2345"]) == 0
-    assert admin.asked[-1].body == {"platform": "telegram", "code": "abcd2345"}
-    assert capsys.readouterr().out == "Eve (user 8) may talk on telegram now, and was told so.\n"
+    assert admin.asked[-1].body == {"platform": "telegram", "code": "abcd2345", "role": "guest"}
+    assert capsys.readouterr().out == "Eve (user 8) may talk on telegram now, as a guest, and was told so.\n"
+    admin.routes["POST /pairing/role"] = Answer(body={"approved": {**EVE, "role": "user"}})
+    assert main(["pairing", "role", "telegram", "8", "user"]) == 0
+    assert admin.asked[-1].body == {"platform": "telegram", "user": "8", "role": "user"}
+    assert capsys.readouterr().out == "User 8 is a user on telegram from now on.\n"
     assert main(["pairing", "revoke", "telegram", "8"]) == 0
     assert capsys.readouterr().out == "User 8 may not talk on telegram any more.\n"
     admin.routes["POST /pairing/revoke"] = Answer(body={"revoked": {"left_home": True}})

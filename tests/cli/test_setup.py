@@ -136,7 +136,7 @@ def test_at_a_terminal_it_asks_shows_no_token_and_lets_a_bad_one_be_typed_again(
     assert "this is not a bot's token" in said
     assert "@BotFather" in said
     assert TOKEN not in said
-    assert load_config(home, {}).telegram.allowed_users == ("7",)
+    assert load_config(home, {}).telegram.admins == ("7",)
 
 
 def at_a_terminal(monkeypatch: pytest.MonkeyPatch, *typed: str) -> list[str]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from hermes.crash_point import POINTS
-from tests.crash.people import PLATFORMS, SECRETS, unmarked
+from tests.crash.people import ADMIN, PLATFORMS, SECRETS, unmarked
 from tests.crash.survey import survey
 from tests.daemon_process import DaemonProcess, eventually
 from tests.history import (
@@ -191,15 +191,17 @@ class Ordeal:
         if stalled:
             self._model.on_request = lambda _: stream(STALL)
         if self._wants_leave:
+            self._platform.say(ADMIN, "/status")  # so that their private chat is known
+            self._platform.until(lambda: bool(self._platform.replies(ADMIN)), within_s=30)
             threading.Thread(target=self._give_leave, name=f"leave {self.point}").start()
         self._say(self._http, self._chat)
         if stalled:
             eventually(lambda: len(self._model.requests) >= 2, within_s=60)
 
     def _give_leave(self) -> None:
-        """In the chat, once for each question that is shown."""
+        """In the admin's chat, once for each question that is shown."""
         while not self._over.wait(0.02):
-            self._platform.press(CHAT, "once")
+            self._platform.press(ADMIN, "once")
 
     def _say(self, over_http: str, in_chat: str) -> None:
         now = time.monotonic()

@@ -6,6 +6,7 @@ Everybody has a chat of their own with the bot, which has their number. What is 
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Self, TypeAlias
 
@@ -13,6 +14,8 @@ from hermes.actors.courier import REPEATED
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
 from tests.telegram_server import TOKEN, TelegramServer
 
+ADMIN = 8  # who is asked when somebody else's turn needs approval
+USERS = range(1, 100)
 SECRETS = {"TELEGRAM_BOT_TOKEN": TOKEN, "SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
 
 
@@ -33,7 +36,8 @@ class TelegramPeople:
 
     @property
     def config(self) -> str:
-        return f'telegram: {{enabled: true, base_url: "{self._server.base_url}", allowed_users: ["*"]}}\n'
+        people = f'allowed_users: {json.dumps([str(each) for each in USERS])}, admins: ["{ADMIN}"]'
+        return f'telegram: {{enabled: true, base_url: "{self._server.base_url}", {people}}}\n'
 
     @property
     def violations(self) -> list[str]:
@@ -75,8 +79,8 @@ class SlackPeople:
     @property
     def config(self) -> str:
         """Reactions are forgotten by each kill, and would be more than Slack takes in a minute."""
-        more = 'reactions: false, allowed_users: ["*"]'
-        return f'slack: {{enabled: true, base_url: "{self._server.base_url}", {more}}}\n'
+        people = f'allowed_users: {json.dumps([f"U{each:03}" for each in USERS])}, admins: ["U{ADMIN:03}"]'
+        return f'slack: {{enabled: true, base_url: "{self._server.base_url}", reactions: false, {people}}}\n'
 
     @property
     def violations(self) -> list[str]:

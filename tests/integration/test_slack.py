@@ -36,7 +36,8 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture
 def daemon(server: SlackServer, model: ScriptedModel) -> Iterator[DaemonProcess]:
     with ExitStack() as stack:
-        config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
+        slack = f'{{enabled: true, base_url: "{server.base_url}", admins: ["{ANN}"]}}'
+        config = f"{model.config}slack: {slack}\n"
         yield stack.enter_context(DaemonProcess(config=config, environ=SECRETS))
 
 

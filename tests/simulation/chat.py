@@ -12,11 +12,12 @@ from typing import Any
 from hermes.actors.courier import REPEATED
 from hermes.actors.stream import CURSOR
 from hermes.adapters.chat.conversation_key import conversation_key
+from hermes.asking import token_of
 from hermes.errors import DeliveryError
 from hermes.ports.chat import Abilities, Inbound
 from hermes.types import InboundKey, Obligation, Place, Source
 from tests.history import Crashed, Delivered, Erased, Happening, Sample, Sent, Uncertain
-from tests.simulation.daemon import SimulatedDaemon
+from tests.simulation.daemon import SimulatedDaemon, role_of
 from tests.simulation.outside import Outside
 from tests.simulation.people import PAUSES_S, Town, Wish, have, some_wish
 from tests.simulation.request import Request
@@ -41,6 +42,7 @@ class SimulatedPlatform:
         self.shown: dict[str, tuple[str, str]] = {}  # message -> chat, text
         self._outside = outside
         self._found: dict[tuple[str, int], str] = {}  # obligation and part -> message
+        self.buttons: list[tuple[str, tuple[str, ...]]] = []  # under questions: their token, and what they say
 
     async def ready(self, place: Place) -> None:
         """Always."""
@@ -62,6 +64,8 @@ class SimulatedPlatform:
         self.shown[message] = (obligation.place.chat, text)
         self._found.setdefault((obligation.id, len(obligation.sent)), message)
         outside.note(f"shown {obligation.place.chat} {message} {obligation.id}")
+        if token := token_of(obligation):
+            self.buttons.append((token, obligation.choices))
         outside.moment("after a send")
         await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
         if outside.happens(0.05):
@@ -116,9 +120,10 @@ class SimulatedPlatform:
 class Chatter:
     """Somebody on the platform. What they write stays in its queue until the daemon has confirmed it, in order."""
 
-    def __init__(self, town: Town, outside: Outside, number: int) -> None:
+    def __init__(self, town: Town, outside: Outside, number: int, platform: SimulatedPlatform) -> None:
         self._town = town
         self._outside = outside
+        self._platform = platform
         self._chat = f"chat{number}"
         self._updates: list[Inbound] = []
         self._bringing = False
@@ -131,8 +136,11 @@ class Chatter:
         outside = self._outside
         if not outside.faulty:
             return
-        if outside.chance.random() < 0.75:
+        luck = outside.chance.random()
+        if luck < 0.65:
             self._write()
+        elif luck < 0.8 and self._platform.buttons:
+            self._press()
         else:
             wish = some_wish(outside)
             self._town.ask(lambda daemon, _: self._have(wish, daemon), lambda *_: None)
@@ -144,6 +152,22 @@ class Chatter:
         self._updates.append(self._inbound(text))
         self._bring()
 
+    def _press(self) -> None:
+        """Some button that was ever shown, to whomever: platforms tell no secret, but tokens may leak."""
+        chance = self._outside.chance
+        token, choices = chance.choice(self._platform.buttons[-5:])
+        number = chance.randrange(len(choices))
+        place = Place(platform=NAME, chat=self._chat)
+        pressed = Inbound(
+            id=InboundKey(f"{NAME}:{self._outside.number('pressed-')}"),
+            place=place,
+            user=self._chat,
+            text=choices[number],
+            answers=token,
+            choice=number,
+        )
+        self._town.ask(lambda daemon, _: daemon.press(pressed), lambda *_: None)
+
     def _inbound(self, text: str) -> Inbound:
         place = Place(platform=NAME, chat=self._chat)
         return Inbound(id=InboundKey(f"{NAME}:{text}"), place=place, user=self._chat, text=text)
@@ -152,7 +176,8 @@ class Chatter:
         here = self._inbound("")
         session = await daemon.desk.bound(conversation_key(here))
         if session is not None:
-            await have(wish, daemon, session, Source(platform=NAME, user=self._chat, place=here.place))
+            source = Source(platform=NAME, user=self._chat, place=here.place, role=role_of(self._chat))
+            await have(wish, daemon, session, source)
 
     def _bring(self) -> None:
         if self._updates and not self._bringing:

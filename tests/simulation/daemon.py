@@ -53,6 +53,7 @@ from hermes.ports.chat import Inbound, Platform
 from hermes.ports.given import Identity
 from hermes.ports.sessions import Receipt, Submission
 from hermes.records import Answered
+from hermes.role import Role
 from hermes.settings import Config
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
@@ -68,14 +69,27 @@ from tests.simulation.virtual_time import VirtualLoop, VirtualReaders, VirtualWr
 QUIET_S = 5.0
 ONE_MESSAGE_S = 1e-7  # less than any message takes: the actors' turns do not depend on how fast this machine is
 STOP_S = 10.0  # the budget of a stop
+ADMIN, USER = "chat0", "chat1"  # who else writes on the platform is a guest
 SETTINGS = DirectorySettings(
     idle_after_s=20,
     max_live=3,
-    limits=Limits(max_queue=4),
+    limits=Limits(max_queue=4, admins=frozenset({("toy", ADMIN)})),
     memory_limit_bytes=0,
     seen_for_s=86400 * 30,
     take_up=False,
 )
+
+
+class Nobody:
+    """Of whom none was let in by pairing."""
+
+    async def role(self, platform: str, user: str) -> Role | None:
+        return None
+
+
+def role_of(chat: str) -> Role:
+    """With which somebody writes on the platform."""
+    return {ADMIN: Role.ADMIN, USER: Role.USER}.get(chat, Role.GUEST)
 
 
 class SimulatedDaemon:
@@ -195,7 +209,7 @@ class SimulatedDaemon:
             outgoing=ObligationDesk(self.journal, deliver),
             commands=cast("Any", None),  # nobody uses any there
             moved=MovedChats("toy", cast("Any", self.desk)),
-            door=Door(pairing=cast("Any", None), allowed=(EVERYBODY,)),
+            door=Door(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
             new_turn_id=lambda: TurnId(outside.number("turn")),
             clock=outside.wall,
             alive=lambda: None,
@@ -423,6 +437,10 @@ class SimulatedDaemon:
             outside.history.add(
                 Acknowledged(inbound=inbound.text, at=outside.time(), session=seen.session, turn=seen.turn)
             )
+
+    async def press(self, inbound: Inbound) -> None:
+        """A button on the chat platform. What is wrong with it is told to whoever pressed it, and to nobody else."""
+        self._outside.note(f"pressed by {inbound.user}: {await self._edge.take(inbound)}")
 
     def require_stored(self, granted: Session) -> None:
         """What somebody is told of a session is on disk, unless it has no message yet or was deleted since."""

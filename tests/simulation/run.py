@@ -77,7 +77,8 @@ class Simulation:
         self.platform = SimulatedPlatform(self.outside)
         self.machine = Machine(self.outside)
         self.outside.disk.witness = Witness(self.outside)
-        self.chatters = [Chatter(self.town, self.outside, number) for number in range(chance.randint(0, 2))]
+        chatters = range(chance.randint(0, 3))
+        self.chatters = [Chatter(self.town, self.outside, number, self.platform) for number in chatters]
         self._last_stop = False
         self.outside.on_killed = self._start_later
 

@@ -5,12 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
+from hermes.actors.grants import PREFIX, rules_in
 from hermes.actors.session_machine import SUSPEND_AFTER
 from hermes.actors.session_state import replay
-from hermes.records import Ended, LogEntry, MessageReceived, Suspended, TurnFailed, TurnFinished, TurnInterrupted
+from hermes.actors.turn_role import role_of_turn
+from hermes.records import (
+    Answered,
+    ContextCarried,
+    Ended,
+    LogEntry,
+    MessageReceived,
+    ModelReplied,
+    Suspended,
+    ToolStarted,
+    TurnFailed,
+    TurnFinished,
+    TurnInterrupted,
+)
 from hermes.records import Merged as MergedRecord
-from hermes.types import Session
-from tests.history import Accepted, Happening, Looked, Merged, Owed, Retried, Sample, Settled, Stored, Told
+from hermes.types import Call, Session, Verdict
+from tests.history import Accepted, Happening, Looked, Merged, Owed, Permitted, Retried, Sample, Settled, Stored, Told
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
 
@@ -26,6 +40,7 @@ def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
     yield Stored(row=row, fold=replay(row.id, entries))
     yield Looked(session=row.id, inbounds=heard(transcript_of(disk, row.id).messages))
     yield Sample(what=f"interruptions in a row of {row.id}", value=_in_a_row(entries), limit=SUSPEND_AFTER)
+    yield from _permitted(row, entries, rules_in(disk.facts(PREFIX)))
     for entry in entries:
         match entry.record:
             case MessageReceived() as received:
@@ -38,6 +53,35 @@ def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
                 yield Settled(turn=failed.turn, failure=failed.failure.kind)
             case _:
                 pass
+
+
+def _permitted(row: Session, entries: list[LogEntry], for_good: frozenset[str]) -> Iterator[Happening]:
+    """What was approved, and what ran of the calls that needed it."""
+    gated: dict[str, Call] = {}
+    approvers: dict[str, str] = {}
+    grants = set(for_good)
+    for place, entry in enumerate(entries):
+        match entry.record:
+            case ModelReplied(calls=calls):
+                gated, approvers = _gated(calls), {}
+            case ContextCarried() as carried:
+                grants.update(carried.grants)
+                gated = _gated(carried.turn.calls if carried.turn is not None else ())
+            case Answered(call=call, answer=answer) as answered if call in gated and answer != "deny":
+                approvers[call] = answered.role or ""
+                yield Permitted(call=call, role="", approver=answered.role or "")
+                if answer == "session":
+                    grants.update(gated[call].gate.rules)
+            case ToolStarted(call=call) if call in gated:
+                before = replay(row.id, entries[:place])
+                assert before is not None
+                covered = bool(gated[call].gate.rules) and grants.issuperset(gated[call].gate.rules)
+                approver = approvers.get(call, "")
+                yield Permitted(call=call, role=role_of_turn(before), approver=approver, granted=covered)
+
+
+def _gated(calls: Iterable[Call]) -> dict[str, Call]:
+    return {call.id: call for call in calls if call.gate.verdict is Verdict.ASK}
 
 
 def _in_a_row(entries: Iterable[LogEntry]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from hermes.actors import session_calls, session_machine
 from hermes.errors import HermesError
 from hermes.ports.storage import Append, NoteDelivery, Oblige, Operation, PutProcess, Transaction
 from hermes.types import Effect, Session, SessionId
@@ -133,3 +134,13 @@ def test_a_store_that_breaks_a_promise_is_found_out(broken: type[Disk], rule: st
             print(f"found out: {broken.__name__} by seed {seed}")
             return
     pytest.fail(f"{len(SEEDS)} seeds did not notice {broken.__name__}")
+
+
+def test_an_approval_by_somebody_who_may_not_approve_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (session_calls, session_machine):
+        monkeypatch.setattr(module, "may_answer", lambda *_: True)
+    for seed in SEEDS:
+        if "what needs approval runs only when it was given" in {each.rule for each in run(seed).violations}:
+            print(f"found out: anybody may answer, by seed {seed}")
+            return
+    pytest.fail(f"{len(SEEDS)} seeds did not notice that anybody may answer")

@@ -50,7 +50,7 @@ FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
     "MessageReceived": "at turn messages source options steer inbound",
-    "Amended": "at turn messages replaces inbound",
+    "Amended": "at turn messages replaces inbound role",
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",
@@ -58,8 +58,8 @@ ORDER = {
     "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
-    "Asked": "at turn call question choices",
-    "Answered": "at turn call answer by",
+    "Asked": "at turn call question choices routed asked_in",
+    "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
     "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason",
@@ -85,20 +85,20 @@ ORDER = {
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
         "compression_failed_tokens"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged place written",
-    "Call": "id name summary state parallel effect gate problem question choices",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
+    "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
-    "Tally": "day model platform usage turns",
+    "Tally": "day model platform usage turns guest",
     "Failure": "kind message retry_after_s address cause status",
-    "Source": "platform user automatic place company",
+    "Source": "platform user automatic place company role name",
     "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",
     "DeadLetter": "id session turn messages source options problem at undelivered",
     "ProcessRecord": (
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
-        "exit_code signal reason detail output_bytes told"
+        "exit_code signal reason detail output_bytes told role"
     ),
     "Place": "platform chat thread message",
     "Obligation": (

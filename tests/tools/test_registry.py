@@ -3,12 +3,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hermes.errors import ConfigError
+from hermes.role import Role
 from hermes.tools.output import OutputLimits
 from hermes.tools.registry import Toolbox
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
@@ -59,6 +61,25 @@ def test_each_platform_has_its_toolsets_and_what_is_disabled_is_nowhere() -> Non
     assert a_toolbox(disabled=["echo"]).names("web") == ()
     assert a_toolbox(disabled=["talk"]).names("cli") == ()
     assert a_toolbox(toolsets={}).names("cli") == ()
+
+
+def test_guests_have_only_what_is_named_for_them_and_enabled_there() -> None:
+    toolbox = a_toolbox(toolsets={"default": ["shout"], "web": ["talk"], "guest": ["echo"]})
+    assert toolbox.names("web") == ("echo", "shout")
+    assert toolbox.names("web", Role.USER) == ("echo", "shout")
+    assert toolbox.names("web", Role.GUEST) == ("echo",)
+    assert toolbox.names("cli", Role.GUEST) == ()
+    assert [each["function"]["name"] for each in json.loads(toolbox.schemas("web", Role.GUEST))] == ["echo"]
+    assert len(json.loads(toolbox.schemas("web"))) == 2
+    assert a_toolbox().names("cli", Role.GUEST) == (), "nothing is named for them"
+
+
+async def test_a_guests_call_of_another_tool_is_refused(tmp_path: Path) -> None:
+    toolbox = a_toolbox(toolsets={"default": ["talk"], "guest": ["echo"]})
+    guest = replace(a_context(tmp_path), role=Role.GUEST)
+    proposal = toolbox.propose("shout", '{"text": "a"}', guest)
+    assert "not enabled here; enabled are echo" in proposal.problem
+    assert not (await toolbox.run("shout", {"text": "a"}, guest)).ok
 
 
 def test_the_schemas_are_the_same_bytes_each_time_and_in_any_order() -> None:

@@ -11,6 +11,7 @@ import pytest
 from hermes.errors import StorageError, UnknownSessionError
 from hermes.ports.search import Findings, IndexProgress
 from hermes.ports.sessions import StoredMessage
+from hermes.role import Role
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
 from hermes.tools.session_search import session_search_tool
@@ -211,3 +212,35 @@ def test_the_tool_tells_what_the_agent_must_know(world: World) -> None:
         "session_search", "session_search", True, Effect.PURE
     )  # fmt: skip
     assert tool.parameters["required"] == []
+
+
+@pytest.mark.parametrize("role", [Role.USER, Role.GUEST])
+async def test_only_the_owner_finds_everything_over_the_api(world: World, role: Role) -> None:
+    world.found = [a_hit("s1", 4), a_hit("s2", 4)]
+    world.here = replace(world.here, owner="key-1")
+    world.others = {"s1": replace(a_session("s1"), owner="key-1"), "s2": replace(a_session("s2"), owner="key-2")}
+    world.sessions = list(world.others.values())
+    theirs = replace(CONTEXT, role=role, by="api:key-1")
+    for arguments in ({"query": "fox"}, {}):
+        result = await world.tool.run(theirs, **check_arguments(world.tool.parameters, arguments))
+        assert isinstance(result, ToolResult)
+        assert "session s1" in result.text
+        assert "session s2" not in result.text
+    with pytest.raises(ToolError, match="there is no session s2"):
+        await world.tool.run(theirs, **check_arguments(world.tool.parameters, {"session": "s2"}))
+    assert "session s2" in await world.run(query="fox")
+
+
+@pytest.mark.parametrize("by", ["telegram:eve", "telegram", ""])
+async def test_others_in_a_persons_conversation_find_nothing_else_of_that_person(world: World, by: str) -> None:
+    """Ann took up a conversation of hers in a thread where others talk."""
+    ann = replace(a_session("mine"), platform="telegram", owner="ann", key=SessionKey("agent:main:telegram:dm:ann"))
+    world.here = ann
+    other = replace(ann, id=SessionId("s1"), key=SessionKey("agent:main:telegram:dm:ann:9"))
+    world.others, world.found = {"s1": other}, [a_hit("s1", 4)]
+    for role in (Role.USER, Role.GUEST, Role.ADMIN):
+        for author, found in (("telegram:ann", True), (by, False)):
+            context = replace(CONTEXT, platform="telegram", role=role, by=author)
+            result = await world.tool.run(context, **check_arguments(world.tool.parameters, {"query": "fox"}))
+            assert isinstance(result, ToolResult)
+            assert ("session s1" in result.text) is found

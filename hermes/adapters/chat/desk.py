@@ -12,11 +12,12 @@ from dataclasses import replace
 
 from loguru import logger
 
+from hermes import approver_chat
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.moved import MovedChats
-from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named
+from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named, shown_name
 from hermes.asking import Question, asked_by, button_token, command_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
@@ -27,6 +28,7 @@ from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, Sessions, Submission
+from hermes.role import Role
 from hermes.types import (
     EncodedMessage,
     InboundKey,
@@ -34,6 +36,7 @@ from hermes.types import (
     Owed,
     Place,
     Seen,
+    Session,
     SessionId,
     SessionKey,
     Source,
@@ -49,6 +52,7 @@ _NOTED = "chat.noted:"  # how the names of facts begin that are an adapter's
 _NOT_YOURS = "This question is for whoever began the conversation."
 _OVER = "This question is not open any more."
 _NOT_YOURS_OR_OVER = "This question is for whoever began the conversation, or is not open any more."
+_FOR_ADMINS = "Only the owner and the admins of this Hermes may answer this."
 
 
 class ChatDesk:
@@ -80,6 +84,7 @@ class ChatDesk:
         self._bursts = Bursts()
         self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
+        self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
         self.alive = alive
         self.trouble = trouble
 
@@ -87,21 +92,33 @@ class ChatDesk:
         reach("chat: received")
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
         aside = ""
-        if not await self._door.admits(inbound):
+        role = await self._door.role(inbound)
+        if role is Role.ADMIN and inbound.chat_type == "dm":
+            await self._note_private(inbound)
+        if role is None:
             await self._door.turn_away(inbound)
             aside = _NOT_YOURS if inbound.answers else ""
         elif inbound.answers:
-            aside = await self._pressed(inbound, key)
+            aside = await self._pressed(inbound, key, role)
         elif inbound.edited:
-            await self._rewrite(inbound, key)
+            await self._rewrite(inbound, key, role)
         elif inbound.deleted:
             await self._take_back(inbound, key)
         elif (command := parse(inbound.text)) is not None:
-            await self._command(inbound, key, command)
+            await self._command(inbound, key, command, role)
         else:
-            await self._message(inbound, key)
+            await self._message(inbound, key, role)
         reach("chat: taken, not confirmed")
         return aside
+
+    async def _note_private(self, inbound: Inbound) -> None:
+        """Remember where an admin can be asked."""
+        name = approver_chat.fact_of(inbound.place.platform, inbound.user)
+        place = approver_chat.encode(inbound.place)
+        if self._private.get(name) != place:
+            if await self._sessions.fact(name) != place:
+                await self._sessions.remember(name, place)
+            self._private[name] = place
 
     async def chat_moved(self, old: str, new: str) -> None:
         await self._moved.note(old, new)
@@ -121,7 +138,7 @@ class ChatDesk:
 
     # ------------------------------------------------------------ messages
 
-    async def _message(self, inbound: Inbound, key: SessionKey) -> None:
+    async def _message(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
         inbound = await self._unheard(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
@@ -129,7 +146,7 @@ class ChatDesk:
         submission = Submission(
             turn=self._new_turn_id(),
             messages=(await self._compose(shown),),
-            source=self._source(inbound),
+            source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             also=tuple(piece for piece in inbound.pieces if piece != inbound.id),
@@ -164,7 +181,7 @@ class ChatDesk:
 
     async def _unheard(self, inbound: Inbound) -> Inbound:
         """Of what came in pieces, those that were not taken before: a crash may have come between them."""
-        one = Submission(turn=TurnId(""), messages=(), source=self._source(inbound))
+        one = Submission(turn=TurnId(""), messages=(), source=Source(platform=inbound.place.platform))
         fresh = [
             piece for piece in inbound.pieces if await self._sessions.accepted(replace(one, inbound=piece)) is None
         ]
@@ -186,14 +203,14 @@ class ChatDesk:
                 await asyncio.sleep(_BUSY_PAUSE_S)
         return await self._sessions.submit(submission)
 
-    async def _rewrite(self, inbound: Inbound, key: SessionKey) -> None:
+    async def _rewrite(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
         """What still waits is replaced; what was answered, or is being answered, stays as it was said."""
         session = await self._sessions.bound(key)
         if session is None or parse(inbound.text) is not None:
             return
         try:
             shown = as_shown(inbound, shared=self._is_shared(inbound))
-            await self._sessions.rewrite(session, inbound.place, await self._compose(shown))
+            await self._sessions.rewrite(session, inbound.place, await self._compose(shown), role)
         except StoppingError:
             raise
         except RefusedError as error:
@@ -210,7 +227,7 @@ class ChatDesk:
 
     # ------------------------------------------------------------ commands
 
-    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown) -> None:
+    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
         """At most once: that it came is on disk before it is carried out. A reply that offers choices has buttons."""
         name = f"command:{inbound.id}"
         says = isinstance(command, Parsed) and command.command.says  # a message: its session knows its id
@@ -225,13 +242,11 @@ class ChatDesk:
         if says and shared and isinstance(command, Parsed):
             command = replace(command, argument=guarded(command.argument))
         caller = Caller(
-            source=self._source(inbound),
+            source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             has_buttons=self._abilities.buttons,
             speaker=named(inbound) if shared else "",
-            admin=self._door.is_admin(inbound.user),
-            trusted=await self._door.trusts(inbound),
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
@@ -247,47 +262,61 @@ class ChatDesk:
 
     # ------------------------------------------------------------ buttons
 
-    async def _pressed(self, inbound: Inbound, key: SessionKey) -> str:
+    async def _pressed(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
         """A button gives a command to whoever was offered it, or it answers a question. Says why it did neither."""
         name, gives_command, _ = inbound.answers.partition("-")
         command = parse(f"/{name} {inbound.text}") if gives_command else None
         if command is None:
-            return await self._answer(inbound, key)
+            return await self._answer(inbound, key, role)
         if inbound.answers != command_token(name, key, inbound.user):
             return f"This is somebody else's choice. /{name} lets you choose for yourself."
         if isinstance(command, Parsed) and command.command.confirms and command.argument:
             # A press that comes before the buttons are gone must not do it again.
             place = inbound.place
             inbound = replace(inbound, id=InboundKey(f"pressed:{place.platform}:{place.chat}:{place.message}"))
-        await self._command(inbound, key, command)
+        await self._command(inbound, key, command, role)
         return ""
 
-    async def _answer(self, inbound: Inbound, key: SessionKey) -> str:
-        """A button answers the question of this person's conversation, if that still waits for it."""
+    async def _answer(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
+        """A button answers the question of this person's conversation, or one that is for the admins."""
         session = await self._sessions.bound(key)
-        if session is None:
-            return _NOT_YOURS
         try:
-            waiting = (await self._sessions.view(session)).session
-            call, turn = waiting_call(waiting), waiting.turn
-            if call is None or turn is None or button_token(turn.id, call.id) != inbound.answers:
-                return _OVER if inbound.chat_type == "dm" else _NOT_YOURS_OR_OVER
-            if waiting.owner not in ("", inbound.user):
-                return _NOT_YOURS
-            chosen = _chosen(inbound, asked_by(call, turn.id))
-            await self._sessions.answer(waiting.id, chosen, self._source(inbound), call.id)
+            head = None if session is None else (await self._sessions.view(session)).session
+            if head is not None and (asked := _asked_with(head, inbound.answers)) is not None:
+                if head.owner not in ("", inbound.user) and not (asked.approval and role.approves):
+                    return _NOT_YOURS
+            else:
+                head = await self._routed(inbound.answers)
+                asked = None if head is None else _asked_with(head, inbound.answers)
+                if head is None or asked is None:
+                    return _not_open(inbound, role, talks=session is not None)
+            if asked.approval and not role.approves:
+                return _FOR_ADMINS
+            source = self._source(inbound, role)
+            await self._sessions.answer(head.id, _chosen(inbound, asked), source, asked.call)
         except (StoppingError, BusyError):
             raise
         except (RefusedError, UnknownSessionError) as error:
             return f"That was not taken as an answer: {error}"
         return ""
 
+    async def _routed(self, token: str) -> Session | None:
+        """The session whose question the owner and the admins were asked with these buttons."""
+        waiting = await self._sessions.awaiting_approval()
+        return next((each for each in waiting if _asked_with(each, token) is not None), None)
+
     def _is_shared(self, inbound: Inbound) -> bool:
         return is_shared(inbound, group_sessions_per_user=self._per_user)
 
-    def _source(self, inbound: Inbound) -> Source:
-        company = company_of(inbound, shared=self._is_shared(inbound))
-        return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place, company=company)
+    def _source(self, inbound: Inbound, role: Role) -> Source:
+        return Source(
+            platform=inbound.place.platform,
+            user=inbound.user,
+            place=inbound.place,
+            company=company_of(inbound, shared=self._is_shared(inbound)),
+            role=role,
+            name=shown_name(inbound),
+        )
 
     async def _say(
         self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""
@@ -304,6 +333,21 @@ class ChatDesk:
             sent=(inbound.place.message,) if inbound.answers and self._abilities.edit else (),
         )
         await self._outgoing.oblige(owed)
+
+
+def _not_open(inbound: Inbound, role: Role, *, talks: bool) -> str:
+    """Why a button did nothing. `talks`: the person has a conversation here."""
+    if role.approves or (talks and inbound.chat_type == "dm"):
+        return _OVER
+    return _NOT_YOURS_OR_OVER if talks else _NOT_YOURS
+
+
+def _asked_with(session: Session, token: str) -> Question | None:
+    """What it asks, if buttons with that token are under it."""
+    call, turn = waiting_call(session), session.turn
+    if call is None or turn is None or button_token(turn.id, call.id) != token:
+        return None
+    return asked_by(call, turn.id)
 
 
 def _chosen(inbound: Inbound, question: Question) -> str:

@@ -26,7 +26,7 @@ from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.crash_point import reach
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports.sessions import Receipt, Submission
-from hermes.types import SessionId, Source, Usage
+from hermes.types import SessionId, Usage
 
 
 class Chat:
@@ -89,7 +89,7 @@ class Chat:
         submission = Submission(
             turn=self._service.new_turn_id(),
             messages=chat.encoded(last_only=session is not None),
-            source=Source(platform=self._service.platform, user=chat.user),
+            source=self._service.source(request, chat.user),
             session=session,
             options=chat.options,
             opening=chat.instructions() if session is not None else (),

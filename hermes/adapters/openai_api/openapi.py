@@ -281,7 +281,9 @@ def _session_schemas() -> JsonObject:
         {"kind": TEXT, "message": TEXT, "retry_after_s": nullable(NUMBER)}, address=TEXT, cause=TEXT, status=COUNT
     )
     message = object_of(
-        {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)}
+        {"seq": COUNT, "at": NUMBER, "turn": TEXT, "role": TEXT, "note": BOOLEAN, "content": nullable(TEXT)},
+        by=TEXT,
+        answered=TEXT,
     )
     session = {
         **dict.fromkeys(("id",), ID),
@@ -289,7 +291,7 @@ def _session_schemas() -> JsonObject:
         "phase": {"enum": phases},
         **dict.fromkeys(("since", "created_at", "active_at"), NUMBER),
         **dict.fromkeys(("parent", "successor"), nullable(ID)),
-        "running_turn": nullable(TEXT),
+        **dict.fromkeys(("running_turn", "role"), nullable(TEXT)),
         "compressing": BOOLEAN,
         **dict.fromkeys(("queued", "interruptions", "messages", "turns"), COUNT),
         "usage": object_of({**dict.fromkeys(_TOKENS, COUNT), "cost_usd": NUMBER}),

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any, cast
 
+from hermes.actors.directory_protocol import Configure
 from hermes.actors.outgoing import ObligationDesk
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.adapters.chat.desk import ChatDesk
@@ -18,7 +20,7 @@ from hermes.adapters.chat.pairing_desk import PairingDesk
 from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound
 from hermes.types import EncodedMessage, InboundKey, Obligation, Place, SessionId
-from tests.commands.world import World, world
+from tests.commands.world import SETTINGS, World, world
 
 PEOPLE = ("ann", "bob")
 
@@ -32,6 +34,9 @@ class Edge:
         self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
         self._updates = itertools.count(1)
         self._settings = door
+        admins = frozenset(("toy", user) for user in door.get("admins", ()))
+        limits = replace(SETTINGS.limits, admins=admins)
+        here.directory.tell(Configure(settings=replace(SETTINGS, limits=limits)))
         self._per_user = per_user
         self.restart()
 
@@ -67,6 +72,10 @@ class Edge:
 
     def _deliver(self, owed: Sequence[Obligation]) -> None:
         self.owed.extend(owed)
+
+    def owed_by_sessions(self) -> list[Obligation]:
+        """What sessions have to say, as it is on disk: their own messages are sent by nobody here."""
+        return self.here.journal.engine.outbox()
 
     # ------------------------------------------------------------ people
 

@@ -105,7 +105,7 @@ async def asked_in_a_thread(here: Edge) -> str:
 
 
 async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() -> None:
-    async with edge() as here:
+    async with edge(admins=("ann",)) as here:
         token = await asked_in_a_thread(here)
         await here.says("bob", "once", "g", thread="t", answers=token)
         assert here.here.agent.acts == []
@@ -129,7 +129,7 @@ async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> N
         assert turn is not None
         await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
         assert here.here.agent.acts == []
-        assert here.aside == "This question is for whoever began the conversation."
+        assert here.aside == "Only the owner and the admins of this Hermes may answer this."
         assert here.owed == []
 
 
@@ -169,9 +169,9 @@ async def test_what_is_queued_by_a_command_is_taken() -> None:
 async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
     async with edge(admins=("ann",)) as here:
         await here.says("bob", "/restart")
-        assert "Only the owner" in here.told("bob")[-1]
+        assert "/restart is for the owner and the admins" in here.told("bob")[-1]
         await here.says("bob", "/sethome")
-        assert "Only the admins" in here.told("bob")[-1]
+        assert "/sethome is for the owner and the admins" in here.told("bob")[-1]
         await here.says("ann", "/sethome")
         assert await here.homes.places() == [did("ann", "x", message="").place]
 

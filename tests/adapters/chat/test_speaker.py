@@ -77,7 +77,7 @@ async def test_in_a_thread_the_model_can_tell_people_apart_and_alone_nobody_is_n
 
 @pytest.mark.parametrize("before", ["", "[in answer to: May I?]\n"])
 async def test_a_plain_yes_still_answers_a_question_in_a_thread(before: str) -> None:
-    async with edge() as here:
+    async with edge(admins=("ann",)) as here:
         await here.says("ann", "do it", "g", thread="t", user_name="Ann")
         await here.here.answer("", needs_leave("c1"))
         await here.says("ann", "yes", "g", thread="t", user_name="Ann", before=before)
