@@ -17,6 +17,7 @@ from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+from hermes.admin_token import read_token, token_file
 from hermes.commands.desk import CommandDesk
 from hermes.types import TurnId
 from tests.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
@@ -72,7 +73,11 @@ class World:
 
     async def admin_client(self, path: Path) -> aiohttp.ClientSession:
         connector = aiohttp.UnixConnector(str(path))
-        return await self.stack.enter_async_context(aiohttp.ClientSession("http://hermes", connector=connector))
+        token = await asyncio.to_thread(read_token, token_file(path))
+        client = aiohttp.ClientSession(
+            "http://hermes", connector=connector, headers={"Authorization": f"Bearer {token}"}
+        )
+        return await self.stack.enter_async_context(client)
 
     def commands(self) -> CommandDesk:
         return CommandDesk(
