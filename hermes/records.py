@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from hermes.role import Role
 from hermes.types import (
     Call,
     CallOutcome,
@@ -59,6 +60,7 @@ class Amended:
     messages: tuple[EncodedMessage, ...]
     replaces: bool = False
     inbound: InboundKey | None = None  # under which it was taken, once
+    role: Role | None = None  # of whoever changed it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,6 +147,8 @@ class Answered:
     call: str
     answer: str
     by: str = ""
+    role: Role | None = None  # of whoever answered; None: stored before there were roles
+    name: str = ""  # of the same person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+OWNER_SURFACES = ("admin", "api", "cli", "terminal")  # only the owner of this daemon reaches them
+
 
 class Role(StrEnum):
     OWNER = "owner"  # runs the daemon: terminal, admin socket, main API key
@@ -15,3 +17,19 @@ class Role(StrEnum):
     def approves(self) -> bool:
         """Whether this role may allow what leaves the sandbox, and what holds for longer than one call."""
         return self in (Role.OWNER, Role.ADMIN)
+
+    def includes(self, other: Role) -> bool:
+        """Whether this role may do all that the other one may."""
+        return _RANK[self] >= _RANK[other]
+
+
+_RANK = {role: rank for rank, role in enumerate(reversed(Role))}
+
+
+def lowest(*roles: Role) -> Role:
+    return min(roles, key=_RANK.__getitem__)
+
+
+def assumed(platform: str) -> Role:
+    """The role of a message that says none: it was stored before there were roles."""
+    return Role.OWNER if platform in OWNER_SURFACES else Role.GUEST

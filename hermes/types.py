@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NewType
 
+from hermes.role import Role, assumed
 from hermes.values import dataclass
 
 SessionId = NewType("SessionId", str)
@@ -102,6 +103,18 @@ class Source:
     automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
     place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
     company: Company | None = None  # of the conversation that it begins, if it does; None: nobody tells
+    role: Role | None = None  # of the person; None: stored before there were roles
+    name: str = ""  # of the person, as the platform shows it
+
+    @property
+    def standing(self) -> Role:
+        """The person's role; the least one where none is stored, except on the owner's own surfaces."""
+        return self.role or assumed(self.platform)
+
+    @property
+    def by(self) -> str:
+        """Who that is, in one word: platform and user."""
+        return ":".join(filter(None, (self.platform, self.user)))
 
 
 class Effect(StrEnum):
@@ -193,6 +206,9 @@ class Turn:
     merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
     place: Place | None = None  # where its answer is to be said
     written: str = ""  # how much of the model's answer was there when a stop cut it off
+    role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
+    by: str = ""  # who began it: platform and user
+    name: str = ""  # of the same person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -353,6 +369,7 @@ class ProcessRecord:
     detail: str = ""
     output_bytes: int = 0  # at its end
     told: bool = False  # its end was handed over to its conversation
+    role: Role | None = None  # of the turn that started it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

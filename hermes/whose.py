@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from hermes.role import OWNER_SURFACES
 from hermes.types import Session
-
-OWNER_SURFACES = ("admin", "api", "cli", "terminal")  # only the owner of this daemon reaches them
 
 
 def is_personal(session: Session) -> bool:

@@ -23,6 +23,7 @@ from hermes.events import (
 from hermes.ports.sessions import ActorView, Receipt, SessionView, StoredMessage, Submission, TurnRecord
 from hermes.ports.storage import StoreStats, Tally
 from hermes.processes.process import Chunk
+from hermes.role import Role
 from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
@@ -162,7 +163,7 @@ class FakeSessions:
         self.tasks[submission.turn] = asyncio.create_task(self._run(session.id, submission.turn))
         return receipt
 
-    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
         return (await self.view(session)).session
 
     async def accepted(self, submission: Submission) -> Receipt | None:

@@ -57,6 +57,7 @@ from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, SessionView, Submission
 from hermes.ports.storage import DropDeadLetter, Oblige, PutFact, See, Transaction
 from hermes.records import TurnFailed, TurnFinished
+from hermes.role import Role
 from hermes.types import (
     DeadLetter,
     EncodedMessage,
@@ -137,8 +138,8 @@ class FrontDesk(Archive):
             if head.phase == Phase.RESUME_PENDING and head.turn is not None:
                 await self.resume(head.id, "somebody asked again for its answer")
 
-    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
-        return await self._command(session, Rewrite(place=place, message=message))
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        return await self._command(session, Rewrite(place=place, message=message, role=role))
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         seen = await self._seen(submission)

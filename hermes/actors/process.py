@@ -361,7 +361,7 @@ class ProcessActor(LoopActor):
             Submission(
                 turn=self._services.new_turn(),
                 messages=(EncodedMessage(content.encode("utf-8", "replace")),),
-                source=Source(platform=record.platform, automatic=True),
+                source=Source(platform=record.platform, automatic=True, role=record.role),
                 session=record.session,
                 inbound=InboundKey(f"process:{record.id}:{what}"),
                 fingerprint=b"process",  # the same whatever is said: its words may differ after a restart

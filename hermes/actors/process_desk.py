@@ -200,6 +200,7 @@ class ProcessDesk(LoopActor):
             watch=order.watch,
             pty=order.pty,
             active_at=now,
+            role=order.role,
         )
         self._services.board.put(row_of(record, now))
         self._replies[record.id] = reply

@@ -205,8 +205,9 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
     """The call has its answer. It runs when the calls advance, unless it was denied."""
     session, turn = before.session, before.session.turn
     assert turn is not None
-    by = ":".join(filter(None, (source.platform, source.user)))
-    answered = then(before, Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by))
+    by = source.by
+    record = Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by, role=source.standing, name=source.name)
+    answered = then(before, record)
     answered = publishing(
         answered, CallAnswered(session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by)
     )

@@ -47,7 +47,7 @@ from hermes.actors.session_protocol import (
     ToolReturned,
     Undo,
 )
-from hermes.actors.session_state import is_pending
+from hermes.actors.session_state import is_pending, role_of_turn
 from hermes.actors.session_steps import (
     change_phase,
     give_up,
@@ -223,7 +223,9 @@ def _join(session: Session, event: Deliver, now: float) -> Step:
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
     accept = Accept(turn=event.joins, position=ahead, handling="joined")
-    amended = Amended(at=now, turn=event.joins, messages=event.messages, inbound=event.inbound)
+    amended = Amended(
+        at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
+    )
     joined = then(Step(session=session), amended, effects=(accept,))
     return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
 
@@ -238,7 +240,10 @@ def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
     waiting = next((turn for turn in session.queue if turn.place == event.place), None)
     if waiting is None:
         return refuse(session, "that message does not wait any more: it was answered, or is being answered")
-    return then(Step(session=session), Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True))
+    return then(
+        Step(session=session),
+        Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True, role=event.role),
+    )
 
 
 def _too_many(session: Session, limits: Limits) -> Step:
@@ -253,7 +258,8 @@ def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limi
     """
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)
-    received = _received(session, event, now, "queued" if session.queue else "steering")
+    joins = not session.queue and _may_steer(session, event)
+    received = _received(session, event, now, "steering" if joins else "queued")
     return _go_on(received, turn, session.reason, now, limits)
 
 
@@ -262,8 +268,13 @@ def _handling(session: Session, event: Deliver, limits: Limits) -> str:
         return "queued" if session.queue or session.compressing else "started"
     wish = event.busy or session.preferences.busy or limits.busy
     if wish == Busy.STEER:
-        return "steering"
+        return "steering" if _may_steer(session, event) else "queued"
     return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+
+
+def _may_steer(session: Session, event: Deliver) -> bool:
+    """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
+    return event.source.standing.includes(role_of_turn(session))
 
 
 def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:

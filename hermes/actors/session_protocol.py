@@ -8,6 +8,7 @@ from typing import TypeAlias
 from hermes.errors import RefusedError
 from hermes.events import Event as LiveEvent
 from hermes.records import MessageReceived, Record
+from hermes.role import Role
 from hermes.types import (
     Busy,
     Call,
@@ -66,6 +67,7 @@ class Rewrite:
 
     place: Place
     message: EncodedMessage
+    role: Role  # of whoever wrote it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes.actors.session_protocol import Branch, BranchOff, Deliver, Undo, UndoTurns
 from hermes.actors.transcript import Transcript
 from hermes.errors import BadInputError
 from hermes.records import MessageReceived
-from hermes.types import EncodedMessage, Session, SessionId, Source
+from hermes.role import Role, lowest
+from hermes.types import EncodedMessage, Session, SessionId, Source, Turn
 
 
 class TooFarBackError(BadInputError):
@@ -24,7 +27,8 @@ def undo_of(request: UndoTurns, session: Session, transcript: Transcript) -> Und
     again = None
     if request.again is not None:
         said = _said_at(first, transcript)
-        again = Deliver(turn=request.again, messages=said, source=request.source)
+        role = lowest(request.source.standing, _role_at(first, session, transcript) or request.source.standing)
+        again = Deliver(turn=request.again, messages=said, source=replace(request.source, role=role))
         reason = "the last message was sent again"
     return Undo(seq=seq, offset=offset, turns=request.turns, reason=reason, again=again)
 
@@ -53,11 +57,22 @@ def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceive
             at=turn.accepted_at,
             turn=turn.id,
             messages=transcript.waiting.get(turn.id, ()),
-            source=Source(platform=session.platform, user=session.owner, place=turn.place),
+            source=_author_of(turn, session),
             options=turn.options,
             steer=turn.steer,
         )
         for turn in session.queue
+    )
+
+
+def _author_of(turn: Turn, session: Session) -> Source:
+    platform, _, user = (turn.by or session.platform).partition(":")
+    return Source(
+        platform=platform,
+        user=user if turn.by else session.owner,
+        place=turn.place,
+        role=turn.role,
+        name=turn.name,
     )
 
 
@@ -80,6 +95,13 @@ def _last_settled(session: Session, transcript: Transcript) -> int:
     if session.turn is None or not session.turn.calls:
         return len(transcript.messages)
     return transcript.asked_at(session.turn.calls[0].id)
+
+
+def _role_at(first: int, session: Session, transcript: Transcript) -> Role | None:
+    """With which role that turn began; None: nobody knows, and the conversation is one person's."""
+    known = transcript.roles[transcript.starts.index(first)]
+    shared = session.company is not None and session.company.shared
+    return Role.GUEST if known is None and shared else known
 
 
 def _said_at(first: int, transcript: Transcript) -> tuple[EncodedMessage, ...]:

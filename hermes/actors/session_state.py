@@ -36,6 +36,7 @@ from hermes.records import (
     TurnStarted,
     Undone,
 )
+from hermes.role import Role, assumed, lowest
 from hermes.types import (
     Call,
     CallState,
@@ -43,6 +44,7 @@ from hermes.types import (
     FailureKind,
     Gate,
     Phase,
+    Place,
     Seq,
     Session,
     SessionId,
@@ -87,19 +89,43 @@ def evolve(session: Session, record: Record) -> Session:
 def _received(session: Session, record: MessageReceived) -> Session:
     source = record.source
     place = session.place if source.automatic else source.place
-    waiting = Turn(id=record.turn, accepted_at=record.at, options=record.options, steer=record.steer, place=place)
     return replace(
         session,
-        queue=(*session.queue, waiting),
+        queue=(*session.queue, _waiting(record, place)),
         active_at=session.active_at if source.automatic else record.at,
         messages=session.messages + len(record.messages),
         place=place or session.place,
     )
 
 
+def _waiting(record: MessageReceived, place: Place | None) -> Turn:
+    source = record.source
+    return Turn(
+        id=record.turn,
+        accepted_at=record.at,
+        options=record.options,
+        steer=record.steer,
+        place=place,
+        role=source.standing,
+        by=source.by,
+        name=source.name,
+    )
+
+
 def _amended(session: Session, record: Amended) -> Session:
     more = 0 if record.replaces else len(record.messages)
-    return replace(session, active_at=record.at, messages=session.messages + more)
+    queue = tuple(_with_words_of(turn, record.role) if turn.id == record.turn else turn for turn in session.queue)
+    return replace(session, active_at=record.at, messages=session.messages + more, queue=queue)
+
+
+def _with_words_of(turn: Turn, role: Role | None) -> Turn:
+    """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
+    return turn if role is None or turn.role is None else replace(turn, role=lowest(turn.role, role))
+
+
+def role_of_turn(session: Session) -> Role:
+    """The role with which the turn in flight runs."""
+    return (session.turn and session.turn.role) or assumed(session.platform)
 
 
 def _turn_started(session: Session, record: TurnStarted) -> Session:
@@ -119,6 +145,9 @@ def _turn_started(session: Session, record: TurnStarted) -> Session:
 
 def _merged(session: Session, record: Merged) -> Session:
     turn = session.turn and replace(session.turn, merged=(*session.turn.merged, record.turn))
+    joined = next((each for each in session.queue if each.id == record.turn), None)
+    if turn is not None and joined is not None and not record.hidden:
+        turn = _with_words_of(turn, joined.role or assumed(session.platform))
     return replace(session, queue=_except(session.queue, record.turn), turn=turn)
 
 
@@ -215,6 +244,8 @@ def _answered(session: Session, record: Answered) -> Session:
         record.call,
         lambda call: replace(call, state=CallState.PROPOSED, gate=_opened(call.gate), question=""),
     )
+    if answered.turn is not None and any(call.id == record.call and call.question for call in calls):
+        answered = replace(answered, turn=_with_words_of(answered.turn, record.role))  # the model reads the answer
     grants = tuple(dict.fromkeys((*session.grants, *granted)))
     return replace(answered, grants=grants, active_at=record.at)
 
@@ -310,14 +341,7 @@ def _compression_failed(session: Session, record: CompressionFailed) -> Session:
 
 def _carried(session: Session, record: ContextCarried) -> Session:
     waiting = tuple(
-        Turn(
-            id=each.turn,
-            accepted_at=each.at,
-            options=each.options,
-            steer=each.steer,
-            place=record.place if each.source.automatic else each.source.place,
-        )
-        for each in record.waiting
+        _waiting(each, record.place if each.source.automatic else each.source.place) for each in record.waiting
     )
     return replace(
         session,

@@ -12,7 +12,7 @@ from typing import assert_never
 
 from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
 from hermes.actors.session_report import Report
-from hermes.actors.session_state import root_of
+from hermes.actors.session_state import role_of_turn, root_of
 from hermes.actors.transcript import Transcript
 from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
 from hermes.types import Session
@@ -75,6 +75,8 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
         spent=session.usage,
         last=task.last,
         company=session.company,
+        role=role_of_turn(session),
+        by=session.turn.by,
     )
 
 
@@ -93,6 +95,7 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
         platform=session.platform,
         permitted=granted.union(session.grants, own),
         unasked=session.preferences.yolo,
+        role=role_of_turn(session),
     )
 
 

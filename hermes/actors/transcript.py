@@ -31,6 +31,7 @@ from hermes.records import (
     TurnStarted,
     Undone,
 )
+from hermes.role import Role, lowest
 from hermes.types import EncodedMessage, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
@@ -42,15 +43,28 @@ Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of 
 
 
 class Transcript:
-    __slots__ = ("_next_seq", "_seqs", "messages", "own", "prompt", "starts", "taken_back", "waiting")
+    __slots__ = (
+        "_next_seq",
+        "_roles_waiting",
+        "_seqs",
+        "messages",
+        "own",
+        "prompt",
+        "roles",
+        "starts",
+        "taken_back",
+        "waiting",
+    )
 
     def __init__(self) -> None:
         self.prompt: EncodedMessage | None = None
         self.messages: list[EncodedMessage] = []
         self.starts: list[int] = []  # where among the messages a person's turns begin
+        self.roles: list[Role | None] = []  # with which each of them began; None: taken over from another session
         self.own = 0  # how many of them are not taken over from another session
         self.taken_back = 0  # how many that were taken over are gone: there, they still count
         self.waiting: Waiting = {}
+        self._roles_waiting: dict[TurnId, Role] = {}
         self._seqs: list[int] = []  # the record that made each message visible
         self._next_seq = Seq(0)
 
@@ -93,8 +107,17 @@ class Transcript:
             case ContextCarried():
                 self.prompt = record.prompt
                 self.starts = [n for n, message in enumerate(record.messages) if _is_said(message)]
+                self.roles = [None] * len(self.starts)
+                self._roles_waiting = {each.turn: each.source.standing for each in record.waiting}
+            case MessageReceived():
+                self._roles_waiting[record.turn] = record.source.standing
+            case Amended() if record.role is not None and record.turn in self._roles_waiting:
+                self._roles_waiting[record.turn] = lowest(record.role, self._roles_waiting[record.turn])
+            case Merged() | TurnFailed():
+                self._roles_waiting.pop(record.turn, None)
             case TurnStarted() if record.turn in self.waiting:
                 self.starts.append(len(self.messages))
+                self.roles.append(self._roles_waiting.pop(record.turn, None))
                 self.own += 1
             case _:
                 pass
@@ -111,6 +134,7 @@ class Transcript:
         self.taken_back += max(0, gone - self.own)
         self.own = max(0, self.own - gone)
         self.starts = left
+        del self.roles[len(left) :]
 
 
 def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:

@@ -62,6 +62,7 @@ class Acting:
             call=f"{job.turn[:8]}_{_UNSAFE.sub('_', job.call)}",
             platform=job.platform,
             folder=folder,
+            role=job.role,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -97,8 +97,6 @@ async def yolo(errand: Errand) -> Reply:
     wanted = errand.argument.lower() or ("off" if _chosen(errand).yolo else "on")
     if wanted not in ("on", "off"):
         return errand.usage(f"“{wanted[:50]}” is neither on nor off.")
-    if errand.open is not None and not errand.caller.may_decide(errand.open):
-        return refused("Only whoever began this conversation may choose that.")
     told = {
         "on": "Tools run without asking in this conversation. What is blocked stays blocked. /yolo off ends it.",
         "off": "Tools ask before they do something dangerous.",
@@ -107,8 +105,6 @@ async def yolo(errand: Errand) -> Reply:
 
 
 async def grants(errand: Errand) -> Reply:
-    if not (errand.caller.is_owner or errand.caller.admin):
-        return refused("That is for admins, and whoever runs this daemon: it counts in everybody's conversations.")
     verb, _, kind = errand.argument.partition(" ")
     if verb == "withdraw" and kind.strip():
         await errand.sessions.withdraw(kind.strip())

@@ -12,13 +12,14 @@ from dataclasses import replace
 
 from hermes.commands import background, choices, conversation, earlier, home, knowledge, turn
 from hermes.commands.errand import Desk, Errand, Handler
-from hermes.commands.registry import Parsed, Unknown
+from hermes.commands.registry import Command, Parsed, Unknown
 from hermes.commands.reply import Caller, Reply, refused
 from hermes.commands.shown import Shown
 from hermes.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions, SessionView
+from hermes.role import Role
 from hermes.types import TurnId
 
 _HANDLERS: Mapping[str, Handler] = {
@@ -30,6 +31,14 @@ _HANDLERS: Mapping[str, Handler] = {
     **background.HANDLERS,
     **home.HANDLERS,
 }
+
+
+_OF = {Role.OWNER: "the owner", Role.ADMIN: "the owner and the admins", Role.USER: "the users, not the guests,"}
+
+
+def _beyond(command: Command, role: Role) -> str:
+    article = "an" if role is Role.ADMIN else "a"
+    return f"/{command.name} is for {_OF[command.needs]} of this Hermes. You are {article} {role} here."
 
 
 async def _cannot_restart(_: str) -> None:
@@ -64,6 +73,8 @@ class CommandDesk:
     async def run(self, parsed: Parsed | Unknown, caller: Caller) -> Reply:
         if isinstance(parsed, Unknown):
             return refused(parsed.advice)
+        if not caller.role.includes(parsed.command.needs):
+            return refused(_beyond(parsed.command, caller.role))
         try:
             return await self._run(parsed, caller)
         except HermesError as error:

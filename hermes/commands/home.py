@@ -11,8 +11,6 @@ async def set_home(errand: Errand) -> Reply:
     place = errand.caller.source.place
     if place is None:
         return refused("Only a chat can be a home channel: say this where the notices are to go.")
-    if not errand.caller.trusted:
-        return refused("Only the admins of this Hermes may choose its home channel.")
     await errand.sessions.remember(home_channel.fact_of(place.platform), home_channel.encode(place))
     return Reply(
         text=f"This is the home channel on {place.platform} now: what belongs to no conversation is told here."

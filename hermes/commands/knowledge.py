@@ -8,9 +8,16 @@ from hermes.commands.errand import Errand, Handler, whole_number
 from hermes.commands.registry import GREETING, help_text
 from hermes.commands.reply import Reply
 from hermes.commands.wording import TALLY_HEADINGS, insights, status, tally_rows, usage
+from hermes.role import Role
 
 DAYS = 30
 MAX_DAYS = 365
+_MAY = {
+    Role.OWNER: "the owner: every conversation is yours to see",
+    Role.ADMIN: "an admin: you see your own conversations, and approve what others ask for",
+    Role.USER: "a user: you see your own conversations",
+    Role.GUEST: "a guest: you see your own conversations",
+}
 _NOTHING_YET = "There is no conversation here yet: the next message begins one."
 
 
@@ -47,11 +54,7 @@ async def tell_insights(errand: Errand) -> Reply:
 async def tell_caller(errand: Errand) -> Reply:
     caller, session = errand.caller, errand.session
     who = f"user {caller.source.user}" if caller.source.user else "no name"
-    may = (
-        "the owner: every conversation is yours to see"
-        if caller.is_owner
-        else "a user: you see your own conversations"
-    )
+    may = _MAY[caller.role]
     lines = [f"You come from {caller.source.platform}, with {who}. To Hermes you are {may}."]
     if session is not None:
         lines.append(f"This is session {session.id}.")
@@ -66,7 +69,7 @@ async def tell_help(errand: Errand) -> Reply:
     if errand.parsed.word == "start":  # what Telegram's own first button says, perhaps with a link's payload
         return Reply(text=GREETING)
     narrow = errand.caller.source.place is not None
-    return Reply(text=help_text(errand.argument or None, narrow=narrow, standing=errand.caller.standing))
+    return Reply(text=help_text(errand.argument or None, narrow=narrow, role=errand.caller.role))
 
 
 HANDLERS: dict[str, Handler] = {

@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
-from enum import IntEnum, StrEnum
+from enum import StrEnum
 
+from hermes.role import Role
 from hermes.types import Busy
 from hermes.values import dataclass
 
@@ -28,15 +29,6 @@ class Group(StrEnum):
     KNOW = "What there is to know"
 
 
-class Standing(IntEnum):
-    """Who may use a command; each may use what those before may."""
-
-    ANYBODY = 0
-    TRUSTED = 1  # an admin, or anybody where there are none
-    ADMIN = 2
-    OWNER = 3  # whoever reaches the terminal or the API
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     name: str
@@ -47,7 +39,7 @@ class Command:
     details: str = ""  # what its own help says beyond the line
     choices: tuple[str, ...] = ()  # words that its argument can be, for completion
     needs_rest: bool = False  # not while a turn runs
-    needs: Standing = Standing.ANYBODY
+    needs: Role = Role.GUEST  # the least role that may use it
     confirms: bool = False  # where there are buttons it may ask first, and whoever presses one means it once
     says: bool = False  # it is a message, which the inbound id makes the same one when it comes again
 
@@ -157,7 +149,7 @@ COMMANDS: tuple[Command, ...] = (
         group=Group.TURN,
         usage="[yes]",
         help="Restart the daemon; what it was doing goes on afterwards",
-        needs=Standing.ADMIN,
+        needs=Role.ADMIN,
         details="For the owner and for admins only. In chats it asks first; yes spares you the question.",
         choices=("yes",),
         confirms=True,
@@ -180,6 +172,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="approve",
+        needs=Role.ADMIN,
         group=Group.TURN,
         usage="[session|always]",
         help="Let a tool call run that waits for permission",
@@ -193,7 +186,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="grants",
-        needs=Standing.ADMIN,
+        needs=Role.ADMIN,
         group=Group.TURN,
         usage="[withdraw KIND]",
         help="What was allowed for good, and to take it back; for admins",
@@ -208,6 +201,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="model",
+        needs=Role.USER,
         group=Group.CHOICES,
         usage="[name|default]",
         help="Show the model of this conversation, or choose it",
@@ -223,6 +217,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="reasoning",
+        needs=Role.USER,
         group=Group.CHOICES,
         usage=f"[{'|'.join(REASONING)}|default]",
         help="Choose how much the model thinks before it answers",
@@ -230,6 +225,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="yolo",
+        needs=Role.ADMIN,
         group=Group.CHOICES,
         usage="[on|off]",
         help="Let tools run without asking, in this conversation",
@@ -241,6 +237,7 @@ COMMANDS: tuple[Command, ...] = (
     Command(name="usage", group=Group.KNOW, help="Tokens, cost and context of this conversation"),
     Command(
         name="insights",
+        needs=Role.ADMIN,
         group=Group.KNOW,
         usage="[days]",
         help="What was used by day and by model",
@@ -248,6 +245,7 @@ COMMANDS: tuple[Command, ...] = (
     ),
     Command(
         name="processes",
+        needs=Role.USER,
         aliases=("ps",),
         group=Group.KNOW,
         usage="[kill N|ID]",
@@ -260,7 +258,7 @@ COMMANDS: tuple[Command, ...] = (
         name="sethome",
         group=Group.KNOW,
         help="Have notices that belong to no chat told here",
-        needs=Standing.TRUSTED,
+        needs=Role.ADMIN,
         details="That Hermes restarts, say, or that a message could not be delivered. One chat on each platform.",
     ),
     Command(
@@ -320,8 +318,8 @@ def completions(prefix: str) -> list[str]:
     return [f"{begun} {choice}" for choice in choices if choice.startswith(argument)]
 
 
-def menu() -> list[dict[str, str | list[str]]]:
-    """The commands for machines: bot menus, native slash commands, completion elsewhere."""
+def menu(role: Role = Role.OWNER) -> list[dict[str, str | list[str]]]:
+    """What that role may use, for machines: bot menus, native slash commands, completion elsewhere."""
     return [
         {
             "name": command.name,
@@ -332,6 +330,7 @@ def menu() -> list[dict[str, str | list[str]]]:
             "choices": list(command.choices),
         }
         for command in COMMANDS
+        if role.includes(command.needs)
     ]
 
 
@@ -344,10 +343,10 @@ GREETING = (
 )
 
 
-def help_text(name: str | None = None, *, narrow: bool = False, standing: Standing = Standing.OWNER) -> str:
-    """`narrow`: for a phone, where columns would break. The list has what somebody of that standing may use."""
+def help_text(name: str | None = None, *, narrow: bool = False, role: Role = Role.OWNER) -> str:
+    """`narrow`: for a phone, where columns would break. The list has what that role may use."""
     if name is None:
-        shown = [command for command in COMMANDS if command.needs <= standing]
+        shown = [command for command in COMMANDS if role.includes(command.needs)]
         of_group = _narrow_help_of_group if narrow else _help_of_group
         groups = (of_group(group, [each for each in shown if each.group is group]) for group in Group)
         return "\n\n".join([*groups, *(["/help and a command's name says more."] if narrow else [])])

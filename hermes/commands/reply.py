@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.commands.registry import Standing
 from hermes.ports.sessions import Receipt
+from hermes.role import Role
 from hermes.types import InboundKey, Session, SessionId, SessionKey, Source
 from hermes.values import dataclass
-from hermes.whose import OWNER_SURFACES
 
 YES, NO = "yes", "no"  # to a command that asks first
 
@@ -19,20 +18,16 @@ class Caller:
     session: SessionId | None = None
     key: SessionKey | None = None
     inbound: InboundKey | None = None  # the source's own id of it: /queue and /steer twice are one message
-    admin: bool = False  # may decide about the daemon as a whole, besides its owner
     has_buttons: bool = False  # what cannot be taken back is asked about first
     speaker: str = ""  # their name as the model is shown it, where several people share the conversation
-    trusted: bool = False  # may say where Hermes tells what belongs to no conversation
+
+    @property
+    def role(self) -> Role:
+        return self.source.standing
 
     @property
     def is_owner(self) -> bool:
-        return self.source.platform in OWNER_SURFACES
-
-    @property
-    def standing(self) -> Standing:
-        if self.is_owner:
-            return Standing.OWNER
-        return Standing.ADMIN if self.admin else Standing.TRUSTED if self.trusted else Standing.ANYBODY
+        return self.role is Role.OWNER
 
     def may_take(self, session: Session) -> bool:
         """Whether the session is the caller's to see and to take up."""

@@ -71,6 +71,7 @@ class ModelJob:
     last: bool = False  # no more tools in this turn
     company: Company | None = None  # whom the conversation is with
     role: Role = Role.OWNER  # of the person whose turn this is
+    by: str = ""  # the same person: platform and user
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Protocol
 
 from hermes.processes.process import Chunk, FailedStart, Handle, Look, Lost, ProcessSpec
+from hermes.role import Role
 from hermes.types import ProcessView, SessionId
 from hermes.values import dataclass
 
@@ -51,6 +52,7 @@ class ProcessOrder:
     pty: bool = False
     notify: bool = False
     watch: tuple[str, ...] = ()
+    role: Role = Role.GUEST  # of the turn that starts it; what it says begins turns of the same role
 
 
 class BackgroundProcesses(ProcessList, Protocol):

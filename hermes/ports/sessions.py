@@ -7,6 +7,7 @@ from typing import Protocol
 from hermes.events import TurnOutcome
 from hermes.ports.storage import Tally
 from hermes.records import Record
+from hermes.role import Role
 from hermes.trace import TraceLine
 from hermes.types import (
     DeadLetter,
@@ -98,8 +99,8 @@ class Sessions(Protocol):
     """The front desk. Each call raises HermesErrors only."""
 
     async def submit(self, submission: Submission) -> Receipt: ...
-    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage) -> Session:
-        """Replace what a person said at that place. Refused unless it still waits for its turn."""
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        """Replace what a person of that role said at that place. Refused unless it still waits for its turn."""
 
     async def accepted(self, submission: Submission) -> Receipt | None:
         """The receipt of a message that was accepted before under the same inbound id; None: it was not."""

@@ -62,6 +62,7 @@ def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCo
                     pty=asked.pty,
                     notify=asked.notify,
                     watch=asked.watch,
+                    role=asked.role,
                 )
             )
         except BadInputError as error:

@@ -17,6 +17,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from hermes.role import Role
 from hermes.tools.child import Child, Limits, spawn
 from hermes.tools.child_environment import child_environment
 from hermes.tools.command_output import CommandOutput, LineFeed
@@ -68,6 +69,7 @@ class BackgroundCommand:
     shell: str = "/bin/sh"
     notify: bool = False  # its end is told
     watch: tuple[str, ...] = ()  # texts in its output that are told
+    role: Role = Role.GUEST  # of the turn that it is started in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -252,6 +254,7 @@ class _Terminal:
             shell=start.shell,
             notify=notify,
             watch=watch,
+            role=context.role,
         )
         return _told(await self._background(asked), start.notes)
 

@@ -185,12 +185,12 @@ class Talk:
         """A person answers what a call asked."""
         return self.do(Answer(answer=answer, source=source, call=call))
 
-    def crash(self) -> Step:
+    def crash(self, *, hold: bool = False) -> Step:
         """What was in memory is gone; what was recorded is taken up again."""
         rebuilt = replay(self.session.id, self.entries())
         assert rebuilt is not None
         self.session = rebuilt
-        return self.do(Recover(reason="crash"))
+        return self.do(Recover(reason="crash", hold=hold))
 
     def summarised(self, child: str = "s2") -> Talk:
         """The summary came out; the session that goes on from it."""
@@ -209,8 +209,8 @@ class Talk:
     def summary_fails(self) -> Step:
         return self.do(SummaryFailed(reason="the model was busy"))
 
-    def undo(self, turns: int = 1, again: str = "") -> Step:
-        asked = UndoTurns(turns=turns, again=TurnId(again) if again else None, source=API)
+    def undo(self, turns: int = 1, again: str = "", source: Source = API) -> Step:
+        asked = UndoTurns(turns=turns, again=TurnId(again) if again else None, source=source)
         return self.do(undo_of(asked, self.session, self.transcript()))
 
     def branch(self, child: str = "s3", undo: int = 0) -> Talk:

@@ -8,6 +8,7 @@ from hermes.actors.session_protocol import Accept, AnnounceStop, Deliver, Hold, 
 from hermes.actors.session_state import is_pending, replay
 from hermes.actors.session_steps import open_turns
 from hermes.ports.sessions import Submission
+from hermes.role import Role
 from hermes.types import Phase, Place, SessionKey, Source, TurnId
 from tests.actors.talk import Talk, names, of, refusal, said, user
 from tests.actors.world import until, world
@@ -101,7 +102,7 @@ def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
     talk = Talk()
     talk.say("before")
     talk.do(said("wrong", source=ANN))
-    taken = talk.do(Rewrite(place=THERE, message=user("right")))
+    taken = talk.do(Rewrite(place=THERE, message=user("right"), role=Role.USER))
     assert names(taken.records) == ["Amended"]
     talk.answer()
     assert talk.shown() == ["user: before", "assistant: yes", "user: right"]
@@ -111,7 +112,7 @@ def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
     talk = Talk()
     talk.do(first())
     talk.do(rest(more_s=WAIT_S))
-    talk.do(Rewrite(place=THERE, message=user("one, corrected")))
+    talk.do(Rewrite(place=THERE, message=user("one, corrected"), role=Role.USER))
     talk.do(StartHeld())
     assert talk.shown() == ["user: one, corrected", "user: two"]
 
@@ -119,7 +120,7 @@ def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
 def test_what_has_begun_is_not_replaced() -> None:
     talk = Talk()
     talk.do(said("a", source=ANN))
-    taken = talk.do(Rewrite(place=THERE, message=user("b")))
+    taken = talk.do(Rewrite(place=THERE, message=user("b"), role=Role.USER))
     assert "does not wait any more" in refusal(taken)
     assert talk.shown() == ["user: a"]
 
@@ -139,7 +140,7 @@ async def test_an_edit_reaches_a_message_that_waits() -> None:
         session = await here.say("before", "s")
         await here.started(1)
         await here.say("wrong", "s", source=ANN)
-        await here.desk.rewrite(session.session, THERE, user("right"))
+        await here.desk.rewrite(session.session, THERE, user("right"), Role.USER)
         await here.answer_next()
         await here.answer_next()
         assert await here.shown() == ["user: before", "assistant: yes", "user: right", "assistant: yes"]

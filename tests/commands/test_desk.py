@@ -10,6 +10,7 @@ import pytest
 from hermes.commands.registry import Parsed, parse
 from hermes.commands.reply import Caller
 from hermes.errors import StorageFullError
+from hermes.role import Role
 from hermes.types import Call, Gate, InboundKey, Phase, SessionId, SessionKey, Source, Verdict
 from tests.commands.world import ANN, BOB, World, said, until, world
 from tests.fakes import process_view
@@ -225,18 +226,18 @@ async def test_stop_breaks_a_pending_approval() -> None:
         assert (await here.session("s")).phase is Phase.IDLE
 
 
-async def test_only_whoever_began_a_shared_conversation_decides_what_runs() -> None:
+async def test_only_admins_approve_and_end_all_questions() -> None:
     async with world() as here:
         shared = "agent:main:telegram:group:1:7"
         receipt = await here.say("a", key=shared, source=ANN)
         await here.answer("", DANGEROUS)
-        for text in ("/approve", "/yolo on"):
-            reply = await here.command(text, key=shared, source=BOB)
+        for text, who in (("/approve", BOB), ("/yolo on", BOB), ("/approve", ANN), ("/yolo on", ANN)):
+            reply = await here.command(text, key=shared, source=who)
             assert not reply.ok
-            assert "whoever began" in reply.text
+            assert "for the owner and the admins" in reply.text
         assert "Somebody else began it" in (await here.command("/whoami", key=shared, source=BOB)).text
         assert not (await here.session(receipt.session)).preferences.yolo
-        assert (await here.command("/approve", key=shared, source=ANN)).ok
+        assert (await here.command("/approve", key=shared, source=replace(ANN, role=Role.ADMIN))).ok
 
 
 # ---------------------------------------------------------------- taking back
@@ -554,7 +555,9 @@ async def test_insights_sum_by_day_and_model() -> None:
         assert reply.text.splitlines()[0] == "The last 30 days (UTC): 3 turns, 300 tokens in and 30 out, $0.7500"
         assert [row[:3] for row in reply.rows[1:]] == [("2027-01-15", "toy-1", "1"), ("2027-01-16", "toy-1", "2")]
         assert (await here.command("/insights 1", "s")).text.startswith("The last 1 day (UTC): 2 turns")
-        assert (await here.command("/insights", key=ANNS, source=ANN)).text.startswith(
+        assert not (await here.command("/insights", key=ANNS, source=ANN)).ok, "it tells of others"
+        admin = replace(ANN, role=Role.ADMIN)
+        assert (await here.command("/insights", key=ANNS, source=admin)).text.startswith(
             "The last 30 days (UTC): 1 turn,"
         )
         assert "Nothing was used" in (await here.command("/insights", source=replace(ANN, platform="slack"))).text
@@ -658,10 +661,10 @@ async def test_a_caller_with_an_earlier_id_is_told_where_the_conversation_is() -
 
 async def test_what_was_allowed_for_good_is_for_those_who_may_allow_it() -> None:
     async with world() as here:
-        assert "for admins" in (await here.command("/grants", key=ANNS, source=ANN)).text
+        assert "for the owner and the admins" in (await here.command("/grants", key=ANNS, source=ANN)).text
         asked = parse("/grants")
         assert isinstance(asked, Parsed)
-        admin = Caller(source=ANN, key=SessionKey(ANNS), admin=True)
+        admin = Caller(source=replace(ANN, role=Role.ADMIN), key=SessionKey(ANNS))
         assert (await here.commands.run(asked, admin)).text == "Nothing is allowed for good."
 
 

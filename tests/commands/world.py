@@ -26,6 +26,7 @@ from hermes.commands.reply import Caller, Reply
 from hermes.ports.agent import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
 from hermes.ports.given import Identity
 from hermes.ports.sessions import Receipt, Submission
+from hermes.role import Role
 from hermes.supervision.policy import RestartIntensity
 from hermes.types import Call, CallOutcome, EncodedMessage, Session, SessionId, SessionKey, Source, TurnId, Usage
 from tests.fakes import FakeProcesses
@@ -36,8 +37,8 @@ SETTINGS = DirectorySettings(
 )
 START = 1_800_000_000.0
 CLI = Source(platform="cli")
-ANN = Source(platform="telegram", user="ann")
-BOB = Source(platform="telegram", user="bob")
+ANN = Source(platform="telegram", user="ann", role=Role.USER)
+BOB = Source(platform="telegram", user="bob", role=Role.USER)
 
 
 @dataclass

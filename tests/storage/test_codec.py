@@ -50,7 +50,7 @@ FEW = settings(max_examples=30, deadline=None)
 ORDER = {
     "SessionStarted": "at key source reason parent",
     "MessageReceived": "at turn messages source options steer inbound",
-    "Amended": "at turn messages replaces inbound",
+    "Amended": "at turn messages replaces inbound role",
     "TurnStarted": "at turn attempt note",
     "Merged": "at turn into hidden",
     "PromptBuilt": "at message",
@@ -58,7 +58,7 @@ ORDER = {
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
     "Asked": "at turn call question choices",
-    "Answered": "at turn call answer by",
+    "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens",
     "TurnFailed": "at turn failure told",
     "TurnInterrupted": "at turn reason",
@@ -83,20 +83,20 @@ ORDER = {
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company"
     ),
-    "Turn": "id accepted_at attempt options steer replies calls usage merged place written",
+    "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name",
     "Call": "id name summary state parallel effect gate problem question choices",
     "Gate": "verdict reason rules once",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns",
     "Failure": "kind message retry_after_s",
-    "Source": "platform user automatic place company",
+    "Source": "platform user automatic place company role name",
     "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",
     "DeadLetter": "id session turn messages source options problem at undelivered",
     "ProcessRecord": (
         "id root session key platform command cwd started_at notify watch pty pid active_at watched_bytes ended_at "
-        "exit_code signal reason detail output_bytes told"
+        "exit_code signal reason detail output_bytes told role"
     ),
     "Place": "platform chat thread message",
     "Obligation": (

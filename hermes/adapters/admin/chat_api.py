@@ -10,8 +10,10 @@ from hermes.adapters import presentation
 from hermes.adapters.chat.office import ChatOffice
 from hermes.adapters.openai_api.service import Service, json_response
 from hermes.errors import BadInputError
+from hermes.role import Role
 
 _MAX_TEXT = 100_000
+PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are named in the configuration
 
 
 class ChatApi:
@@ -22,7 +24,11 @@ class ChatApi:
     def table(self) -> list[tuple[web.RouteDef, str]]:
         return [
             (web.get("/pairing", self.pairing), "Who was let in by pairing, and who asks to be"),
-            (web.post("/pairing/approve", self.approve), 'Let somebody in: {"platform": ..., "code": ...}'),
+            (
+                web.post("/pairing/approve", self.approve),
+                'Let somebody in: {"platform": ..., "code": ..., "role": ...}',
+            ),
+            (web.post("/pairing/role", self.set_role), 'Change a role: {"platform": ..., "user": ..., "role": ...}'),
             (web.post("/pairing/revoke", self.revoke), 'And out again: {"platform": ..., "user": ...}'),
             (web.post("/posts", self.post), 'Say a "text" in a "chat", or in the home channel, without the agent'),
             (web.get("/posts/{id}", self.progress), "Whether a post has arrived"),
@@ -40,7 +46,15 @@ class ChatApi:
     async def approve(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
         platform, code = self._office.check(_text(body, "platform")), _text(body, "code")
-        return json_response({"approved": presentation.plain(await self._office.pairing.approve(platform, code))})
+        approved = await self._office.pairing.approve(platform, code, _role(body.get("role", Role.GUEST)))
+        return json_response({"approved": presentation.plain(approved)})
+
+    async def set_role(self, request: web.Request) -> web.Response:
+        body = await self._service.read_fields(request)
+        platform, user, role = _text(body, "platform"), _text(body, "user"), _role(body.get("role"))
+        return json_response(
+            {"approved": presentation.plain(await self._office.pairing.set_role(platform, user, role))}
+        )
 
     async def revoke(self, request: web.Request) -> web.Response:
         body = await self._service.read_fields(request)
@@ -59,6 +73,13 @@ class ChatApi:
     async def progress(self, request: web.Request) -> web.Response:
         name = request.match_info["id"]
         return json_response({"id": name, **await self._office.progress(name)})
+
+
+def _role(value: object) -> Role:
+    role = next((role for role in PAIRED_ROLES if role == value), None)
+    if role is None:
+        raise BadInputError(f"role is one of {', '.join(PAIRED_ROLES)}.", param="role")
+    return role
 
 
 def _text(body: dict[str, Any], field: str, *, least: int = 1, most: int = 200) -> str:

@@ -16,7 +16,7 @@ from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.moved import MovedChats
-from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named
+from hermes.adapters.chat.speaker import as_shown, company_of, guarded, named, shown_name
 from hermes.asking import Question, asked_by, button_token, command_token, waiting_call
 from hermes.commands.desk import CommandDesk
 from hermes.commands.registry import Parsed, Unknown, parse
@@ -27,6 +27,7 @@ from hermes.media.reference import user_message
 from hermes.ports.chat import Abilities, Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, Sessions, Submission
+from hermes.role import Role
 from hermes.types import (
     EncodedMessage,
     InboundKey,
@@ -87,19 +88,20 @@ class ChatDesk:
         reach("chat: received")
         key = conversation_key(inbound, group_sessions_per_user=self._per_user)
         aside = ""
-        if not await self._door.admits(inbound):
+        role = await self._door.role(inbound)
+        if role is None:
             await self._door.turn_away(inbound)
             aside = _NOT_YOURS if inbound.answers else ""
         elif inbound.answers:
-            aside = await self._pressed(inbound, key)
+            aside = await self._pressed(inbound, key, role)
         elif inbound.edited:
-            await self._rewrite(inbound, key)
+            await self._rewrite(inbound, key, role)
         elif inbound.deleted:
             await self._take_back(inbound, key)
         elif (command := parse(inbound.text)) is not None:
-            await self._command(inbound, key, command)
+            await self._command(inbound, key, command, role)
         else:
-            await self._message(inbound, key)
+            await self._message(inbound, key, role)
         reach("chat: taken, not confirmed")
         return aside
 
@@ -121,7 +123,7 @@ class ChatDesk:
 
     # ------------------------------------------------------------ messages
 
-    async def _message(self, inbound: Inbound, key: SessionKey) -> None:
+    async def _message(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
         inbound = await self._unheard(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
@@ -129,7 +131,7 @@ class ChatDesk:
         submission = Submission(
             turn=self._new_turn_id(),
             messages=(await self._compose(shown),),
-            source=self._source(inbound),
+            source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             also=tuple(piece for piece in inbound.pieces if piece != inbound.id),
@@ -164,7 +166,7 @@ class ChatDesk:
 
     async def _unheard(self, inbound: Inbound) -> Inbound:
         """Of what came in pieces, those that were not taken before: a crash may have come between them."""
-        one = Submission(turn=TurnId(""), messages=(), source=self._source(inbound))
+        one = Submission(turn=TurnId(""), messages=(), source=Source(platform=inbound.place.platform))
         fresh = [
             piece for piece in inbound.pieces if await self._sessions.accepted(replace(one, inbound=piece)) is None
         ]
@@ -186,14 +188,14 @@ class ChatDesk:
                 await asyncio.sleep(_BUSY_PAUSE_S)
         return await self._sessions.submit(submission)
 
-    async def _rewrite(self, inbound: Inbound, key: SessionKey) -> None:
+    async def _rewrite(self, inbound: Inbound, key: SessionKey, role: Role) -> None:
         """What still waits is replaced; what was answered, or is being answered, stays as it was said."""
         session = await self._sessions.bound(key)
         if session is None or parse(inbound.text) is not None:
             return
         try:
             shown = as_shown(inbound, shared=self._is_shared(inbound))
-            await self._sessions.rewrite(session, inbound.place, await self._compose(shown))
+            await self._sessions.rewrite(session, inbound.place, await self._compose(shown), role)
         except StoppingError:
             raise
         except RefusedError as error:
@@ -210,7 +212,7 @@ class ChatDesk:
 
     # ------------------------------------------------------------ commands
 
-    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown) -> None:
+    async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
         """At most once: that it came is on disk before it is carried out. A reply that offers choices has buttons."""
         name = f"command:{inbound.id}"
         says = isinstance(command, Parsed) and command.command.says  # a message: its session knows its id
@@ -225,13 +227,11 @@ class ChatDesk:
         if says and shared and isinstance(command, Parsed):
             command = replace(command, argument=guarded(command.argument))
         caller = Caller(
-            source=self._source(inbound),
+            source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             has_buttons=self._abilities.buttons,
             speaker=named(inbound) if shared else "",
-            admin=self._door.is_admin(inbound.user),
-            trusted=await self._door.trusts(inbound),
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
@@ -247,22 +247,22 @@ class ChatDesk:
 
     # ------------------------------------------------------------ buttons
 
-    async def _pressed(self, inbound: Inbound, key: SessionKey) -> str:
+    async def _pressed(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
         """A button gives a command to whoever was offered it, or it answers a question. Says why it did neither."""
         name, gives_command, _ = inbound.answers.partition("-")
         command = parse(f"/{name} {inbound.text}") if gives_command else None
         if command is None:
-            return await self._answer(inbound, key)
+            return await self._answer(inbound, key, role)
         if inbound.answers != command_token(name, key, inbound.user):
             return f"This is somebody else's choice. /{name} lets you choose for yourself."
         if isinstance(command, Parsed) and command.command.confirms and command.argument:
             # A press that comes before the buttons are gone must not do it again.
             place = inbound.place
             inbound = replace(inbound, id=InboundKey(f"pressed:{place.platform}:{place.chat}:{place.message}"))
-        await self._command(inbound, key, command)
+        await self._command(inbound, key, command, role)
         return ""
 
-    async def _answer(self, inbound: Inbound, key: SessionKey) -> str:
+    async def _answer(self, inbound: Inbound, key: SessionKey, role: Role) -> str:
         """A button answers the question of this person's conversation, if that still waits for it."""
         session = await self._sessions.bound(key)
         if session is None:
@@ -275,7 +275,7 @@ class ChatDesk:
             if waiting.owner not in ("", inbound.user):
                 return _NOT_YOURS
             chosen = _chosen(inbound, asked_by(call, turn.id))
-            await self._sessions.answer(waiting.id, chosen, self._source(inbound), call.id)
+            await self._sessions.answer(waiting.id, chosen, self._source(inbound, role), call.id)
         except (StoppingError, BusyError):
             raise
         except (RefusedError, UnknownSessionError) as error:
@@ -285,9 +285,15 @@ class ChatDesk:
     def _is_shared(self, inbound: Inbound) -> bool:
         return is_shared(inbound, group_sessions_per_user=self._per_user)
 
-    def _source(self, inbound: Inbound) -> Source:
-        company = company_of(inbound, shared=self._is_shared(inbound))
-        return Source(platform=inbound.place.platform, user=inbound.user, place=inbound.place, company=company)
+    def _source(self, inbound: Inbound, role: Role) -> Source:
+        return Source(
+            platform=inbound.place.platform,
+            user=inbound.user,
+            place=inbound.place,
+            company=company_of(inbound, shared=self._is_shared(inbound)),
+            role=role,
+            name=shown_name(inbound),
+        )
 
     async def _say(
         self, inbound: Inbound, name: str, text: str, *, choices: tuple[str, ...] = (), call: str = ""

@@ -8,6 +8,7 @@ from loguru import logger
 
 from hermes.adapters.chat.pairing_desk import PairingDesk
 from hermes.ports.chat import Inbound
+from hermes.role import Role
 from hermes.values import dataclass
 
 EVERYBODY = "*"
@@ -18,33 +19,32 @@ class Door:
     """Places are groups and channels, or single topics of them; private chats are none."""
 
     pairing: PairingDesk
-    allowed: Collection[str] = ()  # ids on the platform; "*" is everybody
+    allowed: Collection[str] = ()  # ids on the platform: users; "*" lets everybody talk, as a guest
     admins: Collection[str] = ()  # who may talk, and decide about the daemon
     pair: bool = True  # a stranger in a private chat can ask to be let in
     places: Collection[str] = ()  # not empty: what is said in other places is not heard
     open_places: Collection[str] = ()  # where whoever is there may talk, and nothing more
 
-    def is_admin(self, user: str) -> bool:
-        return user in self.admins
-
-    async def trusts(self, inbound: Inbound) -> bool:
-        """Where there are no admins, whoever was let in is trusted; being in an open place is not enough."""
-        return self.is_admin(inbound.user) or (not self.admins and await self._knows(inbound))
-
-    async def admits(self, inbound: Inbound) -> bool:
+    async def role(self, inbound: Inbound) -> Role | None:
+        """The role with which this person talks here; None: they may not."""
+        in_open_place = False
         if inbound.chat_type != "dm":
             here = _names(inbound)
             if self.places and here.isdisjoint(self.places):
-                return False
-            if not here.isdisjoint(self.open_places):
-                return True
-        return await self._knows(inbound)
+                return None
+            in_open_place = not here.isdisjoint(self.open_places)
+        known = await self._role_of(inbound)
+        return Role.GUEST if known is None and in_open_place else known
 
-    async def _knows(self, inbound: Inbound) -> bool:
+    async def _role_of(self, inbound: Inbound) -> Role | None:
+        """By the lists and by pairing; the highest of them counts."""
         user = inbound.user
-        if user in self.allowed or EVERYBODY in self.allowed or self.is_admin(user):
-            return True
-        return await self.pairing.admits(inbound.place.platform, user)
+        if user in self.admins:
+            return Role.ADMIN
+        if user in self.allowed and user != EVERYBODY:
+            return Role.USER
+        paired = await self.pairing.role(inbound.place.platform, user)
+        return Role.GUEST if paired is None and EVERYBODY in self.allowed else paired
 
     async def turn_away(self, inbound: Inbound) -> None:
         if inbound.chat_type == "dm" and self.pair and not inbound.answers:

@@ -13,7 +13,9 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from enum import StrEnum
+from typing import Any
 
+from hermes.role import Role
 from hermes.types import Place
 from hermes.values import dataclass
 
@@ -48,6 +50,7 @@ class Approved:
     name: str
     at: float
     chat: str = ""  # where they asked: their direct chat; empty: let in before this was kept
+    role: Role = Role.GUEST
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +89,20 @@ def hash_of(code: str, salt: str) -> str:
 # ---------------------------------------------------------------- what happens to the book
 
 
-def is_approved(book: Book, platform: str, user: str) -> bool:
-    return any((each.platform, each.user) == (platform, user) for each in book.approved)
+def role_of(book: Book, platform: str, user: str) -> Role | None:
+    """None: nobody let them in."""
+    return next((each.role for each in book.approved if (each.platform, each.user) == (platform, user)), None)
+
+
+def with_role(book: Book, platform: str, user: str, role: Role) -> Book:
+    """The same book: nobody of that id was let in."""
+    return replace(
+        book,
+        approved=tuple(
+            replace(each, role=role) if (each.platform, each.user) == (platform, user) else each
+            for each in book.approved
+        ),
+    )
 
 
 def current(book: Book, now: float) -> Book:
@@ -112,7 +127,13 @@ def issue(book: Book, request: Request, salt: str, hashed: str) -> Book:
 
 
 def approve(
-    book: Book, platform: str, code: str, now: float, hashing: Callable[[str, str], str] = hash_of
+    book: Book,
+    platform: str,
+    code: str,
+    now: float,
+    hashing: Callable[[str, str], str] = hash_of,
+    *,
+    role: Role = Role.GUEST,
 ) -> tuple[Book, Request | str]:
     """The book afterwards, and who was approved, or why nobody was."""
     if now < book.locked_until:
@@ -123,7 +144,7 @@ def approve(
         fits = request.platform == platform and request.hash
         if fits and hmac.compare_digest(request.hash, hashing(typed, request.salt)):
             friend = Approved(
-                platform=platform, user=request.user, name=request.name, at=now, chat=request.place.chat
+                platform=platform, user=request.user, name=request.name, at=now, chat=request.place.chat, role=role
             )
             left = tuple(each for each in book.pending if each is not request)
             return replace(book, pending=left, approved=(*book.approved, friend), wrong=0), request
@@ -171,7 +192,12 @@ def decode(raw: bytes | None) -> Book:
     fields = json.loads(raw)
     return Book(
         pending=tuple(Request(**{**each, "place": Place(**each["place"])}) for each in fields["pending"]),
-        approved=tuple(Approved(**each) for each in fields["approved"]),
+        approved=tuple(_approved(each) for each in fields["approved"]),
         wrong=fields["wrong"],
         locked_until=fields["locked_until"],
     )
+
+
+def _approved(fields: dict[str, Any]) -> Approved:
+    """One that was let in before there were roles is a guest."""
+    return Approved(**{**fields, "role": Role(fields.get("role", Role.GUEST))})

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from functools import partial
 
 from loguru import logger
 
@@ -17,6 +18,7 @@ from hermes.errors import BadInputError, DeliveryError, HermesError
 from hermes.ports.chat import Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
+from hermes.role import Role
 from hermes.types import Obligation, Owed, Place
 
 FACT = "chat.pairing"
@@ -38,8 +40,9 @@ class PairingDesk:
     async def book(self) -> Book:
         return pairing.current(await self._read(), self._clock())
 
-    async def admits(self, platform: str, user: str) -> bool:
-        return pairing.is_approved(await self._read(), platform, user)
+    async def role(self, platform: str, user: str) -> Role | None:
+        """None: nobody let them in."""
+        return pairing.role_of(await self._read(), platform, user)
 
     # ------------------------------------------------------------ strangers
 
@@ -78,10 +81,11 @@ class PairingDesk:
 
     # ------------------------------------------------------------ whoever runs Hermes
 
-    async def approve(self, platform: str, code: str) -> Approved:
+    async def approve(self, platform: str, code: str, role: Role = Role.GUEST) -> Approved:
         async with self._writing:
             book = await self._read()
-            after, outcome = await asyncio.to_thread(pairing.approve, book, platform, code, self._clock())
+            approve = partial(pairing.approve, book, platform, code, self._clock(), role=role)
+            after, outcome = await asyncio.to_thread(approve)
             await self._write(after)
         if isinstance(outcome, str):
             logger.warning("pairing: {}", outcome)
@@ -91,15 +95,24 @@ class PairingDesk:
         await self._say(name, outcome.place, _LET_IN)
         return after.approved[-1]
 
+    async def set_role(self, platform: str, user: str, role: Role) -> Approved:
+        async with self._writing:
+            book = await self._read()
+            after = pairing.with_role(book, platform, user, role)
+            found = next((each for each in after.approved if (each.platform, each.user) == (platform, user)), None)
+            if found is None:
+                raise BadInputError(_not_paired(platform, user), code="not_paired")
+            await self._write(after)
+        logger.info("{}: user {} is a {} from now on", platform, user, role)
+        return found
+
     async def revoke(self, platform: str, user: str) -> str:
         """The chat that this person had with the bot alone."""
         async with self._writing:
             book = await self._read()
             after = pairing.revoke(book, platform, user)
             if after == book:
-                raise BadInputError(
-                    f"nobody with the id {user} was let in on {platform} by pairing", code="not_paired"
-                )
+                raise BadInputError(_not_paired(platform, user), code="not_paired")
             await self._write(after)
         logger.info("{}: user {} is not allowed any more", platform, user)
         chats = (each.chat for each in book.approved if (each.platform, each.user) == (platform, user))
@@ -119,6 +132,10 @@ class PairingDesk:
 
     async def _say(self, name: str, place: Place, text: str) -> None:
         await self._outgoing.oblige(Obligation(id=name, kind=Owed.NOTICE, place=place, text=text, at=self._clock()))
+
+
+def _not_paired(platform: str, user: str) -> str:
+    return f"nobody with the id {user} was let in on {platform} by pairing"
 
 
 def _id(request: Request) -> tuple[str, str]:

@@ -28,8 +28,13 @@ def as_shown(inbound: Inbound, *, shared: bool) -> Inbound:
 
 def named(inbound: Inbound) -> str:
     """The name in brackets, or the platform's id of somebody who has none."""
+    return f"[{shown_name(inbound) or inbound.user}]"
+
+
+def shown_name(inbound: Inbound) -> str:
+    """The person's name without brackets and what cannot be seen; empty: they have none."""
     visible = "".join(each if each.isprintable() and each not in "[]" else " " for each in inbound.user_name)
-    return f"[{' '.join(visible.split())[:_MOST_NAME].strip() or inbound.user}]"
+    return " ".join(visible.split())[:_MOST_NAME].strip()
 
 
 def company_of(inbound: Inbound, *, shared: bool) -> Company:

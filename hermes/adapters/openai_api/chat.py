@@ -28,7 +28,7 @@ from hermes.crash_point import reach
 from hermes.errors import HermesError
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports.sessions import Receipt, Submission
-from hermes.types import SessionId, Source, Usage
+from hermes.types import SessionId, Usage
 
 
 class Chat:
@@ -94,7 +94,7 @@ class Chat:
         submission = Submission(
             turn=self._service.new_turn_id(),
             messages=chat.encoded(last_only=session is not None),
-            source=Source(platform=self._service.platform, user=chat.user),
+            source=self._service.source(request, chat.user),
             session=session,
             options=chat.options,
         )

@@ -12,7 +12,7 @@ from hermes.adapters.openai_api.turn_wait import only_once
 from hermes.commands.registry import Parsed, Unknown, menu, parse
 from hermes.errors import BadInputError
 from hermes.ports.sessions import Submission
-from hermes.types import EncodedMessage, SessionId, Source
+from hermes.types import EncodedMessage, SessionId
 
 
 class CommandApi:
@@ -26,8 +26,8 @@ class CommandApi:
             web.post("/api/sessions/{id}/commands", self.run),
         ]
 
-    async def listed(self, _request: web.Request) -> web.Response:
-        return json_response({"commands": menu()})
+    async def listed(self, request: web.Request) -> web.Response:
+        return json_response({"commands": menu(self._service.source(request).standing)})
 
     async def run_anywhere(self, request: web.Request) -> web.Response:
         """Before there is a conversation: what needs none, and what begins one."""
@@ -45,7 +45,7 @@ class CommandApi:
         submission = Submission(
             turn=service.new_turn_id(),
             messages=(EncodedMessage(encode(body, "text")),),
-            source=Source(platform=service.platform, user=user),
+            source=service.source(request, user),
             session=session,
         )
         reply = await run_once(service, parsed, only_once(submission, key, session or ""))

@@ -31,7 +31,7 @@ from hermes.events import CallAsked, TurnGaveUp
 from hermes.ports.hub import Subscription
 from hermes.ports.sessions import Receipt, Submission
 from hermes.turn_token import RESPONSE, TurnToken
-from hermes.types import SessionId, Source, TurnId
+from hermes.types import SessionId, TurnId
 
 _GONE = b"1"
 
@@ -76,7 +76,7 @@ class ResponseApi:
         submission = Submission(
             turn=self._service.new_turn_id(),
             messages=asked.messages,
-            source=Source(platform=self._service.platform, user=asked.user),
+            source=self._service.source(request, asked.user),
             session=session,
             options=asked.options,
         )

@@ -32,7 +32,6 @@ from hermes.errors import BadInputError
 from hermes.events import TurnGaveUp
 from hermes.ports.sessions import Submission, TurnRecord
 from hermes.turn_token import RUN, TurnToken
-from hermes.types import Source
 
 _FAREWELL = (
     "The daemon stops or restarts. The run is stored and goes on when the daemon is back: ask for its events again, "
@@ -65,7 +64,7 @@ class RunApi:
         submission = Submission(
             turn=service.new_turn_id(),
             messages=asked.messages,
-            source=Source(platform=service.platform, user=asked.user),
+            source=service.source(request, asked.user),
             session=asked.session,
             options=asked.options,
         )
@@ -123,7 +122,7 @@ class RunApi:
         if asked is None or call not in ("", asked.call) or (approving and not asked.approval):
             what = "an approval" if approving else "an answer"
             raise refusal(409, "not_waiting", f"This run is {run.status}: it does not wait for such {what}.")
-        source = Source(platform=self._service.platform)
+        source = self._service.source(request)
         await self._service.sessions.answer(run.session, said, source, asked.call)
         return json_response((await self._run(token)).object())
 

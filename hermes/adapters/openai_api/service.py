@@ -23,7 +23,8 @@ from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Receipt, Sessions, SessionView
-from hermes.types import ProcessView, SessionId, TurnId
+from hermes.role import Role
+from hermes.types import ProcessView, SessionId, Source, TurnId
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
@@ -56,6 +57,10 @@ class Service:
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30
     ping_s: float = 15
+
+    def source(self, request: web.Request, user: str = "") -> Source:  # noqa: ARG002 - whose request it is
+        """Where a request's message comes from: only the owner has the API key and reaches the admin socket."""
+        return Source(platform=self.platform, user=user, role=Role.OWNER)
 
     async def read_json(self, request: web.Request) -> Any:
         return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)

@@ -13,7 +13,7 @@ from hermes.adapters.openai_api.field import encode, filled_text, short_text, te
 from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.turn_wait import only_once
 from hermes.ports.sessions import Submission
-from hermes.types import Busy, EncodedMessage, Session, Source
+from hermes.types import Busy, EncodedMessage, Session
 
 MAX_TITLE = 200
 MAX_TOPIC = 2_000
@@ -47,7 +47,7 @@ class SessionWishes:
         submission = Submission(
             turn=service.new_turn_id(),
             messages=(EncodedMessage(encode({"role": "user", "content": said}, "text")),),
-            source=Source(platform=service.platform),
+            source=service.source(request),
             session=session,
             busy=Busy.STEER,
         )
@@ -79,7 +79,7 @@ class SessionWishes:
         fields = await self._service.read_fields(request)
         said = short_text(fields.get("answer"), "answer", most=MAX_ANSWER)
         call = text(fields.get("call_id", ""), "call_id")
-        source = Source(platform=self._service.platform)
+        source = self._service.source(request)
         session = parameter.session_in_path(request)
         return _told(request, await self._service.sessions.answer(session, said, source, call))
 

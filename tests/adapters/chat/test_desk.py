@@ -169,9 +169,9 @@ async def test_what_is_queued_by_a_command_is_taken() -> None:
 async def test_only_admins_restart_the_daemon_and_choose_its_home() -> None:
     async with edge(admins=("ann",)) as here:
         await here.says("bob", "/restart")
-        assert "Only the owner" in here.told("bob")[-1]
+        assert "/restart is for the owner and the admins" in here.told("bob")[-1]
         await here.says("bob", "/sethome")
-        assert "Only the admins" in here.told("bob")[-1]
+        assert "/sethome is for the owner and the admins" in here.told("bob")[-1]
         await here.says("ann", "/sethome")
         assert await here.homes.places() == [did("ann", "x", message="").place]
 

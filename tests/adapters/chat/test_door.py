@@ -12,6 +12,7 @@ from hermes.assembly.chat import make_door
 from hermes.platforms.slack import SlackConfig
 from hermes.platforms.telegram import TelegramConfig
 from hermes.ports.chat import Inbound
+from hermes.role import Role
 from hermes.settings import Config
 from hermes.types import InboundKey, Place
 from tests.adapters.chat.edge import did, edge
@@ -20,8 +21,8 @@ from tests.adapters.chat.edge import did, edge
 class Nobody:
     """Of whom none was let in."""
 
-    async def admits(self, platform: str, user: str) -> bool:
-        return (platform, user) == ("toy", "paired")
+    async def role(self, platform: str, user: str) -> Role | None:
+        return {("toy", "paired"): Role.GUEST, ("toy", "friend"): Role.USER}.get((platform, user))
 
 
 NOBODY = cast("PairingDesk", Nobody())
@@ -43,7 +44,7 @@ def door(**settings: Any) -> Door:
     (did("eve", "x", "g"), False),  # being in the right place is not enough
 ])  # fmt: skip
 async def test_where_places_are_named_no_other_group_is_heard(inbound: Inbound, heard: bool) -> None:
-    assert await door(places=("g", "h:3"), admins=("boss",)).admits(inbound) is heard
+    assert (await door(places=("g", "h:3"), admins=("boss",)).role(inbound) is not None) is heard
 
 
 @pytest.mark.parametrize(("inbound", "heard"), [
@@ -55,25 +56,41 @@ async def test_where_places_are_named_no_other_group_is_heard(inbound: Inbound, 
     (did("eve", "x", "eve"), False),
 ])  # fmt: skip
 async def test_in_an_open_place_everybody_may_talk_and_nowhere_else(inbound: Inbound, heard: bool) -> None:
-    assert await door(open_places=("g",)).admits(inbound) is heard
+    assert (await door(open_places=("g",)).role(inbound) is not None) is heard
 
 
 async def test_by_default_nobody_is_heard() -> None:
-    assert not await Door(pairing=NOBODY).admits(did("ann", "x", "g"))
-    assert not await Door(pairing=NOBODY).admits(did("ann", "x"))
+    assert await Door(pairing=NOBODY).role(did("ann", "x", "g")) is None
+    assert await Door(pairing=NOBODY).role(did("ann", "x")) is None
 
 
 async def test_a_place_that_is_open_but_not_heard_stays_closed() -> None:
-    assert not await door(places=("h",), open_places=("g",)).admits(did("eve", "x", "g"))
+    assert await door(places=("h",), open_places=("g",)).role(did("eve", "x", "g")) is None
 
 
-async def test_an_open_place_gives_no_rights() -> None:
-    here = door(open_places=("g",))
-    assert not here.is_admin("eve")
-    assert not await here.trusts(did("eve", "x", "g"))
-    assert await here.trusts(did("ann", "x", "g"))
-    assert await here.trusts(did("paired", "x", "g"))
-    assert not await door(open_places=("g",), admins=("boss",)).trusts(did("ann", "x", "g"))
+@pytest.mark.parametrize(("user", "chat", "role"), [
+    ("boss", "", Role.ADMIN),
+    ("boss", "g", Role.ADMIN),
+    ("ann", "", Role.USER),
+    ("ann", "g", Role.USER),
+    ("friend", "", Role.USER),
+    ("paired", "", Role.GUEST),
+    ("paired", "g", Role.GUEST),
+    ("eve", "g", Role.GUEST),
+    ("eve", "", None),
+    ("eve", "h", None),
+])  # fmt: skip
+async def test_role_of_a_person(user: str, chat: str, role: Role | None) -> None:
+    here = door(open_places=("g",), admins=("boss",))
+    assert await here.role(did(user, "x", chat)) is role
+
+
+async def test_everybody_whom_a_star_lets_in_is_a_guest() -> None:
+    here = door(allowed=("ann", "*"))
+    assert await here.role(did("ann", "x")) is Role.USER
+    assert await here.role(did("eve", "x")) is Role.GUEST
+    assert await here.role(did("friend", "x")) is Role.USER
+    assert await here.role(did("*", "x")) is Role.GUEST
 
 
 async def test_who_is_heard_only_because_of_the_place_can_talk_and_choose_no_home() -> None:
@@ -81,9 +98,9 @@ async def test_who_is_heard_only_because_of_the_place_can_talk_and_choose_no_hom
         first = await here.says("eve", "hello", "g")
         assert await here.session(first) is not None
         await here.says("eve", "/sethome", "g")
-        assert "Only the admins" in here.told("g")[-1]
+        assert "/sethome is for the owner and the admins" in here.told("g")[-1]
         await here.says("eve", "/restart", "g")
-        assert "Only the owner" in here.told("g")[-1]
+        assert "/restart is for the owner and the admins" in here.told("g")[-1]
         await here.says("eve", "hello")
         assert await here.session(did("eve", "x")) is None
 
@@ -99,4 +116,4 @@ async def test_the_settings_of_a_platform_make_its_door() -> None:
     for chat, heard in (("T1.C1AB", True), ("T1.C2AB", False)):
         place = Place(platform="slack", chat=chat, thread="1.2")
         inbound = Inbound(id=InboundKey("1"), place=place, user="UEVE", text="x", chat_type="thread")
-        assert await slack.admits(inbound) is heard
+        assert (await slack.role(inbound) is not None) is heard

@@ -16,7 +16,7 @@ from hermes.home_channel import encode, fact_of
 from hermes.ports.sessions import ActorView
 from hermes.ports.storage import Discharge, SetAside, Waive
 from hermes.types import DeadLetter, Obligation, Owed, Place, ProcessView, Sent, SessionId, Source, TurnId
-from tests.adapters.chat.edge import Edge, edge
+from tests.adapters.chat.edge import PEOPLE, Edge, edge
 from tests.commands.world import START
 
 HOME = Place(platform="toy", chat="ann")
@@ -61,7 +61,7 @@ def watch(here: Edge, *actors: ActorView) -> HomeWatch:
 
 
 async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome", "g", thread="t")
         here.restart()
         assert await here.homes.places() == [Place(platform="toy", chat="g", thread="t")]
@@ -70,7 +70,7 @@ async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() ->
 
 
 async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_along() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         eve = Approved(platform="toy", user="eve", name="Eve", at=START, chat="D1")
         early = Approved(platform="toy", user="early", name="", at=START)  # let in before the chat was kept
         await here.here.desk.remember(FACT, pairing_bytes(Book(approved=(eve, early))))
@@ -87,7 +87,7 @@ async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_alon
 
 
 async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         homes = HomeDesk(["toy", "other"], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
         assert not await homes.tell("n", "nobody hears it")
         for platform in ("toy", "other"):
@@ -104,7 +104,7 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
 
 
 async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         lost = Obligation(id="reply:1", kind=Owed.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0)
         letters = [letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401)]
         mistyped = replace(lost, id="send:1", at=START)  # a terminal waited for it
@@ -124,7 +124,7 @@ async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() ->
 
 
 async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         down = [adapter("other", "down", "no route"), adapter("toy", "down")]
         looking = HomeWatch(
@@ -149,7 +149,7 @@ async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -
 
 
 async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         looking = HomeWatch(
             here.homes,
@@ -165,7 +165,7 @@ async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
 
 
 async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         bare = await here.here.talk("hello", key="agent:main:cli:dm:x")
         chat = await here.session(await here.says("ann", "hello"))
@@ -198,7 +198,7 @@ def ended(name: str, session: SessionId) -> ProcessView:
 
 
 async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         office = here.office
         with pytest.raises(BadInputError, match="no home channel"):
             await office.address("", "", "")
@@ -220,7 +220,7 @@ async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
 
 
 async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
-    async with edge() as here:
+    async with edge(admins=PEOPLE) as here:
         office = here.office
         await office.post("1", HOME, "hello")
         await office.post("1", HOME, "hello")

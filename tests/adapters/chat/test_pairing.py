@@ -12,6 +12,7 @@ from hermes.adapters.chat.discreet import DiscreetPlatform
 from hermes.adapters.chat.pairing import Asked, Book, Request
 from hermes.adapters.chat.pairing_desk import FACT, GAP
 from hermes.errors import BadInputError
+from hermes.role import Role
 from hermes.types import Obligation, Owed, Place
 from tests.adapters.chat.edge import Edge, edge
 from tests.chat_platform import ToyPlatform
@@ -68,9 +69,9 @@ def test_whoever_has_the_code_is_let_in_whatever_way_it_is_typed() -> None:
     after, found = pairing.approve(book, "toy", " abcd-2345 ", NOW + 10, quick)
     assert isinstance(found, Request)
     assert found.user == "b"
-    assert pairing.is_approved(after, "toy", "b")
-    assert not pairing.is_approved(after, "toy", "a")
-    assert not pairing.is_approved(after, "other", "b")
+    assert pairing.role_of(after, "toy", "b") is Role.GUEST
+    assert pairing.role_of(after, "toy", "a") is None
+    assert pairing.role_of(after, "other", "b") is None
     assert [each.user for each in after.pending] == ["a"]
 
 
@@ -146,7 +147,7 @@ async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() ->
         first = await here.says("eve", "hello")
         assert await here.session(first) is not None
         here.restart()
-        assert await here.pairing.admits("toy", "eve")
+        assert await here.pairing.role("toy", "eve") is Role.GUEST
 
         await here.pairing.revoke("toy", "eve")
         session = await here.session(first)
@@ -210,3 +211,28 @@ async def test_a_code_that_comes_too_late_is_none_and_a_sent_one_is_not_changed(
         plain = Obligation(id="a", kind=Owed.REPLY, place=owed.place, text="x", at=1.0)
         await discreet.edit(plain, await discreet.send(plain, "x"), "y")
         assert platform.texts("eve")[1:] == ["y"]
+
+
+def test_somebody_who_was_let_in_before_there_were_roles_is_a_guest() -> None:
+    old = (
+        b'{"pending":[],"approved":[{"platform":"toy","user":"a","name":"A","at":1.0}],"wrong":0,"locked_until":0.0}'
+    )
+    assert pairing.role_of(pairing.decode(old), "toy", "a") is Role.GUEST
+
+
+async def test_a_paired_person_is_a_guest_until_the_owner_makes_them_a_user() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello")
+        approved = await here.pairing.approve("toy", await sent_code(here, "eve"))
+        assert approved.role is Role.GUEST
+        assert (await here.pairing.set_role("toy", "eve", Role.USER)).role is Role.USER
+        here.restart()
+        assert await here.pairing.role("toy", "eve") is Role.USER
+        with pytest.raises(BadInputError, match="nobody"):
+            await here.pairing.set_role("toy", "mallory", Role.USER)
+
+
+async def test_a_code_can_be_approved_for_a_user() -> None:
+    async with edge() as here:
+        await here.says("eve", "hello")
+        assert (await here.pairing.approve("toy", await sent_code(here, "eve"), Role.USER)).role is Role.USER
