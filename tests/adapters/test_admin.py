@@ -177,7 +177,7 @@ def test_descent_is_unknown_in_every_doubt() -> None:
     assert descent_of(30, 10, table(p30=below(20), p20=below(1, is_shim=True))) is Descent.TOOL
     assert descent_of(30, 10, table(p30=below(20))) is Descent.UNKNOWN  # an ancestor cannot be read
     assert descent_of(30, 10, table()) is Descent.UNKNOWN
-    assert descent_of(0, 10, table()) is Descent.UNKNOWN  # a process of another namespace
+    assert descent_of(0, 10, table()) is Descent.OTHER  # outside the daemon's namespace, where no tool can be
     assert descent_of(30, 10, lambda pid: below(pid + 1)) is Descent.UNKNOWN  # far too many generations
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from hermes.values import dataclass
 
+OUTSIDE = 0  # the number of a process outside the daemon's PID namespace: no descendant can leave that
 _MAX_GENERATIONS = 64
 _MAX_WALKS = 3  # an ancestor may end during a walk; its children have another parent then
 _SHIM = b"hermes.processes.shim.main"
@@ -58,14 +59,12 @@ def _walk(pid: int, daemon: int, look: Callable[[int], ProcessLook | None]) -> D
     for _ in range(_MAX_GENERATIONS):
         if pid == daemon:
             return Descent.TOOL
-        if pid == 1:
+        if pid in (1, OUTSIDE):
             return Descent.OTHER
         found = look(pid)
         if found is None:
             return Descent.UNKNOWN
         if found.is_shim:
             return Descent.TOOL
-        if found.parent == 0:  # the first process of this namespace, or one whose parent is outside of it
-            return Descent.OTHER
         pid = found.parent
     return Descent.UNKNOWN

@@ -16,7 +16,7 @@ import struct
 import sys
 from weakref import WeakKeyDictionary
 
-from hermes.adapters.admin.descent import ProcessLook, look_at
+from hermes.adapters.admin.descent import OUTSIDE, ProcessLook, look_at
 from hermes.values import dataclass
 
 _SO_PEERPIDFD = 77
@@ -27,7 +27,7 @@ _SOL_LOCAL = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    pid: int  # 0 where the system does not say
+    pid: int
     uid: int
 
 
@@ -61,6 +61,8 @@ class PeerIdentity:
             return False
         if runs is not None or transport is None:
             return bool(runs)
+        if peer.pid == OUTSIDE:
+            return True  # its number tells nothing that could have changed
         first, now = self._first_looks.get(transport), look_at(peer.pid)
         return first is not None and now is not None and not now.has_ended and now.started == first.started
 
