@@ -16,6 +16,7 @@ from typing import Any
 
 from loguru import logger
 
+from hermes.api_key import surface_of
 from hermes.errors import ConfigError
 from hermes.tools.output import OutputLimits, Redact, fit
 from hermes.tools.schema import ArgumentError, check_arguments
@@ -114,7 +115,7 @@ class Toolbox:
         return ToolResult(text=text, ok=result.ok)
 
     def _enabled(self, tool: Tool, platform: str) -> bool:
-        enabled = self._toolsets.get(platform, self._toolsets.get(DEFAULT, frozenset()))
+        enabled = self._toolsets.get(surface_of(platform), self._toolsets.get(DEFAULT, frozenset()))
         names = {tool.name, tool.toolset}
         return bool(names & enabled) and not names & self._disabled
 

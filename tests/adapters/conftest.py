@@ -16,6 +16,7 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.admin_token import read_token, token_file
 from hermes.commands.desk import CommandDesk
@@ -35,6 +36,7 @@ class World:
     operations: FakeOperations
     processes: FakeProcesses
     stack: AsyncExitStack
+    keys: KeyService
 
     async def api(self, **settings: Any) -> ApiServer:
         chosen: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "key": KEY} | settings
@@ -47,6 +49,7 @@ class World:
             processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
+            keys=self.keys,
         )
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
@@ -62,6 +65,7 @@ class World:
             processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
+            keys=self.keys,
         )
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
@@ -100,7 +104,14 @@ async def world() -> AsyncIterator[World]:
     desk = FakeSessions(hub)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(desk.close)
-        yield World(hub=hub, desk=desk, operations=FakeOperations(), processes=FakeProcesses(), stack=stack)
+        yield World(
+            hub=hub,
+            desk=desk,
+            operations=FakeOperations(),
+            processes=FakeProcesses(),
+            stack=stack,
+            keys=KeyService(desk, lambda: NOW),
+        )
     assert not hub.feeds, "somebody still listens"
 
 

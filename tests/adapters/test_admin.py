@@ -19,6 +19,7 @@ from loguru import logger
 
 from hermes.adapters.admin import peer as peer_module
 from hermes.adapters.admin.descent import Descent, ProcessLook, descent_of
+from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.listener import Lifetime
@@ -441,7 +442,7 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: World, admin: ai
         clock=lambda: NOW,
         lifetime=Lifetime(),
     )
-    routes = [*OperatorApi(service).routes(), *api_routes(service)]
+    routes = [*OperatorApi(service, KeyApi(service, world.keys)).routes(), *api_routes(service)]
     assert [(entry["method"], entry["path"]) for entry in listed] == [
         (route.method, route.path.replace("{id:.+}", "{id}")) for route in routes
     ]
@@ -505,3 +506,17 @@ async def test_a_reload_tells_what_came_of_it(admin: aiohttp.ClientSession) -> N
     async with admin.post("http://hermes/reload") as response:
         assert response.status == 200
         assert await response.json() == {"applied": {"log.level": ["INFO", "DEBUG"]}, "needs_restart": {}}
+
+
+async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSession) -> None:
+    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "day_tokens": 5})
+    assert (status, made["key"]["role"], made["key"]["expires_at"]) == (201, "guest", NOW + 60)
+    assert made["text"].startswith("hk_")
+    [listed] = (await get(admin, "/keys"))["keys"]
+    assert listed == made["key"]
+    assert made["text"] not in str(listed)
+    assert (await post(admin, "/keys", {"name": "ci"}))[1]["error"]["code"] == "key_exists"
+    assert (await post(admin, "/keys", {"name": "boss", "role": "owner"}))[0] == 400
+    assert await post(admin, "/keys/ci/revoke") == (200, {"revoked": "ci"})
+    assert (await get(admin, "/keys"))["keys"][0]["state"] == "revoked"
+    assert (await post(admin, "/keys/nobody/revoke"))[0] == 404

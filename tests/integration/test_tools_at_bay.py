@@ -105,7 +105,7 @@ def test_a_command_is_judged_in_the_directory_it_runs_in(model: ScriptedModel, t
     home.mkdir()
     (home / "precious").write_text("kept")
     environ = {"HOME": str(home)}
-    config = model.config + f"terminal: {{cwd: {tmp_path}}}\n"
+    config = model.config + f"terminal: {{cwd: {tmp_path}}}\napi: {{allow_yolo: true}}\n"
     with DaemonProcess(config=config, environ=environ) as daemon:
         daemon.request("POST", "/api/sessions/s/commands", {"text": "/yolo on"})
         daemon.ask("say hello", session="s")

@@ -12,9 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hermes.adapters.admin.chat_api import ChatApi
+from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
 from hermes.adapters.admin.owner_check import OwnerCheck
 from hermes.adapters.chat.office import ChatOffice
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
@@ -46,6 +48,7 @@ class AdminServer:
         processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
+        keys: KeyService,
         office: ChatOffice | None = None,
     ) -> None:
         self._path = socket_path
@@ -56,6 +59,7 @@ class AdminServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
+        self._keys = keys
         self._office = office
         self._lifetime: Lifetime | None = None
         self._listener: Listener | None = None
@@ -81,7 +85,7 @@ class AdminServer:
             platform="cli",
         )
         chat = None if self._office is None else ChatApi(service, self._office)
-        routes = [*OperatorApi(service, chat).routes(), *api_routes(service)]
+        routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]
         self._listener = Listener(
             application(routes, owner.check, point_to_the_list),
             self._lifetime,
