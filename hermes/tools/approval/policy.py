@@ -9,7 +9,7 @@ only of a line that does not parse are the pieces looked at as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -22,9 +22,10 @@ from hermes.tools.approval.file_access import paths_in_code
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
-from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of
+from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of, no_links
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
+from hermes.tools.approval.workspace import workspace_of
 from hermes.types import Gate, Verdict
 
 _SHOWN_MOST = 120
@@ -52,9 +53,15 @@ def decide(
     mode: Literal["manual", "off"],
     granted: Collection[str],
     hermes_home: str = "",
+    work: str = "",
+    targets: Callable[[str], tuple[str, ...]] = no_links,
 ) -> Gate:
+    """Decide about a command line.
+
+    `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
+    """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home), targets=targets)
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)
     if blocked := next(_blocked(command, line, place), ""):
@@ -136,7 +143,7 @@ def _catastrophes(command: SimpleCommand, place: Place) -> Iterator[Finding]:
     if read.forks:
         yield Finding(rule="fork-bomb", why="starts itself over and over")
     for path in (*read.texts, *paths_in_code(code)):
-        if "/" in path and kinds_of(path, case.place) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
+        if "/" in path and case.kinds(path) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
             yield Finding(rule="hermes-secret", why=f"reads {path[:80]}, a secret")
     for text in read.texts if read.harm else ():
         if read.deletes_tree and text.strip() and is_critical(text.strip(), case.place) and text.strip()[0] in "/~":

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import chain
 
+from hermes.tools.approval.startup_path import is_startup
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN, words
 from hermes.values import dataclass
 
@@ -28,6 +30,11 @@ class Kind(StrEnum):
     HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory with secrets of Hermes or of processes somewhere in it
 
 
+def no_links(_path: str) -> tuple[str, ...]:
+    """Return the targets of the symbolic links on a path, where no file system is at hand."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where names are looked up."""
@@ -35,6 +42,8 @@ class Place:
     cwd: str
     home: str
     hermes_home: str
+    work: str = ""  # the directory that may be changed without a question; empty: the whole home
+    targets: Callable[[str], tuple[str, ...]] = no_links
 
 
 _SYSTEM_DIRS = words(
@@ -67,13 +76,6 @@ _CREDENTIAL = re.compile(
     r"|/etc/(?:shadow|gshadow|sudoers|master\.passwd|ssl/private|krb5\.keytab|ssh/ssh_host_\w+_key)|/\.local/share/keyrings"
     r"|/(?:credentials|service[-_]account)\.json\Z|\.(?:pem|p12|pfx|keystore|jks|kdbx|ovpn)\Z|/api\.key\Z|/\.bash_history\Z"
     r"|/\.zsh_history\Z|/Library/Keychains|/\.mozilla/firefox/.*logins\.json|/\.config/google-chrome/.*Login Data"
-)
-_STARTUP = re.compile(
-    r"/\.ssh/(?:authorized_keys|config|rc|environment)|/\.(?:bash|zsh|k?sh|csh|tcsh|fish)(?:rc|env|_profile|_login|_logout|_aliases)\Z"
-    r"|/\.(?:profile|zprofile|zlogin|zlogout|login|logout|xinitrc|xprofile|xsession|inputrc|vimrc|gitconfig|pam_environment|exrc|emacs|gdbinit|tmux\.conf|screenrc|pythonrc|Rprofile|irbrc|perldb|psqlrc|curlrc|wgetrc)\Z"
-    r"|/\.config/(?:autostart|systemd|fish|environment\.d|git/config|nvim|pip)(?:/|\Z)|/\.git/(?:hooks/|config\Z)|/\.vscode/tasks\.json\Z"
-    r"|/etc/(?:cron|anacron|profile|bash\.bashrc|rc\.|init\.d|systemd|ld\.so|pam\.d|environment|passwd|group|hosts|fstab|crontab|sudoers|ssh/)"
-    r"|/var/spool/(?:cron|at)|/Library/Launch(?:Agents|Daemons)|/\.pip/pip\.conf\Z|/sitecustomize\.py\Z|/usercustomize\.py\Z"
 )
 _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(?:store(?:/|\Z)|hermes\.sock))")
 _PATTERN = re.compile(r"[*?\[\0]")
@@ -164,7 +166,7 @@ def _kinds(path: str, place: Place) -> set[Kind]:
         kinds.add(Kind.HOLDS_SECRET)
     if _PROCESS_SECRET.search(path):
         kinds.add(Kind.PROCESS_SECRET)
-    if _STARTUP.search(path):
+    if is_startup(path):
         kinds.add(Kind.STARTUP)
     if _CREDENTIAL.search(path):
         kinds.add(Kind.CREDENTIAL)
