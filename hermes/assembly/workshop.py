@@ -17,6 +17,7 @@ from hermes.agent.context_files import read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
+from hermes.assembly.own_place import own_address, secret_paths
 from hermes.home import Home
 from hermes.log import redacted
 from hermes.platforms import PLATFORMS
@@ -88,7 +89,7 @@ def make_toolbox(
     heads: Heads,
     processes: BackgroundProcesses,
 ) -> Toolbox:
-    workplace = workplace_of(config, home)
+    workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     terminal = TerminalSettings(
         environ=environ,
         start_in=Path(workplace.default_cwd),
@@ -100,20 +101,22 @@ def make_toolbox(
     tools = config.tools
     return Toolbox(
         (
-            terminal_tool(terminal, partial(_command_gate, config, workplace), background_starter(processes)),
+            terminal_tool(
+                terminal, partial(_command_gate, config, workplace, secrets), background_starter(processes)
+            ),
             process_tool(
                 processes,
                 ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
-                partial(_command_gate, config, workplace),
+                partial(_command_gate, config, workplace, secrets),
             ),
-            *file_tools(workplace, partial(_path_gate, workplace)),
+            *file_tools(workplace, partial(_path_gate, workplace, secrets)),
             *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
             todo_tool(),
             clarify_tool(),
             session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
             send_file_tool(
                 workplace,
-                lambda path: _path_gate(workplace, path, False),
+                lambda path: _path_gate(workplace, secrets, path, False),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
             ),
@@ -125,7 +128,7 @@ def make_toolbox(
     )
 
 
-def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) -> Gate:
+def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
     return decide(
         command,
         cwd=cwd or workplace.default_cwd,
@@ -134,12 +137,19 @@ def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) 
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",
         granted=(),  # what was granted is the session's business
+        own=own_address(config),
+        secrets=secrets,
     )
 
 
-def _path_gate(workplace: Workplace, path: str, writing: bool) -> Gate:
+def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool) -> Gate:
     return path_gate(
-        path, writing=writing, home=workplace.home, hermes_home=workplace.hermes_home, cwd=workplace.default_cwd
+        path,
+        writing=writing,
+        home=workplace.home,
+        hermes_home=workplace.hermes_home,
+        cwd=workplace.default_cwd,
+        secrets=secrets,
     )
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
 
 from hermes.tools import patching, v4a
+from hermes.tools.own_folder import anothers_folders
 from hermes.tools.reading import check_regular, missing, read_page
 from hermes.tools.replacement import replace_file
 from hermes.tools.search import Found, Query, search
@@ -56,15 +57,19 @@ class _Paths:
 
     def readable_below(self, context: ToolContext, root: str) -> Callable[[str], bool]:
         """Of the files below a real path: which may be read without asking. What comes back looks at no disk."""
-        own = _is_own_output(context, root)
-        return lambda real: own or self._gate_path(real, False).verdict is Verdict.ALLOW
+        own, home = _is_own_output(context, root), self._workplace.hermes_home
+        others = anothers_folders(context.folder, home)
+        return lambda real: own or (not others(real) and self._gate_path(real, False).verdict is Verdict.ALLOW)
 
     def shown(self, context: ToolContext, real: str) -> str:
         return self._workplace.shown(context.folder, real)
 
     def _gate(self, context: ToolContext, real: str, *, writing: bool) -> Gate:
-        own = not writing and _is_own_output(context, real)
-        return Gate() if own else self._gate_path(real, writing)
+        if not writing and _is_own_output(context, real):
+            return Gate()
+        if anothers_folders(context.folder, self._workplace.hermes_home)(real):
+            return Gate(verdict=Verdict.BLOCK, reason=f"{real} belongs to another conversation")
+        return self._gate_path(real, writing)
 
 
 def _is_own_output(context: ToolContext, real: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from hermes.media.reference import COPY
+from hermes.tools.own_folder import anothers_folders
 from hermes.tools.reading import check_regular, missing
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
@@ -56,7 +57,8 @@ def send_file_tool(workplace: Workplace, gate: GateRead, put_aside: PutAside, pl
 
 def _sendable(workplace: Workplace, gate: GateRead, context: ToolContext, path: str) -> str:
     real = workplace.resolve(context.folder, path)
-    if gate(real).verdict is not Verdict.ALLOW:
+    anothers = anothers_folders(context.folder, workplace.hermes_home)(real)
+    if anothers or gate(real).verdict is not Verdict.ALLOW:
         raise ToolError(f"{path} may not be sent: secrets or credentials are in it")
     roots = [workplace.cwd_of(context.folder), workplace.default_cwd, str(context.folder), _media(workplace)]
     if not any(Path(real).is_relative_to(os.path.realpath(root)) for root in roots):

@@ -71,3 +71,12 @@ async def test_where_nobody_takes_files_the_model_is_told(bench: Workbench, tmp_
     bench.toolbox = Toolbox((tool,), toolsets={"default": ["send_file"]})
     bench.write("a.txt", "a")
     assert "not on a chat platform" in await bench.problem("send_file", path="a.txt")
+
+
+async def test_what_another_conversation_made_is_not_sent(sender: Workbench, tmp_path: Path) -> None:
+    other = tmp_path / "hermes" / "work" / "other" / "outputs" / "a.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("theirs")
+    (sender.cwd / "link.txt").symlink_to(other)
+    for path in (str(other), "link.txt"):
+        assert "may not be sent" in await sender.problem("send_file", path=path)

@@ -27,7 +27,7 @@ _DISKS = {
 _POWER = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit", "kexec"})
 _POWER_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "soft-reboot", "exit"})
 _KILLS = frozenset({"kill", "pkill", "killall", "killall5", "skill", "slay", "xkill", "tskill", "taskkill", "fuser"})
-_FUSED = re.compile(rf"8642|(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
+_FUSED = re.compile(rf"(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
 _SERVICES = frozenset(
     {
         "systemctl",
@@ -193,12 +193,21 @@ def _stops_hermes(case: Case) -> Iterator[Finding]:
         case.name in _KILLS and case.name in {"pkill", "killall"} and _pattern_hits_hermes(case)
     ):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
-    elif case.name == "fuser" and case.has("-k", "--kill") and _FUSED.search(" ".join(case.arguments)):
+    elif case.name == "fuser" and case.has("-k", "--kill") and _fuses_hermes(case):
         yield Finding(rule="stop-hermes", why="kills whoever uses the port or disk of Hermes")
-    elif case.name in {"kill-port", "killport", "fkill"} and "8642" in " ".join(case.arguments):
+    elif case.name in {"kill-port", "killport", "fkill"} and _names_port(case):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
     elif case.name in _SERVICES and said and _ENDS & set(case.arguments):
         yield Finding(rule="stop-hermes", why="stops Hermes itself")
+
+
+def _fuses_hermes(case: Case) -> bool:
+    return _names_port(case) or bool(_FUSED.search(" ".join(case.arguments)))
+
+
+def _names_port(case: Case) -> bool:
+    numbers = re.findall(r"\d+", " ".join(case.arguments))
+    return any(int(number) in case.place.own.ports for number in numbers if len(number) <= 5)
 
 
 def _pattern_hits_hermes(case: Case) -> bool:
