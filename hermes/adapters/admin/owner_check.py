@@ -57,6 +57,9 @@ class OwnerCheck:
     def release(self, name: str) -> None:
         """The owner may open any number of connections."""
 
+    def set_busy(self, name: str, *, busy: bool) -> None: ...
+    def set_known(self, name: str) -> None: ...
+
     @web.middleware
     async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         if sys.platform.startswith("linux"):

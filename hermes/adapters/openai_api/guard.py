@@ -19,6 +19,7 @@ from loguru import logger
 
 from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.health_api import OPEN_PATHS
 from hermes.adapters.openai_api.key_scope import KEY
 from hermes.adapters.openai_api.problem import Problem, ProblemError, refusal
@@ -66,6 +67,7 @@ class Guard:
             return self._preflight(request)
         if not is_open:
             await self._check_key(request)
+            connection_of(request).is_known()
         return await handler(request)
 
     async def add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
