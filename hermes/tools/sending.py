@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from hermes.media.reference import COPY
+from hermes.media.store import MediaError
 from hermes.tools.own_folder import anothers_folders
 from hermes.tools.reading import check_regular, missing
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
@@ -51,6 +52,8 @@ def send_file_tool(workplace: Workplace, gate: GateRead, put_aside: PutAside, pl
             return await asyncio.to_thread(prepared)
         except OSError as error:
             raise ToolError(f"{path} could not be copied: {error.strerror or error}") from error
+        except MediaError as error:
+            raise ToolError(f"{path} could not be copied: {error}") from error
 
     return send_file
 
