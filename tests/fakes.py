@@ -362,7 +362,8 @@ class FakeSessions:
     def _session_for(self, submission: Submission) -> Session:
         new_id = SessionId(f"20270115_080000_{len(self.sessions):08x}")
         wanted = submission.session or new_id
-        session = self.sessions.get(wanted) or a_session(wanted)
+        source = submission.source
+        session = self.sessions.get(wanted) or a_session(wanted, platform=source.platform, owner=source.user)
         while session.successor:
             session = self.sessions[session.successor]
         running = Turn(id=submission.turn, accepted_at=NOW)

@@ -24,6 +24,7 @@ from enum import StrEnum
 from math import inf
 
 from hermes.actors.staleness import StalenessSettings, blocking, lasting
+from hermes.api_key import surface_of
 from hermes.types import ProcessView
 from hermes.values import dataclass
 
@@ -57,7 +58,7 @@ class ResetPolicy:
     on_stale: OnStale = OnStale.REPORT
 
     def notifies(self, platform: str) -> bool:
-        return self.notify and platform not in self.notify_exclude_platforms
+        return self.notify and surface_of(platform) not in self.notify_exclude_platforms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ from hermes.actors.session_protocol import Reset
 from hermes.actors.session_state import is_pending, root_of
 from hermes.actors.staleness import StalenessSettings, lasting
 from hermes.actors.staleness import explain as explain_process
+from hermes.api_key import surface_of
 from hermes.ports.given import Clock
 from hermes.ports.processes import Processes
 from hermes.types import Phase, ProcessView, Session, SessionKey
@@ -84,7 +85,7 @@ class ResetRules:
         return "\n".join([str(self.settings.zone), *rules])
 
     def policy(self, session: Session) -> ResetPolicy:
-        return self.settings.book.for_session(session.platform, chat_type(session.key))
+        return self.settings.book.for_session(surface_of(session.platform), chat_type(session.key))
 
     def due(self, session: Session) -> float | None:
         """When somebody must look at it, as far as it tells itself. While it works, its own next record says so."""
@@ -149,7 +150,7 @@ class ResetRules:
         return "\n".join([f"{rule} {self._outlook(self.judge(session), now)}", *told])
 
     def _whose(self, session: Session) -> str:
-        where = self.settings.book.rule_for(session.platform, chat_type(session.key))
+        where = self.settings.book.rule_for(surface_of(session.platform), chat_type(session.key))
         return f" (session_reset.overrides, {where})" if where else ""
 
     def _outlook(self, decision: Decision, now: float) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from hermes.agent.context_files import ContextFile
+from hermes.api_key import surface_of
 from hermes.platforms import PLATFORMS
 from hermes.values import dataclass
 
@@ -95,7 +96,7 @@ def build_prompt(facts: PromptFacts) -> str:
 def _parts(facts: PromptFacts) -> Iterator[str]:
     yield _identity(facts.soul)
     yield _tool_guidance(facts.tools)
-    yield _section("Where you are", _SURFACES.get(facts.platform, ""))
+    yield _section("Where you are", _SURFACES.get(surface_of(facts.platform), ""))
     yield _section("Manner", facts.personality)
     yield from (_file(file) for file in facts.files)
     yield _section("Now", "\n".join(_now(facts)))

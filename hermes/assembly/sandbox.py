@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
@@ -80,28 +79,14 @@ def sandbox_text(probe: Probe) -> str:
     return f"OFF: tools can read and change everything that this user can. Cause: {probe.cause.value}{why}"
 
 
-def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
-    """Hermes' own directories, and every file that a setting names as the place of a key."""
-    named = [
-        config.api.key_file,
-        config.model.api_key_file,
-        *(
-            getattr(settings, name, "")
-            for settings in config.platforms().values()
-            for name in ("token_file", "tokens_file")
-        ),
-    ]
-    files = [os.path.realpath(Path(each).expanduser()) for each in named if each]
-    return tuple(dict.fromkeys((str(home.data_dir), str(home.config_file.parent), *files)))
-
-
 def _rules(config: Config, home: Home) -> Any:
+    from hermes.assembly.own_place import secret_paths  # noqa: PLC0415
     from hermes.sandbox.plan import Rules  # noqa: PLC0415
 
     return Rules(
         read_paths=config.sandbox.read_paths,
         write_paths=config.sandbox.write_paths,
-        secret_paths=secret_paths(config, home),
+        secret_paths=(str(home.data_dir), *secret_paths(config, home)),
         git_config_writable=config.sandbox.git_config == "rw",
         debuggers=config.sandbox.debuggers,
     )

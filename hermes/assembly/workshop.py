@@ -17,6 +17,7 @@ from hermes.agent.context_files import read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
+from hermes.assembly.own_place import own_address, secret_paths
 from hermes.assembly.sandbox import SandboxOpener
 from hermes.home import Home
 from hermes.log import redacted
@@ -99,7 +100,7 @@ def make_toolbox(
     sandbox: Sandbox,
     network: SandboxNetwork | None,
 ) -> Toolbox:
-    workplace = workplace_of(config, home)
+    workplace, secrets = workplace_of(config, home), secret_paths(config, home)
     terminal = TerminalSettings(
         environ=environ,
         work_of=workplace.work_of,
@@ -114,7 +115,7 @@ def make_toolbox(
         (
             terminal_tool(
                 terminal,
-                partial(_gate, config, workplace),
+                partial(_gate, config, workplace, secrets),
                 background_starter(processes, network),
                 sandbox,
                 network,
@@ -122,11 +123,11 @@ def make_toolbox(
             process_tool(
                 processes,
                 ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
-                partial(_command_gate, config, workplace),
+                partial(_command_gate, config, workplace, secrets),
             ),
             *file_tools(
                 workplace,
-                partial(_path_gate, workplace),
+                partial(_path_gate, workplace, secrets),
                 BoxedFiles(sandbox, workplace) if sandbox.works else None,
             ),
             *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
@@ -135,7 +136,7 @@ def make_toolbox(
             session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
             send_file_tool(
                 workplace,
-                lambda path: _path_gate(workplace, path, False),
+                lambda path: _path_gate(workplace, secrets, path, False),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
             ),
@@ -147,12 +148,21 @@ def make_toolbox(
     )
 
 
-def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) -> Gate:
+def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
     """For what is typed into a process that runs already."""
-    return _gate(config, workplace, command, cwd, inside=False, own_directory=False)
+    return _gate(config, workplace, secrets, command, cwd, inside=False, own_directory=False)
 
 
-def _gate(config: Config, workplace: Workplace, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
+def _gate(
+    config: Config,
+    workplace: Workplace,
+    secrets: tuple[str, ...],
+    command: str,
+    cwd: str,
+    *,
+    inside: bool,
+    own_directory: bool,
+) -> Gate:
     return decide(
         command,
         cwd=cwd or workplace.default_cwd or "/",
@@ -162,16 +172,19 @@ def _gate(config: Config, workplace: Workplace, command: str, cwd: str, *, insid
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",
         granted=(),  # what was granted is the session's business
+        own=own_address(config),
+        secrets=secrets,
     )
 
 
-def _path_gate(workplace: Workplace, path: str, writing: bool) -> Gate:
+def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool) -> Gate:
     return path_gate(
         path,
         writing=writing,
         home=workplace.home,
         hermes_home=workplace.hermes_home,
         cwd=workplace.default_cwd or "/",
+        secrets=secrets,
     )
 
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
+from hermes.admin_token import read_token, token_file
 from hermes.errors import HermesError, NotRunningError
 from hermes.home import Home, holder
 
@@ -148,7 +149,9 @@ class AdminClient:
     ) -> http.client.HTTPResponse:
         encoded = None if body is None else json.dumps(body).encode("ascii")
         content_type = {} if body is None else {"Content-Type": "application/json"}
-        connection.request(method, path, body=encoded, headers={**content_type, **(headers or {})})
+        token = read_token(token_file(self._path))  # after the connection: a daemon writes it before it listens
+        proof = {"Authorization": f"Bearer {token}"} if token else {}
+        connection.request(method, path, body=encoded, headers={**content_type, **proof, **(headers or {})})
         response = connection.getresponse()
         if response.status >= 400:
             raise _refusal(response)

@@ -31,6 +31,7 @@ from hermes.actors.process_desk import ForgetProcesses
 from hermes.actors.process_wording import RESET
 from hermes.actors.reset_clock import EVERY_S, ResetClock
 from hermes.actors.reset_rules import ResetRules
+from hermes.adapters.key_service import KeyService
 from hermes.agent.acting import Folders
 from hermes.agent.personality import PERSONALITIES
 from hermes.assembly.agent import (
@@ -252,6 +253,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "processes": processes.front,
             "new_turn_id": _new_turn_id,
             "clock": wall_clock.wall,
+            "keys": KeyService(desk, wall_clock.wall),
         }
         servers = await importing
         admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
@@ -461,6 +463,7 @@ def _api_settings(settings: Any, config: Config, key: str) -> Any:
         max_connections_per_peer=config.api.max_connections_per_peer,
         header_timeout_s=config.api.header_timeout_s,
         body_timeout_s=config.api.body_timeout_s,
+        allow_yolo=config.api.allow_yolo,
     )
 
 

@@ -21,6 +21,7 @@ from hermes.crash_point import reach
 from hermes.daemon.composition import running
 from hermes.daemon.live import Daemon
 from hermes.daemon.operations import StopSwitch
+from hermes.daemon.orphans import keeping_orphans
 from hermes.daemon.os_process import LoopComplaints, hide_from_children, raise_descriptor_limit
 from hermes.daemon.reload import Reload
 from hermes.daemon.signals import STOP_SIGNALS, handle_signals
@@ -72,6 +73,7 @@ async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tupl
     # Before anything is there to stop, and until nothing is left.
     with handle_signals(stop.request, reload, stop.request_late):
         async with AsyncExitStack() as stack:
+            await stack.enter_async_context(keeping_orphans())
             with noting_refusal(home, config.log):
                 daemon = await stack.enter_async_context(running(home, config, environ, stop))
             reload.target = daemon.reload

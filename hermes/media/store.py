@@ -58,6 +58,7 @@ class MediaStore:
         try:
             await asyncio.to_thread(self._make_room)
             await self._write(draft, pieces)
+            await asyncio.to_thread(self._keep_within, draft)
             await asyncio.to_thread(_put_in_place, draft, path)
         except OSError as error:
             raise MediaError(f"it could not be stored here: {error.strerror}") from error
@@ -85,6 +86,7 @@ class MediaStore:
         folder.mkdir(mode=0o700, parents=True)
         copy = folder / (os.fsencode(file.name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
         shutil.copyfile(file, copy)
+        self._keep_within(copy)
         sync_file(copy)
         for directory in (folder, folder.parent, self.root):
             sync_directory(directory)
@@ -107,9 +109,18 @@ class MediaStore:
             self._swept_at = now
             self.sweep()
 
-    def sweep(self) -> None:
-        """Remove what is older than it may be, and the oldest of what is too much. In a thread."""
-        kept = sorted(_files(self.root), key=lambda each: each[1], reverse=True)
+    def _keep_within(self, new: Path) -> None:
+        """Remove the oldest files until the new one fits in. Raises MediaError if it never will."""
+        size = new.stat().st_size
+        if size > self.limits.total_bytes:
+            new.unlink(missing_ok=True)
+            raise MediaError(f"it is larger than {amount(self.limits.total_bytes)}, the most that all files may take")
+        if sum(each[2] for each in _files(self.root)) > self.limits.total_bytes:
+            self.sweep(new)
+
+    def sweep(self, new: Path | None = None) -> None:
+        """Remove what is older than it may be, and the oldest of what is too much. In a thread. `new` stays."""
+        kept = sorted(_files(self.root), key=lambda each: (each[0] == new, each[1]), reverse=True)
         total = 0
         for path, at, size in kept:
             total += size

@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeAlias, Type
 from hermes.sandbox.box import Box
 from hermes.tools.boxed_files import BoxedFiles
 from hermes.tools.file_operations import Operation, patched_paths, perform
+from hermes.tools.own_folder import anothers_folders
 from hermes.tools.search import Found, Query, search
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
@@ -99,7 +100,12 @@ class _Direct:
 
     async def search(self, context: ToolContext, query: Query) -> Found:
         own = await asyncio.to_thread(_is_own_output, context, query.root)
-        return await search(query, lambda real: own or self._gate_path(real, False).verdict is Verdict.ALLOW)
+        others = anothers_folders(context.folder, self._workplace.hermes_home)
+
+        def allowed(real: str) -> bool:
+            return own or (not others(real) and self._gate_path(real, False).verdict is Verdict.ALLOW)
+
+        return await search(query, allowed)
 
     def shown(self, context: ToolContext, real: str) -> str:
         return self._workplace.shown(context.folder, real, context.role)
@@ -113,8 +119,11 @@ class _Direct:
         return real
 
     def _gate(self, context: ToolContext, real: str, *, writing: bool) -> Gate:
-        own = not writing and _is_own_output(context, real)
-        return Gate() if own else self._gate_path(real, writing)
+        if not writing and _is_own_output(context, real):
+            return Gate()
+        if anothers_folders(context.folder, self._workplace.hermes_home)(real):
+            return Gate(verdict=Verdict.BLOCK, reason=f"{real} belongs to another conversation")
+        return self._gate_path(real, writing)
 
 
 class _Checked:

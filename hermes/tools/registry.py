@@ -16,6 +16,7 @@ from typing import Any
 
 from loguru import logger
 
+from hermes.api_key import surface_of
 from hermes.errors import ConfigError
 from hermes.role import Role
 from hermes.tools.output import OutputLimits, Redact, fit
@@ -119,7 +120,7 @@ class Toolbox:
         return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
 
     def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
-        enabled = self._toolsets.get(platform, self._toolsets.get(DEFAULT, frozenset()))
+        enabled = self._toolsets.get(surface_of(platform), self._toolsets.get(DEFAULT, frozenset()))
         names = {tool.name, tool.toolset}
         if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
             return False

@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Annotated, TypeAlias
 
 from hermes.media.reference import COPY
+from hermes.media.store import MediaError
+from hermes.tools.own_folder import anothers_folders
 from hermes.tools.reading import check_regular, missing
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
@@ -50,13 +52,16 @@ def send_file_tool(workplace: Workplace, gate: GateRead, put_aside: PutAside, pl
             return await asyncio.to_thread(prepared)
         except OSError as error:
             raise ToolError(f"{path} could not be copied: {error.strerror or error}") from error
+        except MediaError as error:
+            raise ToolError(f"{path} could not be copied: {error}") from error
 
     return send_file
 
 
 def _sendable(workplace: Workplace, gate: GateRead, context: ToolContext, path: str) -> str:
     real = workplace.resolve(context.folder, path)
-    if gate(real).verdict is not Verdict.ALLOW:
+    anothers = anothers_folders(context.folder, workplace.hermes_home)(real)
+    if anothers or gate(real).verdict is not Verdict.ALLOW:
         raise ToolError(f"{path} may not be sent: secrets or credentials are in it")
     roots = [workplace.cwd_of(context.folder), str(context.folder)]
     if context.role.approves:  # received files, and whatever is where conversations begin, may be other people's

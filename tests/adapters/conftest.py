@@ -16,7 +16,9 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
+from hermes.admin_token import read_token, token_file
 from hermes.commands.desk import CommandDesk
 from hermes.types import TurnId
 from tests.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
@@ -34,6 +36,7 @@ class World:
     operations: FakeOperations
     processes: FakeProcesses
     stack: AsyncExitStack
+    keys: KeyService
 
     async def api(self, **settings: Any) -> ApiServer:
         chosen: dict[str, Any] = {"host": "127.0.0.1", "port": 0, "key": KEY} | settings
@@ -46,6 +49,7 @@ class World:
             processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
+            keys=self.keys,
         )
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
@@ -61,6 +65,7 @@ class World:
             processes=self.processes,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,
+            keys=self.keys,
         )
         await server.start()
         self.stack.push_async_callback(server.stop, 0)
@@ -72,7 +77,11 @@ class World:
 
     async def admin_client(self, path: Path) -> aiohttp.ClientSession:
         connector = aiohttp.UnixConnector(str(path))
-        return await self.stack.enter_async_context(aiohttp.ClientSession("http://hermes", connector=connector))
+        token = await asyncio.to_thread(read_token, token_file(path))
+        client = aiohttp.ClientSession(
+            "http://hermes", connector=connector, headers={"Authorization": f"Bearer {token}"}
+        )
+        return await self.stack.enter_async_context(client)
 
     def commands(self) -> CommandDesk:
         return CommandDesk(
@@ -95,7 +104,14 @@ async def world() -> AsyncIterator[World]:
     desk = FakeSessions(hub)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(desk.close)
-        yield World(hub=hub, desk=desk, operations=FakeOperations(), processes=FakeProcesses(), stack=stack)
+        yield World(
+            hub=hub,
+            desk=desk,
+            operations=FakeOperations(),
+            processes=FakeProcesses(),
+            stack=stack,
+            keys=KeyService(desk, lambda: NOW),
+        )
     assert not hub.feeds, "somebody still listens"
 
 

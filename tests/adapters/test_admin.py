@@ -9,19 +9,23 @@ import socket
 import stat
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
 from loguru import logger
 
+from hermes.adapters.admin import peer as peer_module
+from hermes.adapters.admin.descent import Descent, ProcessLook, descent_of
+from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi
 from hermes.adapters.admin.server import AdminServer
 from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service
+from hermes.admin_token import token_file
 from hermes.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
 from hermes.events import ActorFailed, PhaseChanged
 from hermes.ports.sessions import ActorView
@@ -140,8 +144,75 @@ async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
     finally:
         logger.remove(sink)
     assert (process.returncode, out) == (0, answer)
-    refused = f"WARNING refused process {process.pid} of user 65534 on the admin socket\n"
-    assert (logged == [refused]) if uid else ("started by a tool" in logged[0])
+    refused = f"WARNING admin socket: refused process {process.pid} of user 65534\n"
+    assert (logged == [refused]) if uid else ("a tool started it" in logged[0])
+
+
+async def test_a_request_without_the_token_or_with_another_one_is_refused(
+    world: World, admin: aiohttp.ClientSession
+) -> None:
+    for given in ("", "Bearer", "Bearer guessed", "Basic " + admin.headers["Authorization"].removeprefix("Bearer ")):
+        async with admin.get("/info", headers={"Authorization": given}) as response:
+            assert (response.status, (await response.json())["error"]["code"]) == (401, "invalid_admin_token"), given
+
+
+async def test_each_start_has_a_token_of_its_own(world: World, path: Path) -> None:
+    tokens = set()
+    for _ in range(2):
+        server = await world.admin(path)
+        tokens.add(await asyncio.to_thread(token_file(path).read_text))
+        await server.stop(0)
+    assert len(tokens) == 2
+
+
+def test_descent_is_unknown_in_every_doubt() -> None:
+    def table(**lookups: ProcessLook | None) -> Callable[[int], ProcessLook | None]:
+        return lambda pid: lookups.get(f"p{pid}")
+
+    def below(parent: int, *, is_shim: bool = False) -> ProcessLook:
+        return ProcessLook(parent=parent, started=1, is_shim=is_shim)
+
+    assert descent_of(30, 10, table(p30=below(20), p20=below(10))) is Descent.TOOL
+    assert descent_of(30, 10, table(p30=below(20), p20=below(1))) is Descent.OTHER
+    assert descent_of(30, 10, table(p30=below(20), p20=below(0))) is Descent.OTHER
+    assert descent_of(30, 10, table(p30=below(20), p20=below(1, is_shim=True))) is Descent.TOOL
+    assert descent_of(30, 10, table(p30=below(20))) is Descent.UNKNOWN  # an ancestor cannot be read
+    assert descent_of(30, 10, table()) is Descent.UNKNOWN
+    assert descent_of(0, 10, table()) is Descent.OTHER  # outside the daemon's namespace, where no tool can be
+    assert descent_of(30, 10, lambda pid: below(pid + 1)) is Descent.UNKNOWN  # far too many generations
+
+
+@pytest.mark.parametrize("has_pidfd", [True, False])
+async def test_a_peer_that_has_ended_is_not_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_pidfd: bool
+) -> None:
+    if not has_pidfd:
+        monkeypatch.setattr(peer_module, "pidfd_runs", lambda _: None)
+    accepted: asyncio.Queue[asyncio.Transport] = asyncio.Queue()
+
+    class Accepting(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            accepted.put_nowait(cast("asyncio.Transport", transport))
+
+    server = await asyncio.get_running_loop().create_unix_server(Accepting, str(tmp_path / "s"))
+    program = (
+        "import os, socket, sys\n"
+        "s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])\n"
+        "sys.stdin.readline()\n"
+        "if os.fork() == 0: s.recv(1)\n"  # the child keeps the connection
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(tmp_path / "s"), stdin=asyncio.subprocess.PIPE
+    )
+    transport = await accepted.get()
+    identity, peer = peer_module.PeerIdentity(), peer_module.peer_of(transport)
+    assert peer.pid == process.pid
+    await asyncio.to_thread(identity.connected, transport, peer)
+    assert await asyncio.to_thread(identity.is_same, transport, peer)
+    await process.communicate(b"\n")
+    assert not await asyncio.to_thread(identity.is_same, transport, peer)
+    transport.close()
+    server.close()
 
 
 # ---------------------------------------------------------------- what can be seen
@@ -372,7 +443,7 @@ async def test_the_socket_lists_its_addresses_one_a_line(world: World, admin: ai
         clock=lambda: NOW,
         lifetime=Lifetime(),
     )
-    routes = [*OperatorApi(service).routes(), *api_routes(service)]
+    routes = [*OperatorApi(service, KeyApi(service, world.keys)).routes(), *api_routes(service)]
     assert [(entry["method"], entry["path"]) for entry in listed] == [
         (route.method, route.path.replace("{id:.+}", "{id}")) for route in routes
     ]
@@ -436,3 +507,17 @@ async def test_a_reload_tells_what_came_of_it(admin: aiohttp.ClientSession) -> N
     async with admin.post("http://hermes/reload") as response:
         assert response.status == 200
         assert await response.json() == {"applied": {"log.level": ["INFO", "DEBUG"]}, "needs_restart": {}}
+
+
+async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSession) -> None:
+    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "day_tokens": 5})
+    assert (status, made["key"]["role"], made["key"]["expires_at"]) == (201, "guest", NOW + 60)
+    assert made["text"].startswith("hk_")
+    [listed] = (await get(admin, "/keys"))["keys"]
+    assert listed == made["key"]
+    assert made["text"] not in str(listed)
+    assert (await post(admin, "/keys", {"name": "ci"}))[1]["error"]["code"] == "key_exists"
+    assert (await post(admin, "/keys", {"name": "boss", "role": "owner"}))[0] == 400
+    assert await post(admin, "/keys/ci/revoke") == (200, {"revoked": "ci"})
+    assert (await get(admin, "/keys"))["keys"][0]["state"] == "revoked"
+    assert (await post(admin, "/keys/nobody/revoke"))[0] == 404

@@ -54,6 +54,7 @@ async def test_a_server_that_never_started_can_be_stopped(world: World) -> None:
         processes=world.processes,
         new_turn_id=lambda: pytest.fail("no turn"),
         clock=lambda: 0.0,
+        keys=world.keys,
     )
     server.close_intake()
     await server.stop(1)

@@ -8,6 +8,7 @@ from typing import Any
 
 import aiohttp
 
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.field import encode
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
 from hermes.adapters.openai_api.turn_wait import only_once
@@ -32,6 +33,7 @@ async def served() -> AsyncIterator[tuple[World, aiohttp.ClientSession]]:
             processes=here.processes,
             new_turn_id=here.new_turn_id,
             clock=lambda: here.now,
+            keys=KeyService(here.desk, lambda: here.now),
         )
         await server.start()
         try:

@@ -138,13 +138,42 @@ async def test_requests_sent_one_behind_the_other_are_answered_in_order(api: Api
     writer.close()
 
 
-async def test_more_connections_than_allowed_are_closed_and_places_are_given_back(world: World) -> None:
-    api = await world.api(max_connections=3, max_connections_per_peer=2)
-    first, second, third = [await connect(api) for _ in range(3)]
+async def test_idle_strangers_do_not_lock_the_owner_out(world: World) -> None:
+    api = await world.api()
+    strangers = [await connect(api) for _ in range(100)]
+    reader, writer = await connect(api)
+    writer.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    late = [await connect(api) for _ in range(100)]
+    writer.write(GET)  # and the connection stays
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    for _, each in (*strangers, *late, (reader, writer)):
+        each.close()
+
+
+async def test_wrong_keys_do_not_lock_the_owner_out(world: World) -> None:
+    api = await world.api()
+    strangers = [await connect(api) for _ in range(31)]
+    for stranger, wrong in strangers:
+        wrong.write(GET.replace(KEY.encode(), b"wrong"))
+        assert (await answer(stranger)).startswith(b"HTTP/1.1 401")
+    more = [await connect(api) for _ in range(70)]
+    reader, writer = await connect(api)
+    writer.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    for _, each in (*strangers, *more, (reader, writer)):
+        each.close()
+
+
+async def test_connection_with_a_key_counts_until_it_is_closed(world: World) -> None:
+    api = await world.api(max_connections_per_peer=2)
+    known = [await connect(api) for _ in range(2)]
+    for reader, writer in known:
+        writer.write(GET)
+        assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    third = await connect(api)
     assert await closes(third[0])
-    first[1].write(GET)
-    assert (await answer(first[0])).startswith(b"HTTP/1.1 200")
-    for _, writer in (first, second, third):
+    for _, writer in (*known, third):
         writer.close()
         await writer.wait_closed()
     again = await connect(api)
@@ -155,9 +184,22 @@ async def test_more_connections_than_allowed_are_closed_and_places_are_given_bac
 
 async def test_the_limit_in_all_counts_every_peer(world: World) -> None:
     api = await world.api(max_connections=1, max_connections_per_peer=5)
-    _, held = await connect(api)
+    reader, held = await connect(api)
+    held.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
     reader, writer = await connect(api)
     assert await closes(reader)
+    held.close()
+    writer.close()
+
+
+async def test_a_stranger_gives_way_where_all_places_are_taken(world: World) -> None:
+    api = await world.api(max_connections=1, max_connections_per_peer=5)
+    stranger, held = await connect(api)
+    reader, writer = await connect(api)
+    writer.write(GET)
+    assert (await answer(reader)).startswith(b"HTTP/1.1 200")
+    assert await closes(stranger)
     held.close()
     writer.close()
 

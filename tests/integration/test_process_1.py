@@ -92,6 +92,7 @@ def test_orphans_are_buried_and_the_daemons_own_children_are_not(container: Daem
     command = json.dumps({"command": f"{orphan}; exit 7"})
     assert "[exit code 7]" in container.ask(f"!tool terminal {command}").text
     eventually(lambda: children_of(first) == [daemon])
+    eventually(lambda: not children_of(daemon))
 
 
 @needs_namespaces

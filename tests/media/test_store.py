@@ -79,7 +79,7 @@ async def test_a_disk_that_refuses_is_explained(tmp_path: Path) -> None:
 
 
 async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path) -> None:
-    store = a_store(tmp_path, now=10_000_000.0, total_bytes=10)
+    store = a_store(tmp_path, now=10_000_000.0)
     old = await store.keep("old", "", pieces(b"1"))
     first = await store.keep("first", "", pieces(b"123456"))
     second = await store.keep("second", "", pieces(b"123456"))
@@ -88,7 +88,7 @@ async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path)
     await asyncio.to_thread(sent.write_bytes, b"")
     for path, at in ((old, 1.0), (first, 9_999_000.0), (second, 9_999_001.0), (sent, 2.0)):
         os.utime(path, (at, at))
-    await asyncio.to_thread(store.sweep)
+    await asyncio.to_thread(a_store(tmp_path, now=10_000_000.0, total_bytes=10).sweep)
     assert second in await listed(store)
     assert {old, first, sent}.isdisjoint(await listed(store))
     assert not sent.parent.exists()
@@ -117,3 +117,30 @@ async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) ->
 @pytest.mark.parametrize(("size", "told"), [(1, "1 KB"), (60_000, "58 KB"), (200_000, "0.2 MB"), (20 << 20, "20 MB")])
 def test_a_small_file_is_counted_in_kilobytes(size: int, told: str) -> None:
     assert amount(size) == told
+
+
+async def test_total_is_enforced_when_a_file_is_stored(tmp_path: Path) -> None:
+    store = a_store(tmp_path, total_bytes=10)
+    paths = []
+    for number in range(5):
+        path = await store.keep(str(number), "", pieces(b"1234"))
+        await asyncio.to_thread(os.utime, path, (number, time.time() - 100 + number))
+        paths.append(path)
+        assert sum(each.stat().st_size for each in await listed(store)) <= 10
+    assert await listed(store) == sorted(paths[-2:])
+    original = tmp_path / "original"
+    original.write_bytes(b"123456")
+    copy = await asyncio.to_thread(store.put_aside, original)
+    assert await listed(store) == sorted([paths[-1], copy])
+
+
+async def test_file_larger_than_the_total_removes_nothing(tmp_path: Path) -> None:
+    store = a_store(tmp_path, total_bytes=10)
+    kept = await store.keep("1", "", pieces(b"1234"))
+    original = tmp_path / "original"
+    original.write_bytes(b"x" * 11)
+    with pytest.raises(MediaError, match="larger than"):
+        await asyncio.to_thread(store.put_aside, original)
+    with pytest.raises(MediaError, match="larger than"):
+        await store.keep("2", "", pieces(b"x" * 11))
+    assert await listed(store) == [kept]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.media.store import MediaLimits, MediaStore
-from hermes.role import Role
 from hermes.tools.registry import Toolbox
 from hermes.tools.sending import MOST_BYTES, send_file_tool
 from hermes.tools.workplace import Workplace
@@ -75,15 +73,10 @@ async def test_where_nobody_takes_files_the_model_is_told(bench: Workbench, tmp_
     assert "not on a chat platform" in await bench.problem("send_file", path="a.txt")
 
 
-@pytest.mark.parametrize("role", [Role.USER, Role.GUEST])
-async def test_received_files_of_all_are_sent_for_admins_only(role: Role, sender: Workbench, tmp_path: Path) -> None:
-    received = tmp_path / "hermes" / "media" / "somebodys.txt"
-    received.parent.mkdir(parents=True, exist_ok=True)
-    received.write_text("private")
-    sender.context = replace(sender.context, role=Role.ADMIN)
-    await sender.text("send_file", path=str(received))
-    sender.toolbox = Toolbox(
-        tuple(sender.toolbox._tools.values()), toolsets={"default": ["send_file"], "guest": ["send_file"]}
-    )
-    sender.context = replace(sender.context, role=role)
-    assert "only files below" in await sender.problem("send_file", path=str(received))
+async def test_what_another_conversation_made_is_not_sent(sender: Workbench, tmp_path: Path) -> None:
+    other = tmp_path / "hermes" / "work" / "other" / "outputs" / "a.txt"
+    other.parent.mkdir(parents=True)
+    other.write_text("theirs")
+    (sender.cwd / "link.txt").symlink_to(other)
+    for path in (str(other), "link.txt"):
+        assert "may not be sent" in await sender.problem("send_file", path=path)

@@ -1,57 +1,70 @@
-"""Tools have no business on the admin socket: an agent must not approve its own commands, or stop its own daemon.
+"""Descent of a process: whether a tool of the daemon started it, directly or through others.
 
-They run as the daemon's user and so could reach it. The kernel says which process connects; one that descends from
-the daemon is refused, whatever it asks for.
+The daemon is a subreaper, so a process whose parent has ended stays below the daemon. A background command stays
+below its shim, also when the daemon that started the shim is gone.
 """
 
 from __future__ import annotations
 
-import asyncio
-import os
-import socket
-import struct
+from collections.abc import Callable
+from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from aiohttp import web
-from loguru import logger
+from hermes.values import dataclass
 
-from hermes.adapters.openai_api.problem import refusal
-
-if TYPE_CHECKING:
-    from aiohttp.typedefs import Handler
-
-_GENERATIONS = 64
+OUTSIDE = 0  # the number of a process outside the daemon's PID namespace: no descendant can leave that
+_MAX_GENERATIONS = 64
+_MAX_WALKS = 3  # an ancestor may end during a walk; its children have another parent then
+_SHIM = b"hermes.processes.shim.main"
 
 
-def peer_of(transport: asyncio.BaseTransport | None) -> tuple[int, int]:
-    """Process and user at the other end."""
-    assert transport is not None
-    peer: socket.socket = transport.get_extra_info("socket")
-    credentials = peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-    pid, uid, _gid = struct.unpack("3i", credentials)
-    return pid, uid
+class Descent(Enum):
+    TOOL = "tool"
+    OTHER = "other"
+    UNKNOWN = "unknown"
 
 
-@web.middleware
-async def refuse_own_tools(request: web.Request, handler: Handler) -> web.StreamResponse:
-    pid, _ = peer_of(request.transport)
-    if pid != os.getpid() and await asyncio.to_thread(descends_from, pid, os.getpid()):
-        logger.warning("refused process {} on the admin socket: it was started by a tool", pid)
-        raise refusal(403, "from_a_tool", "A tool may not operate the daemon that runs it.")
-    return await handler(request)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessLook:
+    parent: int
+    started: int  # the kernel's clock ticks since boot
+    has_ended: bool = False  # a zombie
+    is_shim: bool = False
 
 
-def descends_from(pid: int, ancestor: int) -> bool:
-    """Where the system does not tell, nobody does."""
-    for _ in range(_GENERATIONS):
-        try:
-            stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-        except OSError:
-            return False
-        pid = int(stat.rpartition(")")[2].split()[1])
-        if pid == ancestor:
-            return True
-        if pid <= 1:
-            return False
-    return True  # nobody honest has so long a line
+def look_at(pid: int) -> ProcessLook | None:
+    """Read one process from /proc. None if it cannot be read."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+        fields = stat.rpartition(b")")[2].split()
+        return ProcessLook(
+            parent=int(fields[1]),
+            started=int(fields[19]),
+            has_ended=fields[0] in b"ZX",
+            is_shim=_SHIM in command,
+        )
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def descent_of(pid: int, daemon: int, look: Callable[[int], ProcessLook | None] = look_at) -> Descent:
+    for _ in range(_MAX_WALKS):
+        if (found := _walk(pid, daemon, look)) is not Descent.UNKNOWN:
+            return found
+    return Descent.UNKNOWN
+
+
+def _walk(pid: int, daemon: int, look: Callable[[int], ProcessLook | None]) -> Descent:
+    for _ in range(_MAX_GENERATIONS):
+        if pid == daemon:
+            return Descent.TOOL
+        if pid in (1, OUTSIDE):
+            return Descent.OTHER
+        found = look(pid)
+        if found is None:
+            return Descent.UNKNOWN
+        if found.is_shim:
+            return Descent.TOOL
+        pid = found.parent
+    return Descent.UNKNOWN

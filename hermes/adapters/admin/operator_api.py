@@ -16,6 +16,7 @@ from loguru import logger
 
 from hermes.adapters import presentation
 from hermes.adapters.admin.chat_api import ChatApi
+from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.openai_api import parameter
 from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.event_stream import EventStream, open_stream
@@ -45,8 +46,9 @@ async def point_to_the_list(request: web.Request, handler: Handler) -> web.Strea
 
 
 class OperatorApi:
-    def __init__(self, service: Service, chat: ChatApi | None = None) -> None:
+    def __init__(self, service: Service, keys: KeyApi, chat: ChatApi | None = None) -> None:
         self._service = service
+        self._keys = keys
         self._chat = chat
         self._sessions = SessionApi(service)
 
@@ -81,6 +83,7 @@ class OperatorApi:
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
             (web.post("/store/import", self.take_in), 'Take in an export of sessions; {"path": "/absolute"}'),
             (web.get("/store/verify", self.verify), "Look for damage in the store"),
+            *self._keys.table(),
             *(self._chat.table() if self._chat is not None else ()),
         ]
 

@@ -1,29 +1,29 @@
 """The admin socket: HTTP over a Unix socket in Hermes' home, for its owner and root.
 
-No key: the socket's mode keeps others out, and the kernel says who connects. An old socket is removed only when
-nobody answers on it.
+`owner_check.py` decides who gets in. An old socket is removed only when nobody answers on it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import socket
 import stat
 from collections.abc import Callable
 from pathlib import Path
 
-from loguru import logger
-
 from hermes.adapters.admin.chat_api import ChatApi
-from hermes.adapters.admin.descent import peer_of, refuse_own_tools
+from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
+from hermes.adapters.admin.owner_check import OwnerCheck
 from hermes.adapters.chat.office import ChatOffice
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.server import api_routes
 from hermes.adapters.openai_api.service import Service, application
+from hermes.admin_token import create_token, token_file
 from hermes.commands.desk import CommandDesk
 from hermes.errors import AlreadyRunningError, HomeError
+from hermes.log import redact
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
@@ -35,23 +35,6 @@ from hermes.types import TurnId
 _BACKLOG = 64
 _HEADER_TIMEOUT_S = 10
 _STALL_TIMEOUT_S = 30
-
-
-class OwnerOnly:
-    """Admits the daemon's own user and root."""
-
-    def __init__(self) -> None:
-        self._uids = {os.getuid(), 0}
-
-    def admit(self, transport: asyncio.Transport) -> str | None:
-        pid, uid = peer_of(transport)
-        if uid not in self._uids:
-            logger.warning("refused process {} of user {} on the admin socket", pid, uid)
-            return None
-        return str(pid)
-
-    def release(self, name: str) -> None:
-        """Whoever owns the daemon may come as often as they like."""
 
 
 class AdminServer:
@@ -66,6 +49,7 @@ class AdminServer:
         processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
+        keys: KeyService,
         office: ChatOffice | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
@@ -77,6 +61,7 @@ class AdminServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
+        self._keys = keys
         self._office = office
         self._workdirs = workdirs
         self._lifetime: Lifetime | None = None
@@ -85,6 +70,11 @@ class AdminServer:
     async def start(self) -> None:
         await self._remove_old_socket()
         bound = await asyncio.to_thread(_bind, self._path)
+        token = await asyncio.to_thread(
+            create_token, token_file(self._path)
+        )  # clients read it once they are connected
+        redact(token)
+        owner = OwnerCheck(token)
         self._lifetime = Lifetime()
         service = Service(
             sessions=self._sessions,
@@ -98,11 +88,11 @@ class AdminServer:
             platform="cli",
         )
         chat = None if self._office is None else ChatApi(service, self._office, self._workdirs)
-        routes = [*OperatorApi(service, chat).routes(), *api_routes(service)]
+        routes = [*OperatorApi(service, KeyApi(service, self._keys), chat).routes(), *api_routes(service)]
         self._listener = Listener(
-            application(routes, refuse_own_tools, point_to_the_list),
+            application(routes, owner.check, point_to_the_list),
             self._lifetime,
-            door=OwnerOnly(),
+            door=owner,
             header_timeout_s=_HEADER_TIMEOUT_S,
             stall_timeout_s=_STALL_TIMEOUT_S,
         )

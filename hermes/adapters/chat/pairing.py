@@ -2,7 +2,8 @@
 
 A stranger who writes in a private chat gets a code, and whoever runs Hermes approves it. Of the code only a slow,
 salted hash is kept. What could be guessed is limited: codes end after an hour, few wait at a time, and wrong tries
-to approve one lock approving for an hour.
+to approve one lock approving for an hour. Strangers cannot keep others from asking: in a full list the oldest request
+gives way once it has waited for a while, and one person can ask only a few times a day.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ from hermes.values import dataclass
 ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I
 CODE_CHARS = 8
 VALID_S = 3600.0
-MOST_PENDING = 3  # on one platform
+MAX_PENDING = 10  # on one platform
+KEPT_S = 600.0  # that a request stays in a full list, for its approval
+MAX_REQUESTS = 3  # of one person in a day
+_DAY_S = 86_400.0
+_MAX_PAST = 1000  # requests that are remembered for this
 MOST_WRONG = 5
 LOCKED_S = 3600.0
 
@@ -54,6 +59,15 @@ class Approved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """A request of the last day, whatever became of it."""
+
+    platform: str
+    user: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Book:
     """Everything that is remembered about pairing."""
 
@@ -61,12 +75,14 @@ class Book:
     approved: tuple[Approved, ...] = ()
     wrong: int = 0  # tries to approve, since the last right one
     locked_until: float = 0.0
+    past: tuple[Past, ...] = ()
 
 
 class Asked(StrEnum):
     NEW = "new"  # a code is to be sent
     KNOWN = "known"  # one was sent, and is still good
     FULL = "full"  # too many wait already
+    TOO_OFTEN = "too_often"  # this person has asked several times today
 
 
 # ---------------------------------------------------------------- codes
@@ -107,7 +123,9 @@ def with_role(book: Book, platform: str, user: str, role: Role) -> Book:
 
 def current(book: Book, now: float) -> Book:
     """Without the requests whose time is over."""
-    return replace(book, pending=tuple(each for each in book.pending if 0 <= now - each.at < VALID_S))
+    pending = tuple(each for each in book.pending if 0 <= now - each.at < VALID_S)
+    past = tuple(each for each in book.past if 0 <= now - each.at < _DAY_S)
+    return replace(book, pending=pending, past=past)
 
 
 def ask(book: Book, request: Request) -> tuple[Book, Asked]:
@@ -115,9 +133,16 @@ def ask(book: Book, request: Request) -> tuple[Book, Asked]:
     same = [each for each in book.pending if each.platform == request.platform]
     if any(each.user == request.user for each in same):
         return book, Asked.KNOWN
-    if len(same) >= MOST_PENDING:
-        return book, Asked.FULL
-    return replace(book, pending=(*book.pending, request)), Asked.NEW
+    if sum((each.platform, each.user) == (request.platform, request.user) for each in book.past) >= MAX_REQUESTS:
+        return book, Asked.TOO_OFTEN
+    pending = book.pending
+    if len(same) >= MAX_PENDING:
+        oldest = min(same, key=lambda each: each.at)
+        if request.at - oldest.at < KEPT_S:
+            return book, Asked.FULL
+        pending = tuple(each for each in pending if each is not oldest)
+    past = Past(platform=request.platform, user=request.user, at=request.at)
+    return replace(book, pending=(*pending, request), past=(*book.past, past)[-_MAX_PAST:]), Asked.NEW
 
 
 def issue(book: Book, request: Request, salt: str, hashed: str) -> Book:
@@ -195,6 +220,7 @@ def decode(raw: bytes | None) -> Book:
         approved=tuple(_approved(each) for each in fields["approved"]),
         wrong=fields["wrong"],
         locked_until=fields["locked_until"],
+        past=tuple(Past(**each) for each in fields.get("past", ())),
     )
 
 

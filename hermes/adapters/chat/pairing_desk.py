@@ -54,6 +54,9 @@ class PairingDesk:
             book, asked = pairing.ask(await self._read(), request)
             if asked is Asked.NEW:
                 await self._write(book)
+        if asked is Asked.TOO_OFTEN:
+            logger.debug("{}: user {} asks too often to be let in", place.platform, inbound.user)
+            return
         if asked is Asked.FULL:
             name = f"pairing:later:{place.platform}:{inbound.user}:{now // _LATER_EVERY_S:.0f}"
             await self._say(name, place, _LATER)

@@ -12,9 +12,12 @@ from dataclasses import replace
 
 from loguru import logger
 
+from hermes.adapters.openai_api.key_scope import REFUSED_COMMANDS
+from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.service import Service
+from hermes.api_key import PLATFORM_PREFIX
 from hermes.commands.registry import Parsed, Unknown
-from hermes.commands.reply import Caller, Reply
+from hermes.commands.reply import Caller, Reply, refused
 from hermes.errors import HermesError
 from hermes.ports.sessions import Receipt, Submission
 
@@ -25,6 +28,11 @@ _CUT_OFF = (
 
 
 async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> Reply:
+    """Of a session that the caller may not reach, UnknownSessionError is raised."""
+    if problem := _refusal(service, command, submission):
+        return refused(problem)
+    if isinstance(service.sessions, OwnSessions):  # commands themselves reach all sessions
+        await service.sessions.check(submission.session)
     caller = Caller(source=submission.source, session=submission.session, inbound=submission.inbound)
     if isinstance(command, Parsed) and not command.command.says:
         before = await service.sessions.note_command(submission)
@@ -34,6 +42,17 @@ async def run_once(service: Service, command: Parsed | Unknown, submission: Subm
         await _note(service, submission, reply)
         return reply
     return await service.commands.run(command, caller)
+
+
+def _refusal(service: Service, command: Parsed | Unknown, submission: Submission) -> str:
+    if isinstance(command, Unknown):
+        return ""
+    name = command.command.name
+    if name in REFUSED_COMMANDS and submission.source.platform.startswith(PLATFORM_PREFIX):
+        return f"/{name} is for the owner's key only."
+    if name == "yolo" and not service.allow_yolo:
+        return "/yolo is not allowed over the API; the setting api.allow_yolo changes that."
+    return ""
 
 
 async def _note(service: Service, submission: Submission, reply: Reply) -> None:

@@ -8,7 +8,9 @@ for a client can wait for `lost`. Timers are the loop's own: an idle connection 
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import Counter
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from aiohttp import StreamReader, web
@@ -26,40 +28,98 @@ _END_OF_HEAD = b"\r\n\r\n"  # and of a body in chunks
 
 class Door(Protocol):
     def admit(self, transport: asyncio.Transport) -> str | None:
-        """A name for whoever connects, or None: closed without a word."""
+        """A name for the connection, or None: it is closed without a word."""
 
     def release(self, name: str) -> None: ...
+    def set_busy(self, name: str, *, busy: bool) -> None:
+        """A request on it is being answered, or none is any more."""
+
+    def set_known(self, name: str) -> None:
+        """A request on it had a valid key."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Stranger:
+    peer: str
+    transport: asyncio.Transport
+    busy: bool = False
 
 
 class PeerLimit:
-    """So many connections in all, and so many from one address."""
+    """Limits connections in all and from one address, so that idle strangers lock nobody out.
+
+    Connections on which no request had a valid key yet are a smaller pool of their own for each address. In a full
+    pool the oldest idle one gives way to a newcomer.
+    """
 
     def __init__(self, *, in_all: int, per_peer: int) -> None:
         self._in_all = in_all
         self._per_peer = per_peer
-        self._open: Counter[str] = Counter()
+        self._strangers_per_peer = max(2, per_peer // 2)
+        self._strangers: dict[str, _Stranger] = {}  # the oldest first
+        self._strangers_of: Counter[str] = Counter()
+        self._known: dict[str, str] = {}  # the address of each
+        self._known_of: Counter[str] = Counter()
+        self._numbers = itertools.count()
         self._quiet_until = 0.0
 
     def admit(self, transport: asyncio.Transport) -> str | None:
         address = transport.get_extra_info("peername")
         peer = str(address[0]) if address else ""
-        if self._open.total() >= self._in_all or self._open[peer] >= self._per_peer:
+        if not self._has_room(peer):
             self._complain(peer)
             return None
-        self._open[peer] += 1
-        return peer
+        name = str(next(self._numbers))
+        self._strangers[name] = _Stranger(peer=peer, transport=transport)
+        self._strangers_of[peer] += 1
+        return name
 
     def release(self, name: str) -> None:
-        self._open[name] -= 1
-        if not self._open[name]:
-            del self._open[name]
+        if (stranger := self._strangers.pop(name, None)) is not None:
+            _decrease(self._strangers_of, stranger.peer)
+        elif (peer := self._known.pop(name, None)) is not None:
+            _decrease(self._known_of, peer)
+
+    def set_busy(self, name: str, *, busy: bool) -> None:
+        if (stranger := self._strangers.get(name)) is not None:
+            stranger.busy = busy
+
+    def set_known(self, name: str) -> None:
+        if (stranger := self._strangers.get(name)) is not None:
+            self.release(name)
+            self._known[name] = stranger.peer
+            self._known_of[stranger.peer] += 1
+
+    def _has_room(self, peer: str) -> bool:
+        if self._known_of[peer] >= self._per_peer:
+            return False
+        if self._strangers_of[peer] >= self._strangers_per_peer and not self._evict(peer):
+            return False
+        return len(self._strangers) + len(self._known) < self._in_all or self._evict()
+
+    def _evict(self, peer: str | None = None) -> bool:
+        """Drop the oldest idle stranger, of that address if one is given. False: there is none."""
+        for name, each in self._strangers.items():
+            if not each.busy and peer in (None, each.peer):
+                self.release(name)
+                each.transport.abort()
+                return True
+        return False
 
     def _complain(self, peer: str) -> None:
         """Once a minute, not for each of a flood."""
         now = asyncio.get_running_loop().time()
         if now >= self._quiet_until:
             self._quiet_until = now + 60
-            logger.warning("too many connections: {} in all, {} from {}", self._open.total(), self._open[peer], peer)
+            here = self._strangers_of[peer] + self._known_of[peer]
+            in_all = len(self._strangers) + len(self._known)
+            logger.warning("too many connections: {} in all, {} from {}", in_all, here, peer)
+
+
+def _decrease(counted: Counter[str], peer: str) -> None:
+    counted[peer] -= 1
+    if not counted[peer]:
+        del counted[peer]
 
 
 class Connection(web.RequestHandler):
@@ -127,14 +187,19 @@ class Connection(web.RequestHandler):
         end = len(data) - (self._body.total_bytes - taken)  # of what is not the last body
         self._half = end > 0 and not data.endswith(_END_OF_HEAD, 0, end)
 
+    def is_known(self) -> None:
+        """A request on it had a valid key."""
+        if self._name is not None:
+            self._door.set_known(self._name)
+
     def request_began(self) -> None:
-        self._busy = True
+        self._set_busy(busy=True)
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
 
     def request_ended(self) -> None:
-        self._busy = False
+        self._set_busy(busy=False)
         if self._half and not self._messages and self._head_timer is None:
             self._await_head()  # it came behind the request that was just answered
 
@@ -173,6 +238,11 @@ class Connection(web.RequestHandler):
         if isinstance(resp, web.HTTPException):
             resp = problem.of_error(resp).response()
         return await super().finish_response(request, resp, start_time)
+
+    def _set_busy(self, *, busy: bool) -> None:
+        self._busy = busy
+        if self._name is not None:
+            self._door.set_busy(self._name, busy=busy)
 
     def _await_head(self) -> None:
         self._head_timer = self._loop.call_later(self._header_timeout_s, self._drop, "sends no whole request")

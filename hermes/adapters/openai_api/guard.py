@@ -1,4 +1,4 @@
-"""Who may use the API over TCP: the right Host, a listed Origin if there is one, and the key.
+"""Who may use the API over TCP: the right Host, a listed Origin if there is one, and the owner's key or a named one.
 
 The key is demanded on loopback too: every program and every web page on the machine can reach it. Host is checked
 against DNS rebinding, except where nothing is given away (the open routes, which probes reach by any address).
@@ -15,10 +15,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from aiohttp import web
+from loguru import logger
 
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api import parameter
+from hermes.adapters.openai_api.connection import connection_of
 from hermes.adapters.openai_api.health_api import OPEN_PATHS
+from hermes.adapters.openai_api.key_scope import KEY
 from hermes.adapters.openai_api.problem import Problem, ProblemError, refusal
+from hermes.api_key import KeyState
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -32,11 +37,18 @@ _ALLOWED_HEADERS = (
     parameter.CANCEL_HEADER,
     parameter.LAST_EVENT_HEADER,
 )
+_SEND_THE_KEY = (
+    "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home, unless "
+    "HERMES_API_KEY or api.key_file names another; `hermes keys create` makes keys for others."
+)
 _EXPOSED_HEADERS = (parameter.SESSION_HEADER, parameter.TURN_HEADER, parameter.REPLAY_HEADER, "Retry-After")
 
 
 class Guard:
-    def __init__(self, *, key: str, host: str, allowed_hosts: Iterable[str], cors_origins: Iterable[str]) -> None:
+    def __init__(
+        self, *, key: str, keys: KeyService, host: str, allowed_hosts: Iterable[str], cors_origins: Iterable[str]
+    ) -> None:
+        self._keys = keys
         self._key_hash = hashlib.sha256(key.encode()).digest()
         self._hosts = {_bare(name) for name in (host, *allowed_hosts)}
         self.cors_origins = frozenset(cors_origins)
@@ -54,7 +66,8 @@ class Guard:
         if origin is not None and request.method == "OPTIONS":
             return self._preflight(request)
         if not is_open:
-            self._check_key(request)
+            await self._check_key(request)
+            connection_of(request).is_known()
         return await handler(request)
 
     async def add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
@@ -71,15 +84,22 @@ class Guard:
             message = "This name is not one of this server's (api.allowed_hosts), so the request is not for it."
             raise refusal(421, "host_not_allowed", message)
 
-    def _check_key(self, request: web.Request) -> None:
+    async def _check_key(self, request: web.Request) -> None:
+        """The owner's key, or a named one, which the request is marked with."""
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        given_hash = hashlib.sha256(given.strip().encode("utf-8", "surrogateescape")).digest()
-        if not hmac.compare_digest(given_hash, self._key_hash) or scheme.lower() != "bearer":
-            wrong = "This is not the API key. " if given.strip() and scheme.lower() == "bearer" else ""
-            where = "It is in the file api.key of Hermes' home, unless HERMES_API_KEY or api.key_file names another."
-            message = f"{wrong}Send the API key as `Authorization: Bearer KEY`. {where}"
-            headers = {"WWW-Authenticate": 'Bearer realm="hermes"'}
-            raise ProblemError(Problem(status=401, code="invalid_api_key", message=message, headers=headers))
+        given = given.strip()
+        if scheme.lower() != "bearer" or not given:
+            raise _unauthorized("invalid_api_key", _SEND_THE_KEY)
+        given_hash = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
+        if hmac.compare_digest(given_hash, self._key_hash):
+            return
+        key = await self._keys.find(given)
+        if key is None:
+            raise _unauthorized("invalid_api_key", f"This is not the API key. {_SEND_THE_KEY}")
+        if (state := self._keys.state(key)) is not KeyState.ACTIVE:
+            logger.warning("api key {}: refused, it is {}", key.name, state)
+            raise _unauthorized(f"{state}_api_key", f"The key {key.name} is {state}: ask the owner for a new one.")
+        request[KEY] = key
 
     def _preflight(self, request: web.Request) -> web.Response:
         asked = request.headers.get("Access-Control-Request-Headers", "").split(",")
@@ -93,6 +113,11 @@ class Guard:
             "Access-Control-Max-Age": "600",
         }
         return web.Response(status=204, headers=headers)
+
+
+def _unauthorized(code: str, message: str) -> ProblemError:
+    headers = {"WWW-Authenticate": 'Bearer realm="hermes"'}
+    return ProblemError(Problem(status=401, code=code, message=message, headers=headers))
 
 
 def _bare(name: str) -> str:

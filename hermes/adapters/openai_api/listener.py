@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from aiohttp import web
 
+from hermes import own_ports
 from hermes.adapters.openai_api.connection import Connection, Door
 from hermes.errors import StoppingError
 
@@ -80,6 +81,7 @@ class Listener:
         self._header_timeout_s = header_timeout_s
         self._stall_timeout_s = stall_timeout_s
         self._server: asyncio.Server | None = None
+        self._ports: list[int] = []  # none for a Unix socket
 
     async def open(self, listen: Callable[[Callable[[], Connection]], Awaitable[asyncio.Server]]) -> asyncio.Server:
         await self._runner.setup()
@@ -88,6 +90,11 @@ class Listener:
         except BaseException:
             await self._runner.cleanup()
             raise
+        self._ports = [
+            address[1] for each in self._server.sockets if isinstance(address := each.getsockname(), tuple)
+        ]
+        for port in self._ports:
+            own_ports.opened(port)
         return self._server
 
     def _connection(self) -> Connection:
@@ -103,6 +110,9 @@ class Listener:
         if self._server is None or self._runner.server is None:
             return
         self._server.close()
+        for port in self._ports:
+            own_ports.closed(port)
+        self._ports = []
         self._lifetime.leave()
         grace = asyncio.get_running_loop().call_later(grace_s, self._lifetime.end)
         self._runner.server.pre_shutdown()

@@ -87,6 +87,8 @@ _OWN_STATUS = {  # bad input with a status of its own
     "idempotency_mismatch": 422,
     "unknown_dead_letter": 404,
     "unknown_process": 404,
+    "unknown_key": 404,
+    "key_exists": 409,
     "process_lost": 404,
     "process_ended": 409,
     "wrong_phase": 409,

@@ -10,13 +10,16 @@ from dataclasses import field
 
 from aiohttp import web
 
+from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
 from hermes.adapters.openai_api.connection import PeerLimit
 from hermes.adapters.openai_api.guard import Guard
 from hermes.adapters.openai_api.health_api import HealthApi
+from hermes.adapters.openai_api.key_scope import KeyScope
 from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.model_api import ModelApi
+from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.process_api import ProcessApi
 from hermes.adapters.openai_api.response_api import ResponseApi
 from hermes.adapters.openai_api.run_api import RunApi
@@ -51,6 +54,7 @@ class ApiSettings:
     stall_timeout_s: float = 30
     ping_s: float = 15
     model_name: str = "hermes"
+    allow_yolo: bool = False
 
 
 def api_routes(service: Service) -> list[web.RouteDef]:
@@ -74,10 +78,12 @@ class ApiServer:
         processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
+        keys: KeyService,
     ) -> None:
         self.address = ""  # known after the start
         self._settings = settings
-        self._sessions = sessions
+        self._sessions = OwnSessions(sessions)
+        self._scope = KeyScope(keys)
         self._commands = commands
         self._hub = hub
         self._operations = operations
@@ -86,6 +92,7 @@ class ApiServer:
         self._clock = clock
         self._guard = Guard(
             key=settings.key,
+            keys=keys,
             host=settings.host,
             allowed_hosts=settings.allowed_hosts,
             cors_origins=settings.cors_origins,
@@ -96,7 +103,7 @@ class ApiServer:
     async def start(self) -> None:
         settings = self._settings
         self._lifetime = Lifetime()
-        app = application(api_routes(self._service(self._lifetime)), self._guard.check)
+        app = application(api_routes(self._service(self._lifetime)), self._guard.check, self._scope.check)
         app.on_response_prepare.append(self._guard.add_cors_headers)
         self._listener = Listener(
             app,
@@ -141,6 +148,7 @@ class ApiServer:
             max_body_bytes=self._settings.max_body_bytes,
             body_timeout_s=self._settings.body_timeout_s,
             ping_s=self._settings.ping_s,
+            allow_yolo=self._settings.allow_yolo,
         )
 
 

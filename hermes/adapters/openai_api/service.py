@@ -15,6 +15,7 @@ from hermes.adapters.openai_api import body, problem
 from hermes.adapters.openai_api.connection import connection_of, watch_heads
 from hermes.adapters.openai_api.event_stream import STREAM, TURNSTILE, Turnstile
 from hermes.adapters.openai_api.field import given
+from hermes.adapters.openai_api.key_scope import KEY
 from hermes.adapters.openai_api.listener import Lifetime
 from hermes.adapters.openai_api.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
 from hermes.commands.desk import CommandDesk
@@ -57,9 +58,12 @@ class Service:
     max_body_bytes: int = 8 * 2**20
     body_timeout_s: float = 30
     ping_s: float = 15
+    allow_yolo: bool = True
 
-    def source(self, request: web.Request, user: str = "") -> Source:  # noqa: ARG002 - whose request it is
-        """Where a request's message comes from: only the owner has the API key and reaches the admin socket."""
+    def source(self, request: web.Request, user: str = "") -> Source:
+        """Where a request's message comes from: a named key, else the owner."""
+        if (key := request.get(KEY)) is not None:
+            return Source(platform=key.platform, user=key.name, role=key.role)
         return Source(platform=self.platform, user=user, role=Role.OWNER)
 
     async def read_json(self, request: web.Request) -> Any:

@@ -12,9 +12,11 @@ from loguru import logger
 
 from hermes.adapters.openai_api import parameter, problem
 from hermes.adapters.openai_api.connection import connection_of
+from hermes.adapters.openai_api.key_scope import KEY
 from hermes.adapters.openai_api.listener import until
 from hermes.adapters.openai_api.problem import ProblemError
 from hermes.adapters.openai_api.service import RECEIPT, Service, remember_session
+from hermes.api_key import PLATFORM_PREFIX
 from hermes.errors import HermesError, StoppingError
 from hermes.events import CallAsked, TurnAnswered, TurnGaveUp, TurnOutcome
 from hermes.idempotency import inbound_of
@@ -32,7 +34,10 @@ def only_once(submission: Submission, key: str | None, scope: str) -> Submission
     content = hashlib.sha256()
     for part in (scope.encode(), submission.options, *submission.messages):
         content.update(len(part).to_bytes(8, "big") + part)
-    return replace(submission, inbound=inbound_of(key), fingerprint=content.digest())
+    platform = submission.source.platform
+    named = platform.startswith(PLATFORM_PREFIX)  # what two named keys call the same is not the same
+    inbound = inbound_of(f"{platform}/{key}" if named else key)
+    return replace(submission, inbound=inbound, fingerprint=content.digest())
 
 
 async def check_intake(service: Service, submission: Submission) -> None:
@@ -91,7 +96,8 @@ def settled(request: web.Request, outcome: TurnOutcome) -> TurnAnswered:
 def log_end(request: web.Request, outcome: TurnOutcome | CallAsked, how: str) -> None:
     if request[RECEIPT].duplicate:  # the turn did not end a second time
         how = "was replayed: its Idempotency-Key came again"
-    logger.info("turn {} of session {} {}", outcome.turn, outcome.session, how)
+    whose = f" (api key {key.name})" if (key := request.get(KEY)) is not None else ""
+    logger.info("turn {} of session {} {}{}", outcome.turn, outcome.session, how, whose)
 
 
 def is_keyed(request: web.Request) -> bool:

@@ -15,22 +15,18 @@ from urllib.parse import parse_qsl
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters.openai_api.connection import PeerLimit
-from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.openai_api.listener import Listener
 from hermes.adapters.slack.health import ASK_EVERY_S, ask_all
 from hermes.adapters.slack.intake import NOT_NOW, Intake
 from hermes.adapters.slack.look_back import LookBack
 from hermes.adapters.slack.signature import is_signed
 from hermes.adapters.slack.workspace import Wire
+from hermes.adapters.webhook_listener import read_body, webhook_listener
 from hermes.errors import PlatformError
 from hermes.ports.chat import ChatEdge
 from hermes.secret import Secret
 
 PATH = "/slack/events"
-_MOST_BYTES = 1 << 20
-_CONNECTIONS = 256
-_HEADER_S = 10.0
-_BODY_S = 10.0
 _GRACE_S = 1.0
 _PATIENCE_S = 2.0  # Slack waits for three seconds
 
@@ -74,22 +70,10 @@ class EventsServer:
         async def answer(request: web.Request) -> web.Response:
             return await self._answer(request, wire, edge)
 
-        app = web.Application(client_max_size=_MOST_BYTES)
-        app.router.add_post(PATH, answer)
-        return Listener(
-            app,
-            Lifetime(),
-            door=PeerLimit(in_all=_CONNECTIONS, per_peer=_CONNECTIONS),
-            header_timeout_s=_HEADER_S,
-            stall_timeout_s=_BODY_S,
-        )
+        return webhook_listener(PATH, answer)
 
     async def _answer(self, request: web.Request, wire: Wire, edge: ChatEdge) -> web.Response:
-        try:
-            async with asyncio.timeout(_BODY_S):
-                body = await request.read()
-        except TimeoutError:
-            return web.Response(status=408)
+        body = await read_body(request)
         if not is_signed(
             body,
             signed_at=request.headers.get("X-Slack-Request-Timestamp", ""),

@@ -18,19 +18,20 @@ from loguru import logger
 from telegram.error import TelegramError
 
 from hermes import wall_clock
+from hermes.adapters.openai_api.listener import Listener
 from hermes.adapters.telegram.addressed import Manners
 from hermes.adapters.telegram.intake import Intake
 from hermes.adapters.telegram.introduction import Introduction
 from hermes.adapters.telegram.trouble import platform_error
 from hermes.adapters.telegram.update import KINDS
 from hermes.adapters.telegram.wire import Wire
+from hermes.adapters.webhook_listener import read_body, webhook_listener
 from hermes.errors import PlatformError
 from hermes.ports.chat import ChatEdge
 from hermes.secret import ensure_secret_file
 from hermes.values import dataclass
 
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
-_BODY_MOST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,21 +55,19 @@ class Webhook:
         secret = (await asyncio.to_thread(ensure_secret_file, self._secret_file)).reveal()
         try:
             intake = Intake(wire, edge, await self._introduce(wire), self._manners)
-            runner = web.AppRunner(
-                self._app(intake, edge, secret), access_log=None, handler_cancellation=True, shutdown_timeout=0
-            )
-            await runner.setup()
+            listener = self._listener(intake, edge, secret)
             try:
-                await self._serve(runner, wire, edge, secret)
+                await self._serve(listener, wire, edge, secret)
             finally:
-                await runner.cleanup()
+                await listener.stop(0)
         except TelegramError as error:
             raise platform_error(error) from error
 
-    async def _serve(self, runner: web.AppRunner, wire: Wire, edge: ChatEdge, secret: str) -> None:
+    async def _serve(self, listener: Listener, wire: Wire, edge: ChatEdge, secret: str) -> None:
         host, port = self._settings.host, self._settings.port
+        loop = asyncio.get_running_loop()
         try:
-            await web.TCPSite(runner, host, port).start()
+            await listener.open(lambda factory: loop.create_server(factory, host, port))
         except OSError as error:
             raise PlatformError(f"the webhook cannot listen on {host} port {port}: {error.strerror}") from error
         await wire.bot.set_webhook(self._settings.url, secret_token=secret, allowed_updates=KINDS)
@@ -87,21 +86,19 @@ class Webhook:
         problem = f"Telegram cannot deliver to {info.url}: {info.last_error_message}" if stuck else ""
         edge.trouble("webhook", problem)
 
-    def _app(self, intake: Intake, edge: ChatEdge, secret: str) -> web.Application:
+    def _listener(self, intake: Intake, edge: ChatEdge, secret: str) -> Listener:
         async def take(request: web.Request) -> web.Response:
             if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(errors="replace"), secret.encode()):
                 return web.Response(status=403)
             edge.alive()
             self._arrived_at = wall_clock.wall()
-            update = _update(await request.read())
+            update = _update(await read_body(request))
             if update is None:
                 return web.Response(status=400)
             await intake.take(update)
             return web.Response()
 
-        app = web.Application(client_max_size=_BODY_MOST)
-        app.router.add_post(urlsplit(self._settings.url).path or "/", take)
-        return app
+        return webhook_listener(urlsplit(self._settings.url).path or "/", take, gives_up=True)
 
 
 def _update(body: bytes) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from hermes.tools.approval.file_access import only_lists, operands, read_files, written_files
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.own_daemon import talks_to_daemon
-from hermes.tools.approval.protected_path import Kind, is_critical, kinds_of
+from hermes.tools.approval.protected_path import Kind, is_critical
 from hermes.tools.approval.shell_variables import DAEMON_PID
 from hermes.tools.approval.syntax import UNKNOWN
 
@@ -27,7 +27,7 @@ _DISKS = {
 _POWER = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit", "kexec"})
 _POWER_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "soft-reboot", "exit"})
 _KILLS = frozenset({"kill", "pkill", "killall", "killall5", "skill", "slay", "xkill", "tskill", "taskkill", "fuser"})
-_FUSED = re.compile(rf"8642|(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
+_FUSED = re.compile(rf"(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
 _SERVICES = frozenset(
     {
         "systemctl",
@@ -97,7 +97,7 @@ def _moves_critical(case: Case) -> Iterator[Finding]:
         sources = operands(case.command)[:-1]
         if case.name == "mv" and any(is_critical(path, case.place) for path in sources):
             yield Finding(rule="delete-system", why="moves a part of the system or a home away")
-        if case.name == "mv" and any(Kind.HOLDS_SECRET in kinds_of(path, case.place) for path in sources):
+        if case.name == "mv" and any(Kind.HOLDS_SECRET in case.kinds(path) for path in sources):
             yield Finding(rule="hermes-home", why="moves the directory that Hermes keeps its own in")
         deletes = case.name == "rsync" and any(each.startswith("--del") for each in case.arguments)
         if deletes and is_critical(operands(case.command)[-1], case.place):
@@ -143,7 +143,7 @@ def _formats(case: Case) -> Iterator[Finding]:
 def _writes_device(case: Case) -> Iterator[Finding]:
     linked = operands(case.command) if case.name == "ln" else ()
     for path in (*written_files(case.command), *linked):
-        if Kind.DEVICE in kinds_of(path, case.place):
+        if Kind.DEVICE in case.kinds(path):
             yield Finding(rule="write-device", why=f"writes to {_shown(path)}, a device")
 
 
@@ -193,12 +193,21 @@ def _stops_hermes(case: Case) -> Iterator[Finding]:
         case.name in _KILLS and case.name in {"pkill", "killall"} and _pattern_hits_hermes(case)
     ):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
-    elif case.name == "fuser" and case.has("-k", "--kill") and _FUSED.search(" ".join(case.arguments)):
+    elif case.name == "fuser" and case.has("-k", "--kill") and _fuses_hermes(case):
         yield Finding(rule="stop-hermes", why="kills whoever uses the port or disk of Hermes")
-    elif case.name in {"kill-port", "killport", "fkill"} and "8642" in " ".join(case.arguments):
+    elif case.name in {"kill-port", "killport", "fkill"} and _names_port(case):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
     elif case.name in _SERVICES and said and _ENDS & set(case.arguments):
         yield Finding(rule="stop-hermes", why="stops Hermes itself")
+
+
+def _fuses_hermes(case: Case) -> bool:
+    return _names_port(case) or bool(_FUSED.search(" ".join(case.arguments)))
+
+
+def _names_port(case: Case) -> bool:
+    numbers = re.findall(r"\d+", " ".join(case.arguments))
+    return any(int(number) in case.place.own.ports for number in numbers if len(number) <= 5)
 
 
 def _pattern_hits_hermes(case: Case) -> bool:
@@ -218,12 +227,12 @@ def _pattern_hits_hermes(case: Case) -> bool:
 
 def _touches_hermes(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
-        if kinds_of(path, case.place) & {Kind.HERMES_HOME, Kind.HERMES_SECRET}:
+        if case.kinds(path) & {Kind.HERMES_HOME, Kind.HERMES_SECRET}:
             yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, where Hermes keeps its own")
     if only_lists(case.command):
         return
     for path in read_files(case.command):
-        kinds = kinds_of(path, case.place)
+        kinds = case.kinds(path)
         if Kind.HERMES_SECRET in kinds:
             yield Finding(rule="hermes-secret", why=f"reads {_shown(path)}, a secret of Hermes")
         if Kind.PROCESS_SECRET in kinds:

@@ -17,16 +17,16 @@ from hermes.tools.approval.file_access import (
     written_files,
 )
 from hermes.tools.approval.finding import Case, Finding
+from hermes.tools.approval.git_rules import git_rules
 from hermes.tools.approval.inline_code import code_in, language_of, read_code
 from hermes.tools.approval.own_daemon import connects_to_unknown_socket
-from hermes.tools.approval.protected_path import Kind, goes_through, kinds_of
+from hermes.tools.approval.path_rules import path_rules
+from hermes.tools.approval.program_rules import table_rules
+from hermes.tools.approval.protected_path import Kind, goes_through
 from hermes.tools.approval.simple_command import shell_argument
 from hermes.tools.approval.syntax import UNKNOWN, words
 from hermes.tools.approval.wrapper import SHELLS
 
-_SUPER = frozenset(
-    {"sudo", "su", "doas", "pkexec", "runuser", "sudoedit", "run0", "gosu", "su-exec", "visudo", "vipw"}
-)
 _SQL_CLIENTS = words(
     "psql mysql mariadb sqlite3 sqlcmd sqlplus clickhouse-client duckdb mongosh mongo redis-cli cqlsh isql usql"
     " pgcli mycli litecli"
@@ -63,17 +63,12 @@ _DECODERS = words(
 _RUNS_SCRIPT_FILE = words(
     "awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot"
 )
-_SENDERS = words("nc ncat netcat socat telnet")
-_INJECTS = re.compile(
-    r"LD_PRELOAD|LD_LIBRARY_PATH|LD_AUDIT|DYLD_\w+|BASH_ENV|ENV|PYTHONSTARTUP|PYTHONPATH|PERL5OPT|PERL5LIB|RUBYOPT|NODE_OPTIONS|JAVA_TOOL_OPTIONS|GIT_CONFIG\w*|GIT_EXEC_PATH|BASH_FUNC_.*|SHELLOPTS|BASHOPTS|PS4|PYTHONINSPECT|PYTHONWARNINGS|PYTHONHOME"
+_REQUESTS = words("curl wget http https xh curlie")
+_LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
+_SENDS_FILE = re.compile(
+    r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
+    r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
 )
-# With these set, ordinary commands run something else.
-_TRUSTED = words(
-    "PATH PROMPT_COMMAND GIT_SSH_COMMAND GIT_SSH GIT_ASKPASS SSH_ASKPASS SUDO_ASKPASS GIT_EXTERNAL_DIFF"
-    " GIT_PROXY_COMMAND GIT_TEMPLATE_DIR LESSOPEN LESSCLOSE RSYNC_RSH CVS_RSH HERMES_HOME PERL5DB CDPATH GCONV_PATH"
-)
-_NAMES_VARIABLES = words("export declare typeset readonly local read mapfile readarray printf")
-_HARMLESS_VALUE = re.compile(r"[./\w:-]*src[./\w:-]*|\.|[.\w/-]*(?::\$?[.\w/-]*)*|--[\w=-]+(?: --[\w=-]+)*|")
 _REMOTE_WIPES = re.compile(
     r"(?:aws|gsutil|gcloud|az|kubectl|oc|helm|terraform|tofu|pulumi|heroku|fly|flyctl|doctl|vercel|netlify|gh|rclone|s3cmd|mc|eksctl|vagrant|virsh|lxc|consul|vault|etcdctl|ansible|ansible-playbook)"
 )
@@ -147,11 +142,6 @@ def _opens_to_all(clause: str) -> bool:
     return concerned and bool(re.search(r"[+=](?:[rxXst]*w|[ug])", clause))
 
 
-def _raises_rights(case: Case) -> Iterator[Finding]:
-    if case.name in _SUPER:
-        yield Finding(rule="superuser", why="acts as another user")
-
-
 def _disk(case: Case) -> Iterator[Finding]:
     if case.name in {"dd", "ddrescue", "dcfldd"} and not {"--help", "--version"} & set(case.arguments):
         yield Finding(rule="dd", why="copies raw data")
@@ -172,7 +162,7 @@ def _sql(case: Case) -> Iterator[Finding]:
 
 def _files(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
-        kinds = kinds_of(path, case.place)
+        kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
         if Kind.CREDENTIAL in kinds:
             yield Finding(rule="credential-write", why=f"changes {shown}, where credentials are")
@@ -191,14 +181,16 @@ def _reads(case: Case) -> Iterator[Finding]:
     if only_lists(case.command):
         return
     for path in read_files(case.command):
-        kinds = kinds_of(path, case.place)
+        kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
         if Kind.CREDENTIAL in kinds:
             yield Finding(rule="credential-read", why=f"reads {shown}, where credentials are")
+        if Kind.HERMES_HOME in kinds:
+            yield Finding(rule="hermes-home-read", why=f"reads {shown}, where Hermes keeps its own")
         if Kind.HOLDS_SECRET in kinds and goes_through(path):
             yield Finding(rule="secret-tree", why=f"reads what it finds in {shown}, which holds secrets of Hermes")
     for path in trees_read(case.command):
-        if Kind.HOLDS_SECRET in kinds_of(path, case.place):
+        if Kind.HOLDS_SECRET in case.kinds(path):
             shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
             why = f"reads everything in {shown}, which holds secrets of Hermes or of running processes"
             yield Finding(rule="secret-tree", why=why)
@@ -228,8 +220,6 @@ def _services(case: Case) -> Iterator[Finding]:
 
 
 def _kills(case: Case) -> Iterator[Finding]:
-    if case.name in {"pkill", "killall", "skill", "xkill", "killall5"}:
-        yield Finding(rule="kill-by-name", why="kills processes by name")
     if case.name == "fuser" and case.has("-k", "--kill"):
         yield Finding(rule="kill-by-name", why="kills processes by what they use")
     if case.name == "kill" and case.arguments[:1] not in {("-l",), ("-L",)}:
@@ -240,7 +230,7 @@ def _kills(case: Case) -> Iterator[Finding]:
         ]
         if signals:
             yield Finding(rule="kill-9", why="kills without a chance to clean up")
-        elif any(UNKNOWN in each and "$!" not in case.command.written for each in case.arguments):
+        elif any(re.search(r"[\0*?\[]", each) and "$!" not in case.command.written for each in case.arguments):
             yield Finding(rule="kill-unknown", why="kills a process that is only known when it runs")
         elif any(re.fullmatch(r"-\d{2,}", each) for each in case.arguments[1:]):
             yield Finding(rule="kill-unknown", why="kills a group of processes")
@@ -313,7 +303,7 @@ def _code(case: Case) -> Iterator[Finding]:
     if code is None:
         return
     for path in paths_in_code(code):
-        if Kind.CREDENTIAL in kinds_of(path, case.place):
+        if Kind.CREDENTIAL in case.kinds(path):
             yield Finding(rule="credential-read", why=f"may read {path[:80]}, where credentials are")
     if UNKNOWN in code:
         yield Finding(rule="inline-code", why="runs code that is only known when it runs")
@@ -368,125 +358,30 @@ def _docker(case: Case) -> Iterator[Finding]:
         yield Finding(rule="docker-privileged", why="gives a container a part of the machine's files")
 
 
-def _git(case: Case) -> Iterator[Finding]:  # noqa: C901, PLR0912 - one case a verb
-    if case.name != "git":
-        return
-    words = _git_words(case.arguments)
-    verb, rest = (words[0], words[1:]) if words else ("", ())
-    if any(re.match(r"(?:ext|fd)::|protocol\.\w+\.allow|protocol\.allow", each) for each in case.arguments):
-        yield Finding(rule="code-injection", why="lets an address run a program")
-    if any(re.match(r"-O.|--open\S*|--upload-p\S*|--receive-p\S*", each) for each in words) or (
-        verb == "clone" and any(re.match(r"-u", each) for each in rest)
-    ):
-        yield Finding(rule="code-injection", why="runs the program that an option names")
-    match verb:
-        case "reset" if {"--hard", "--merge", "--keep"} & set(rest) or any(each.startswith("--h") for each in rest):
-            yield Finding(rule="git-reset-hard", why="throws uncommitted work away")
-        case "push" if any(
-            re.match(r"--force|--mirror|--delete|--prune|--forc|-[a-zA-Z]*[fd][a-zA-Z]*$|\+|:[\w/]", each)
-            for each in rest
-        ):
-            yield Finding(rule="git-force-push", why="rewrites or deletes what others have")
-        case "clean" if any(re.match(r"-[a-zA-Z]*[fxXdi]|--force", each) for each in rest) and not case.has(
-            "-n", "--dry-run"
-        ):
-            yield Finding(rule="git-clean", why="deletes untracked files")
-        case "branch" if any(
-            re.match(r"-[a-zA-Z]*D|--delete|-[a-zA-Z]*d|-[a-zA-Z]*f|--force|-M", each) for each in rest
-        ):
-            yield Finding(rule="git-branch-delete", why="deletes or moves a branch")
-        case "filter-branch" | "filter-repo" | "fast-import" | "replace" | "update-ref" | "prune" | "gc" if (
-            verb != "gc" or any("prune" in each for each in rest)
-        ):
-            yield Finding(rule="git-rewrite", why="rewrites history")
-        case "checkout" | "restore" | "switch" if _git_discards(verb, rest):
-            yield Finding(rule="git-discard", why="throws uncommitted changes away")
-        case "stash" if {"drop", "clear"} & set(rest):
-            yield Finding(rule="git-discard", why="throws stashed work away")
-        case "reflog" if {"expire", "delete"} & set(rest):
-            yield Finding(rule="git-rewrite", why="deletes what would bring lost work back")
-        case "tag" if {"-d", "--delete", "-f", "--force"} & set(rest):
-            yield Finding(rule="git-branch-delete", why="deletes or moves a tag")
-        case "worktree" | "submodule" | "remote" if {"remove", "deinit", "prune", "rm"} & set(rest):
-            yield Finding(rule="git-branch-delete", why="removes a worktree, submodule or remote")
-        case "rebase" if any(re.match(r"--exec|-x|-i|--interactive", each) for each in rest):
-            yield Finding(rule="git-rewrite", why="rewrites history")
-        case "rm" if any(re.match(r"-[a-zA-Z]*[rf]", each) for each in rest):
-            yield Finding(rule="recursive-delete", why="deletes tracked files")
-        case "config" if (
-            any(
-                re.match(
-                    r"(?:alias|core\.(?:hookspath|fsmonitor|pager|editor|sshcommand)|credential|filter|diff|pager|url)\.?",
-                    each,
-                    re.IGNORECASE,
-                )
-                for each in rest
-            )
-            and len([each for each in rest if not each.startswith("-")]) > 1
-        ):
-            yield Finding(rule="git-config", why="changes what git runs or trusts")
-
-
-def _git_words(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    index = 0
-    while index < len(arguments) and arguments[index].startswith("-"):
-        index += (
-            2 if arguments[index] in {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path"} else 1
-        )
-    return arguments[index:]
-
-
-def _git_discards(verb: str, rest: tuple[str, ...]) -> bool:
-    if any(re.match(r"-[a-zA-Z]*f$|--force|--discard-changes", each) for each in rest):
-        return True
-    if verb == "restore":
-        return "--staged" not in rest or "--worktree" in rest
-    return verb == "checkout" and ("--" in rest or "." in rest)
-
-
 def _network(case: Case) -> Iterator[Finding]:
     text = " ".join(case.arguments)
-    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"}:
-        if case.has("-e", "-c", "--exec", "--sh-exec", "-l", "--listen"):
-            yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-        elif case.command.feeders and not case.has("-z"):
-            yield Finding(rule="data-upload", why="sends what it reads over the network")
+    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"} and case.has(
+        "-e", "-c", "--exec", "--sh-exec", "-l", "--listen"
+    ):
+        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
     if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
         yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name == "socat" or (case.name == "telnet" and case.command.feeders):
-        yield Finding(rule="data-upload", why="sends what it reads over the network")
-    if (
-        case.name in {"curl", "wget", "http", "https"}
-        and case.command.feeders
-        and (
-            re.search(r"@-|-T|--upload-file|--post-file|--body-file|-d\b|--data|-F", text)
-            and case.command.stdin is None
-        )
-    ):
-        yield Finding(rule="data-upload", why="sends what another command prints over the network")
+    if case.name in _REQUESTS and _uploads(case, text):
+        yield Finding(rule="data-upload", why="sends a file, or what another command prints, over the network")
+    if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
+        yield Finding(rule="data-upload", why="sends something over the network that is only known when it runs")
     if connects_to_unknown_socket(case):
         yield Finding(rule="unix-socket", why="connects to a socket that is only known when it runs")
-    if case.name in {"ssh", "autossh"} and re.search(r"(?:^| )-(?:[a-zA-Z]*R|[a-zA-Z]*D)(?: |\S)", text):
-        yield Finding(rule="network-shell", why="opens this machine to another")
-    if (
-        case.name
-        in {
-            "ngrok",
-            "cloudflared",
-            "localtunnel",
-            "lt",
-            "chisel",
-            "frpc",
-            "bore",
-            "telnetd",
-            "sshd",
-            "ttyd",
-            "gotty",
-            "wetty",
-        }
-        and case.arguments
-    ):
-        yield Finding(rule="network-shell", why="opens this machine to the network")
+    fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
+    if case.name in {"ssh", "autossh"} and fed:
+        yield Finding(rule="data-upload", why="sends what it reads to another machine")
+
+
+def _uploads(case: Case, text: str) -> bool:
+    if _SENDS_FILE.search(text):
+        return True
+    fed = bool(case.command.feeders) or any(each.operator == "<" for each in case.command.redirections)
+    return fed and (case.name in {"http", "https", "xh"} or bool(re.search(r"@-|-d\b|--data", text)))
 
 
 def _remote(case: Case) -> Iterator[Finding]:
@@ -516,45 +411,23 @@ def _processes(case: Case) -> Iterator[Finding]:
         yield Finding(rule="code-injection", why="loads a program into the shell")
 
 
-def _injections(case: Case) -> Iterator[Finding]:
-    assigned = list(case.command.assignments)
-    if case.name in {"export", "declare", "typeset", "env", "sudo", "readonly", "local", "setenv"}:
-        assigned += [
-            (name, value) for name, equals, value in (each.partition("=") for each in case.arguments) if equals
-        ]
-    named: set[str] = set()
-    if case.name in _NAMES_VARIABLES:
-        named = {each for each in case.arguments if _INJECTS.fullmatch(each) or each in _TRUSTED}
-    exported = {name for name, _ in assigned if name in _TRUSTED}
-    for name in sorted(named | exported):
-        yield Finding(rule="code-injection", why=f"sets {name}, which decides what other programs run")
-    for name, value in assigned:
-        if _INJECTS.fullmatch(name) and not (
-            name in {"PYTHONPATH", "LD_LIBRARY_PATH", "NODE_OPTIONS", "PERL5LIB", "PYTHONWARNINGS"}
-            and "require" not in value
-            and "import" not in value
-        ):
-            yield Finding(rule="code-injection", why=f"sets {name}, which makes other programs run code")
-
-
 _Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _deletes,
     _deletes_found,
     _permissions,
-    _raises_rights,
     _disk,
     _sql,
     _services,
     _kills,
     _code,
     _docker,
-    _git,
+    git_rules,
     _network,
     _remote,
     _processes,
 )
-_FOR_ALL: tuple[_Rule, ...] = (_files, _reads, _shells, _script_files, _injections)
+_FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, table_rules)
 # Programs that only the rules for all have something to say about, and that are most of what is run.
 _PLAIN = words(
     "ls cd pwd cat head tail wc sort uniq cut tr echo printf grep egrep rg cp ln mkdir touch test [ true false :"

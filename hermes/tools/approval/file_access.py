@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from hermes.tools.approval.options import parse_options
+from hermes.tools.approval.program_table import PROGRAMS
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN, words
 
@@ -14,7 +16,7 @@ _WRITES_ALL = words(
     "tee touch truncate rm unlink rmdir shred srm chmod chown chgrp chattr setfacl sponge mkfifo mknod patch ed"
     " ex vim vi nvim nano emacs pico visudo vipw setcap gzip gunzip bzip2 xz zstd mkdir wipe trash-put rename"
 )
-_WRITES_LAST = words("cp mv ln install rsync scp link gcp gmv symlink ditto")
+_WRITES_LAST = words("cp mv ln install rsync scp link gcp gmv symlink ditto uniq xxd csplit split unrar")
 _WRITES_TO = {
     "dd": re.compile(r"of=(.*)", re.DOTALL),
     "sort": re.compile(r"(?:-o|--output=)(.+)", re.DOTALL),
@@ -55,7 +57,8 @@ _ALWAYS_TREE = words("rsync ditto 7z 7za 7zr rar restic borg rclone rg ag ack ug
 _CREATES = re.compile(r"-?[a-zA-Z]*[cruA][a-zA-Z]*|--(?:cr|ap|up|ca|con)\w*")
 _WITH_SCRIPT = words("sed gsed awk gawk mawk nawk")
 _PATH_IN_CODE = re.compile(r"[\w.~/@+*?-]*[/.~][\w.~/@+*?-]*")
-_SED_WRITES = re.compile(r"(?<![A-Za-z])[gpiImMe\d]*[wW](?:[ \t]+([^\n}]+)|([/~.][^\n}]*))")
+_SED_SUBSTITUTES = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([gpiIeMm\d]*)(w[^\n}]*)?", re.DOTALL)
+_SED_WRITES = re.compile(r"(?:\A|[;{}\n\d$!/,+~])\s*[wW]\s*([^\s;}][^\n}]*)")
 _LISTED_IN = re.compile(r"-[a-zA-Z]*T|--files-from|--files0-from|--files-f\w*")
 PATHS_MOST = 64
 WRITING = frozenset({">", ">|", ">>", "&>", "&>>", "<>", ">&"})
@@ -92,9 +95,10 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
         yield from operands(command)
     elif pattern := _WRITES_TO.get(name):
         yield from _values(argv, pattern, {"-o", "-d", "-C"})
+    if program := PROGRAMS.get(name):
+        yield from (value for option, value in parse_options(argv[1:], program) if option in program.writes and value)
     if name in {"sed", "gsed"}:
-        for found in _SED_WRITES.finditer("\n".join(argv[1:])[:4096]):
-            yield (found[1] or found[2]).strip()
+        yield from _sed_writes("\n".join(argv[1:]))
     if name in _HAS_OUTPUT:
         yield from _values(argv, _OUTPUT_GLUED, _OUTPUT_OPTIONS)
     if name == "git":
@@ -103,6 +107,13 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
         yield from (each for each in operands(command)[:1] if "/" in each or "." in each)
     if name in {"find", "gfind"}:
         yield from (following for each, following in pairwise(argv) if each.startswith(("-fprint", "-fls")))
+
+
+def _sed_writes(script: str) -> Iterator[str]:
+    """The files that `w` names: as a command of its own, or as a flag of a substitution."""
+    named = [found[3][1:] for found in _SED_SUBSTITUTES.finditer(script) if found[3]]
+    named += [found[1] for found in _SED_WRITES.finditer(_SED_SUBSTITUTES.sub(";", script))]
+    yield from (each.strip() for each in named)
 
 
 def edits_in_place(command: SimpleCommand) -> bool:

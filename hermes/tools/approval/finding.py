@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Self
 
-from hermes.tools.approval.protected_path import Place
+from hermes.tools.approval.protected_path import Kind, Place, absolute, kinds_of
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.values import dataclass
 
@@ -27,8 +28,17 @@ class Case:
     @classmethod
     def of(cls, command: SimpleCommand, place: Place) -> Self:
         if command.cwd != place.cwd:
-            place = Place(cwd=command.cwd, home=place.home, hermes_home=place.hermes_home)
+            place = replace(place, cwd=command.cwd)
         return cls(command=command, place=place, name=command.name, arguments=command.argv[1:])
+
+    def real(self, path: str) -> tuple[str, ...]:
+        """Return the path, and what the symbolic links on it lead to."""
+        return (path, *self.place.targets(absolute(path, self.place)))
+
+    def kinds(self, path: str) -> frozenset[Kind]:
+        """Return what a path is, also by what it leads to."""
+        first, *others = (kinds_of(each, self.place) for each in self.real(path))
+        return first.union(*others)
 
     def has(self, *options: str) -> bool:
         """Whether one of these is among the arguments: whole, or as a letter in a bundle of short ones."""

@@ -7,6 +7,7 @@ in one of them is judged like any other.
 from __future__ import annotations
 
 import re
+import unicodedata
 from functools import lru_cache
 
 from hermes.tools.approval.syntax import words
@@ -35,7 +36,14 @@ _HARM_WORDS = words(
     " write_bytes chmod chown symlink posix nt commands expect writefile writefilesync appendfile appendfilesync"
     " rename renamesync send instance_eval public_send syscall dlopen runpy execute __builtins__ __dict__"
     " __class__ __subclasses__ __globals__ __getattribute__ __loader__ __spec__ modules startfile removesync"
-    " copyfile"
+    " copyfile urllib requests httpx aiohttp http smtplib ftplib imaplib poplib telnetlib nntplib xmlrpc xmlrpclib"
+    " socketserver asyncio sqlite3 dbm shelve fileinput zipfile tarfile gzip bz2 lzma tempfile logging multiprocessing"
+    " threading concurrent webbrowser code codeop pdb bdb ast inspect ensurepip site venv signal resource fcntl mmap"
+    " touch mkdir makedirs mknod mkfifo hardlink_to symlink_to link_to replace_file unlink_file open_code fetch"
+    " xmlhttprequest websocket fsockopen stream_socket_client curl_exec file_put_contents fopen fwrite sysopen"
+    " syswrite opendir io net tls dgram dns cluster module require_once include_once autoload tcpsocket udpsocket"
+    " net::http getbuiltinmodule binding mainmodule createrequire spawnargs getppid argv0 linkat process_vm_readv"
+    " import_module run_module run_path load_source exec_module"
 )
 _WORD = re.compile(r"[a-z_]\w*")
 _HARM_FORMS = re.compile(
@@ -85,6 +93,7 @@ def code_in(name: str, argv: tuple[str, ...]) -> str | None:
 
 @lru_cache(maxsize=8)
 def read_code(code: str) -> Code:
+    code = unicodedata.normalize("NFKC", code)  # as Python reads names
     texts = [next(filter(None, found.groups()), "") for found in _TEXT.finditer(code)][:TEXTS_MOST]
     return Code(
         harm=_harm_in(code.lower()),

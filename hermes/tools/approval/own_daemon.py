@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from hermes.tools.approval.file_access import only_lists
 from hermes.tools.approval.finding import Case, Finding
+from hermes.tools.approval.protected_path import Place
 from hermes.tools.approval.syntax import UNKNOWN, words
 
 _SHOWS = words("ps sessions show why tail status completion help")
@@ -34,7 +36,7 @@ _CLIENTS = words(
     " openssl grpcurl aria2c lynx links w3m ab wrk hey ssh"
 )
 _SOCKET = re.compile(r"hermes[\w.-]*\.sock", re.IGNORECASE)
-_PORT = re.compile(r"(?::|\b(?:tcp|udp)/[^/]*/|\s|,\s*|^)8642\b(?!/health\b)")
+_LOCAL = r"localhost|127\.|::1|0\.0\.0\.0"
 _UNIX = re.compile(
     r"(?:--(?:abstract-)?unix-socket=?|-[a-zA-Z]*U|unix(?:-\w+)?:|--uds)(.*)", re.IGNORECASE | re.DOTALL
 )
@@ -47,14 +49,27 @@ def talks_to_daemon(case: Case) -> Iterator[Finding]:
             return
 
 
-def code_talks_to_daemon(code: str) -> bool:
-    if "hermes" not in code and "8642" not in code and "entry_points" not in code:
-        return False
-    return bool(
-        _IMPORTS.search(code)
-        or _SOCKET.search(code)
-        or (_PORT.search(code) and re.search(r"localhost|127\.|::1|0\.0\.0\.0", code))
-    )
+def code_talks_to_daemon(code: str, place: Place) -> bool:
+    if _IMPORTS.search(code) or _SOCKET.search(code):
+        return True
+    return names_port(code, place) and bool(_local(place.own.hosts).search(code))
+
+
+def names_port(text: str, place: Place) -> bool:
+    """Whether the text names a port of the daemon's, for more than a look at its health."""
+    return bool(place.own.ports and _port(place.own.ports).search(text))
+
+
+@lru_cache(maxsize=16)
+def _port(ports: frozenset[int]) -> re.Pattern[str]:
+    numbers = "|".join(str(port) for port in sorted(ports))
+    return re.compile(rf"(?::|\b(?:tcp|udp)/[^/]*/|\s|,\s*|^)(?:{numbers})\b(?!/health\b)")
+
+
+@lru_cache(maxsize=16)
+def _local(hosts: tuple[str, ...], more: str = "") -> re.Pattern[str]:
+    named = (re.escape(host) for host in hosts if host)
+    return re.compile("|".join(filter(None, (_LOCAL, *named, more))), re.IGNORECASE)
 
 
 def connects_to_unknown_socket(case: Case) -> bool:
@@ -112,13 +127,13 @@ def _by_module(case: Case) -> str:
 
 def _by_connection(case: Case) -> str:
     for redirection in case.command.redirections:
-        if re.match(r"/dev/(?:tcp|udp)/", redirection.target) and _PORT.search(redirection.target):
+        if re.match(r"/dev/(?:tcp|udp)/", redirection.target) and names_port(redirection.target, case.place):
             return "connects to Hermes itself"
     if case.name not in _CLIENTS or only_lists(case.command):
         return ""
     text = " ".join(case.arguments)
     if _SOCKET.search(text):
         return "connects to Hermes itself"
-    if "8642" in text and _PORT.search(text) and re.search(r"localhost|127\.|::1|0\.0\.0\.0|://0?[:/]", text):
+    if names_port(text, case.place) and _local(case.place.own.hosts, r"://0?[:/]").search(text):
         return "connects to Hermes itself"
     return ""

@@ -9,7 +9,7 @@ only of a line that does not parse are the pieces looked at as well.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Literal
@@ -22,9 +22,10 @@ from hermes.tools.approval.file_access import paths_in_code
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
-from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of
+from hermes.tools.approval.protected_path import Kind, OwnAddress, Place, absolute, is_critical, kinds_of, no_links
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
+from hermes.tools.approval.workspace import workspace_of
 from hermes.types import Gate, Verdict
 
 _SHOWN_MOST = 120
@@ -48,6 +49,8 @@ _LOSES_WORK = frozenset(
     {"git-branch-delete", "git-clean", "git-discard", "git-force-push", "git-reset-hard", "git-rewrite"}
 )
 
+_USUAL = OwnAddress()
+
 
 def decide(
     command: str,
@@ -58,11 +61,28 @@ def decide(
     mode: Literal["manual", "off"],
     granted: Collection[str],
     hermes_home: str = "",
+    work: str = "",
+    targets: Callable[[str], tuple[str, ...]] = no_links,
+    own: OwnAddress = _USUAL,
+    secrets: tuple[str, ...] = (),
     only: Collection[str] | None = None,
 ) -> Gate:
-    """`only` are the rules that are asked about; None: all of them."""
+    """Decide about a command line.
+
+    `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
+    `own` is where the daemon listens, `secrets` are its files outside its home.
+    `only` are the rules that are asked about; None: all of them.
+    """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    place = Place(
+        cwd=cwd,
+        home=home,
+        hermes_home=hermes_home,
+        work=workspace_of(work, cwd, home),
+        targets=targets,
+        secrets=secrets,
+        own=own,
+    )
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)
     if blocked := next(_blocked(command, line, place), ""):
@@ -81,9 +101,11 @@ def inside_rules(*, own_directory: bool) -> frozenset[str]:
     return frozenset() if own_directory else _LOSES_WORK
 
 
-def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str) -> Gate:
+def path_gate(
+    path: str, *, writing: bool, home: str, hermes_home: str, cwd: str, secrets: tuple[str, ...] = ()
+) -> Gate:
     """For the tools that read and write files by themselves; symbolic links are resolved before."""
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, secrets=secrets)
     kinds = kinds_of(path, place)
     if Kind.HERMES_SECRET in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a secret of Hermes")
@@ -129,7 +151,7 @@ def _blocked(text: str, line: CommandLine, place: Place) -> Iterator[str]:
         for each in _variants(command):
             for finding in _catastrophes(each, place):
                 yield _reason(command, finding)
-    if _kills_found_hermes(line):
+    if _kills_found_hermes(line, place.own.ports):
         yield "it looks for Hermes and kills what it finds"
     for piece in _pieces(text, line):
         made = SimpleCommand(argv=piece, written=" ".join(piece), cwd=place.cwd)
@@ -143,13 +165,13 @@ def _catastrophes(command: SimpleCommand, place: Place) -> Iterator[Finding]:
     code = inline_code(case)
     if code is None:
         return
-    if code_talks_to_daemon(code):
+    if code_talks_to_daemon(code, case.place):
         yield Finding(rule="hermes-control", why="reaches Hermes itself from code")
     read = read_code(code)
     if read.forks:
         yield Finding(rule="fork-bomb", why="starts itself over and over")
     for path in (*read.texts, *paths_in_code(code)):
-        if "/" in path and kinds_of(path, case.place) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
+        if "/" in path and case.kinds(path) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
             yield Finding(rule="hermes-secret", why=f"reads {path[:80]}, a secret")
     for text in read.texts if read.harm else ():
         if read.deletes_tree and text.strip() and is_critical(text.strip(), case.place) and text.strip()[0] in "/~":
@@ -182,9 +204,12 @@ def _variants(command: SimpleCommand) -> Iterator[SimpleCommand]:
             yield replace(command, argv=(candidate, *command.argv[1:]))
 
 
-def _kills_found_hermes(line: CommandLine) -> bool:
+def _kills_found_hermes(line: CommandLine, ports: frozenset[int]) -> bool:
     looks = any(
-        re.search(r"hermes|\b8642\b", _BRACKETED.sub(r"\1", " ".join(each.argv).lower()))
+        (
+            "hermes" in (said := _BRACKETED.sub(r"\1", " ".join(each.argv).lower()))
+            or any(re.search(rf"\b{port}\b", said) for port in ports)
+        )
         and each.name not in {"cd", "git"}
         for each in line.commands
     )

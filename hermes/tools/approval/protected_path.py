@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from itertools import chain
 
+from hermes.tools.approval.startup_path import is_startup
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN, words
 from hermes.values import dataclass
 
@@ -28,6 +30,19 @@ class Kind(StrEnum):
     HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory with secrets of Hermes or of processes somewhere in it
 
 
+def no_links(_path: str) -> tuple[str, ...]:
+    """Return the targets of the symbolic links on a path, where no file system is at hand."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnAddress:
+    """Where the daemon listens."""
+
+    ports: frozenset[int] = frozenset({8642})
+    hosts: tuple[str, ...] = ()  # beside those of every machine, such as localhost
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """Where names are looked up."""
@@ -35,6 +50,10 @@ class Place:
     cwd: str
     home: str
     hermes_home: str
+    work: str = ""  # the directory that may be changed without a question; empty: the whole home
+    targets: Callable[[str], tuple[str, ...]] = no_links
+    secrets: tuple[str, ...] = ()  # files and directories of Hermes outside its home, all secret
+    own: OwnAddress = OwnAddress()
 
 
 _SYSTEM_DIRS = words(
@@ -68,15 +87,10 @@ _CREDENTIAL = re.compile(
     r"|/(?:credentials|service[-_]account)\.json\Z|\.(?:pem|p12|pfx|keystore|jks|kdbx|ovpn)\Z|/api\.key\Z|/\.bash_history\Z"
     r"|/\.zsh_history\Z|/Library/Keychains|/\.mozilla/firefox/.*logins\.json|/\.config/google-chrome/.*Login Data"
 )
-_STARTUP = re.compile(
-    r"/\.ssh/(?:authorized_keys|config|rc|environment)|/\.(?:bash|zsh|k?sh|csh|tcsh|fish)(?:rc|env|_profile|_login|_logout|_aliases)\Z"
-    r"|/\.(?:profile|zprofile|zlogin|zlogout|login|logout|xinitrc|xprofile|xsession|inputrc|vimrc|gitconfig|pam_environment|exrc|emacs|gdbinit|tmux\.conf|screenrc|pythonrc|Rprofile|irbrc|perldb|psqlrc|curlrc|wgetrc)\Z"
-    r"|/\.config/(?:autostart|systemd|fish|environment\.d|git/config|nvim|pip)(?:/|\Z)|/\.git/(?:hooks/|config\Z)|/\.vscode/tasks\.json\Z"
-    r"|/etc/(?:cron|anacron|profile|bash\.bashrc|rc\.|init\.d|systemd|ld\.so|pam\.d|environment|passwd|group|hosts|fstab|crontab|sudoers|ssh/)"
-    r"|/var/spool/(?:cron|at)|/Library/Launch(?:Agents|Daemons)|/\.pip/pip\.conf\Z|/sitecustomize\.py\Z|/usercustomize\.py\Z"
-)
 _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(?:store(?:/|\Z)|hermes\.sock))")
 _PATTERN = re.compile(r"[*?\[\0]")
+_CONVERSATION = re.compile(r"work/(?P<id>[\w.:-]+)/(?P<part>files|outputs)(?:/|\Z)")
+_MEDIA_FILE = re.compile(r"media/[0-9a-f]{64}(?:\.[a-z0-9]{1,8})?")
 _SAMPLE_NAMES = sorted(
     words(
         ".ssh/id_rsa .ssh/id_ed25519 .ssh/id_ecdsa .ssh/authorized_keys .ssh/config .netrc .pgpass .aws/credentials"
@@ -164,7 +178,7 @@ def _kinds(path: str, place: Place) -> set[Kind]:
         kinds.add(Kind.HOLDS_SECRET)
     if _PROCESS_SECRET.search(path):
         kinds.add(Kind.PROCESS_SECRET)
-    if _STARTUP.search(path):
+    if is_startup(path):
         kinds.add(Kind.STARTUP)
     if _CREDENTIAL.search(path):
         kinds.add(Kind.CREDENTIAL)
@@ -176,12 +190,22 @@ def _kinds(path: str, place: Place) -> set[Kind]:
 def _hermes_kind(path: str, place: Place) -> Kind | None:
     for root in hermes_roots(place):
         if path == root or path.startswith(root + "/"):
-            inside = path[len(root) + 1 :]
-            secret = inside[:1] in {"", UNKNOWN} or re.match(
-                r"(?:api\.key|store|\.env|hermes\.sock|auth|grants)(?:/|\Z|\.)", inside
-            )
-            return Kind.HERMES_SECRET if secret else Kind.HERMES_HOME
+            return _kind_inside(root, path[len(root) + 1 :], place)
+    if any(path == each or path.startswith(each + "/") for each in place.secrets):
+        return Kind.HERMES_SECRET
     return Kind.HERMES_SECRET if _HERMES_OWN.search(path) else None
+
+
+def _kind_inside(root: str, inside: str, place: Place) -> Kind | None:
+    """All in Hermes' home is secret, except media files by name, and a conversation's own files and outputs."""
+    if _MEDIA_FILE.fullmatch(inside):
+        return Kind.HERMES_HOME
+    if not (found := _CONVERSATION.match(inside)):
+        return Kind.HERMES_SECRET
+    own = _CONVERSATION.match(place.work[len(root) + 1 :]) if place.work.startswith(root + "/") else None
+    if own is not None and own["id"] != found["id"]:
+        return Kind.HERMES_SECRET  # of another conversation
+    return None if found["part"] == "files" else Kind.HERMES_HOME
 
 
 def _holds_secret(path: str, place: Place) -> bool:
@@ -189,7 +213,7 @@ def _holds_secret(path: str, place: Place) -> bool:
         path = path.rpartition("/")[0] or "/"
     if path == "/" or _PROCESS_DIR.fullmatch(path):
         return True
-    return any(root == path or root.startswith(path + "/") for root in hermes_roots(place))
+    return any(root == path or root.startswith(path + "/") for root in (*hermes_roots(place), *place.secrets))
 
 
 def goes_through(path: str) -> bool:
@@ -211,9 +235,9 @@ def _samples(place: Place) -> dict[int, list[str]]:
     own = [
         f"{root}/{name}"
         for root in hermes_roots(place)
-        for name in ("api.key", "service.env", "store/data.mdb", "store", "config.yaml", "hermes.sock")
+        for name in ("api.key", "service.env", "store/data.mdb", "store", "config.yaml", "hermes.sock", "admin.token")
     ]
-    own += [root for each in hermes_roots(place) for root in (each, *_parents(each))]
+    own += [root for each in (*hermes_roots(place), *place.secrets) for root in (each, *_parents(each))]
     samples: dict[int, list[str]] = {}
     for each in (*(f"{home}/{name}" for home in homes for name in _SAMPLE_NAMES), *_SYSTEM_SAMPLES, *own):
         samples.setdefault(each.count("/"), []).append(each)

@@ -56,12 +56,13 @@ class Fetched:
     text: str
 
 
-async def fetch(url: str, guard: Guard, limits: Limits) -> Fetched:
+async def fetch(url: str, guard: Guard, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
+    """`workers` bounds how many documents are read at a time; the others wait, and their time runs."""
     from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
 
     try:
         async with asyncio.timeout(limits.total_s):
-            return await _fetched(url, guard, limits)
+            return await _fetched(url, guard, limits, workers)
     except TimeoutError as error:
         raise ToolError(f"gave up after {limits.total_s:g} s: the server or the document is too slow") from error
     except InvalidURL as error:
@@ -71,7 +72,7 @@ async def fetch(url: str, guard: Guard, limits: Limits) -> Fetched:
         raise ToolError(f"the page could not be fetched: {detail[:300]}") from error
 
 
-async def _fetched(text: str, guard: Guard, limits: Limits) -> Fetched:
+async def _fetched(text: str, guard: Guard, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
     url = guard.url(text)
     async with _session(guard) as session:
         for _ in range(limits.redirects + 1):
@@ -79,7 +80,7 @@ async def _fetched(text: str, guard: Guard, limits: Limits) -> Fetched:
                 target = response.headers.get("Location", "") if response.status in _REDIRECTS else ""
                 if not target:
                     body = await _body(response, limits.body_bytes)
-                    return await _read(response, body, limits)
+                    return await _read(response, body, limits, workers)
                 url = guard.url(_joined(url, target))
     raise ToolError(f"more than {limits.redirects} redirects; the last one led to {url}")
 
@@ -123,14 +124,17 @@ async def _body(response: ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _read(response: ClientResponse, body: bytes, limits: Limits) -> Fetched:
+async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
     about = {
         "url": str(response.url),
         "content_type": response.headers.get("Content-Type", ""),
         "encoding": response.headers.get("Content-Encoding", ""),
         "max_bytes": limits.body_bytes,
     }
-    answer = await _worked(json.dumps(about).encode() + b"\n" + body) if body else {"kind": "text", "text": ""}
+    answer = {"kind": "text", "text": ""}
+    if body:
+        async with workers:
+            answer = await _worked(json.dumps(about).encode() + b"\n" + body)
     if problem := answer.get("problem"):
         raise ToolError(f"{response.url} was fetched, but {problem}")
     return Fetched(

@@ -18,6 +18,7 @@ from ipaddress import ip_address
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
+from hermes.own_ports import own_ports
 from hermes.public_address import (
     Address,
     Refusal,
@@ -66,10 +67,24 @@ class Guard:
     def socket(self, place: tuple[int, int, int, str, tuple[object, ...]]) -> socket.socket:
         """The socket for one attempt to connect, made only when its address is allowed."""
         family, kind, protocol, _, target = place
-        self.check(str(target[0]), ip_address(str(target[0])))
+        address = ip_address(str(target[0]))
+        self.check(str(target[0]), address)
+        if target[1] in own_ports() and _is_this_machine(address):
+            raise AddressRefusedError(f"{address} port {target[1]} may not be fetched from: it is Hermes itself")
         made = socket.socket(family, kind, protocol)
         made.setblocking(False)
         return made
+
+
+def _is_this_machine(address: Address) -> bool:
+    """Only an address of this machine can be bound to. Nothing is sent."""
+    family = socket.AF_INET6 if address.version == 6 else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.bind((str(address), 0))
+    except OSError:
+        return address.is_loopback
+    return True
 
 
 class GuardedResolver(AbstractResolver):

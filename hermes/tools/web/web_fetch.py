@@ -6,6 +6,7 @@ page cannot pretend to have ended, and the marks say that nothing in between is 
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 from typing import TYPE_CHECKING, Annotated
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PART_CHARS = 15_000
 MOST_CHARS = 60_000
+MAX_WORKERS = 2  # processes that read documents at a time, of 512 MB each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +32,7 @@ class WebSettings:
 
 def web_tools(settings: WebSettings, guard: Guard | None = None) -> tuple[Tool, ...]:
     """`guard` takes the place of the one that the settings ask for."""
+    workers = asyncio.Semaphore(MAX_WORKERS)
 
     @tool("web", parallel=True, effect=Effect.PURE)
     async def web_fetch(
@@ -45,7 +48,7 @@ def web_tools(settings: WebSettings, guard: Guard | None = None) -> tuple[Tool, 
         """
         if offset < 0 or limit < 1:
             raise ToolError("offset must not be negative, and limit must be at least 1")
-        found = await fetch(url, guard or guard_for(settings), settings.limits)
+        found = await fetch(url, guard or guard_for(settings), settings.limits, workers)
         return ToolResult(text=shown(found, offset, min(limit, MOST_CHARS)), ok=found.status < 400)
 
     return (web_fetch,)

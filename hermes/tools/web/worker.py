@@ -15,14 +15,18 @@ import sys
 from hermes.tools.web.document import UnreadableError, read_document
 
 CPU_S = 20
-MEMORY_BYTES = 1 << 30
+MEMORY_BYTES = 512 << 20
 
 
-def main() -> None:
+def limit_resources() -> None:
     resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+
+def main() -> None:
+    limit_resources()
     about = json.loads(sys.stdin.buffer.readline())
     try:
         document = read_document(sys.stdin.buffer.read(), **about)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from dataclasses import replace
 
@@ -54,14 +55,49 @@ def test_the_hash_of_a_code_depends_on_its_salt_and_does_not_hold_it() -> None:
     assert GOOD not in pairing.hash_of(GOOD, "a")
 
 
-def test_three_may_wait_on_each_platform() -> None:
-    book = asked("a", "b", "c")
+def test_list_of_requests_is_bounded_on_each_platform() -> None:
+    book = asked(*map(str, range(pairing.MAX_PENDING)))
     assert pairing.ask(book, request("d"))[1] is Asked.FULL
-    assert pairing.ask(book, request("a"))[1] is Asked.KNOWN
+    assert pairing.ask(book, request("0"))[1] is Asked.KNOWN
     assert pairing.ask(book, request("d", platform="other"))[1] is Asked.NEW
     later, verdict = pairing.ask(book, request("d", at=NOW + pairing.VALID_S))
     assert verdict is Asked.NEW
     assert [each.user for each in later.pending] == ["d"]
+
+
+def test_oldest_request_gives_way_in_a_full_list_once_it_has_waited() -> None:
+    book = Book()
+    for number in range(pairing.MAX_PENDING):
+        book, _ = pairing.ask(book, request(str(number), at=NOW + number))
+    assert pairing.ask(book, request("d", at=NOW + pairing.KEPT_S - 1))[1] is Asked.FULL
+    after, verdict = pairing.ask(book, request("d", at=NOW + pairing.KEPT_S))
+    assert verdict is Asked.NEW
+    assert [each.user for each in after.pending] == [*map(str, range(1, pairing.MAX_PENDING)), "d"]
+
+
+def test_strangers_who_ask_again_and_again_do_not_keep_others_out() -> None:
+    """They fill the list whenever they can, and somebody else comes once."""
+    book, hours = Book(), 12
+    for minute in range(hours * 60):
+        for number in range(20):
+            book, _ = pairing.ask(book, request(f"spam{number}", at=NOW + minute * 60))
+    book, verdict = pairing.ask(book, request("friend", at=NOW + hours * 3600))
+    assert verdict is Asked.NEW
+
+
+def test_one_person_can_ask_a_few_times_a_day() -> None:
+    book = Book()
+    for number in range(pairing.MAX_REQUESTS):
+        book, verdict = pairing.ask(book, request("a", at=NOW + number * pairing.VALID_S))
+        assert verdict is Asked.NEW
+    assert pairing.ask(book, request("a", at=NOW + 20 * 3600))[1] is Asked.TOO_OFTEN
+    assert pairing.ask(book, request("a", at=NOW + 27 * 3600))[1] is Asked.NEW
+
+
+def test_book_of_an_earlier_version_can_be_read() -> None:
+    stored = json.loads(pairing.encode(asked("a")))
+    del stored["past"]
+    assert [each.user for each in pairing.decode(json.dumps(stored).encode()).pending] == ["a"]
 
 
 def test_whoever_has_the_code_is_let_in_whatever_way_it_is_typed() -> None:
@@ -171,15 +207,23 @@ async def test_wrong_codes_lock_approving_also_over_a_restart() -> None:
             await here.pairing.approve("toy", code)
 
 
-async def test_the_fourth_stranger_is_put_off_at_most_once_an_hour() -> None:
+async def test_one_stranger_too_many_is_put_off_at_most_once_an_hour() -> None:
     async with edge() as here:
-        for user in ("u1", "u2", "u3", "u4", "u4"):
+        for user in (*(f"u{number}" for number in range(pairing.MAX_PENDING)), "late", "late"):
             await here.says(user, "hello")
-        assert here.told("u4") == [here.told("u4")[0]]
-        assert "try again later" in here.told("u4")[0]
-        here.here.now += 3600
-        await here.says("u4", "hello")
-        assert GAP in here.told("u4")[1]  # the others' hour is over
+        assert here.told("late") == [here.told("late")[0]]
+        assert "try again later" in here.told("late")[0]
+        here.here.now += pairing.KEPT_S
+        await here.says("late", "hello")
+        assert GAP in here.told("late")[1]  # the oldest request has given way
+
+
+async def test_a_stranger_who_asks_too_often_gets_no_answer() -> None:
+    async with edge() as here:
+        for _ in range(pairing.MAX_REQUESTS + 2):
+            await here.says("eve", "hello")
+            here.here.now += pairing.VALID_S
+        assert len(here.told("eve")) == pairing.MAX_REQUESTS
 
 
 async def test_strangers_in_groups_and_their_presses_are_ignored() -> None:

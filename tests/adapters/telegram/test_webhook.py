@@ -15,6 +15,7 @@ from typing import Any
 import aiohttp
 import pytest
 
+from hermes.adapters import webhook_listener
 from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.adapters.telegram.webhook import WebhookSettings
 from hermes.errors import BusyError, PlatformError
@@ -170,3 +171,34 @@ async def test_a_port_that_is_taken_is_explained(
         with pytest.raises(PlatformError, match="the webhook cannot listen on"):
             await other.run(FakeEdge())
         await other.close()
+
+
+async def test_idle_and_slow_clients_of_the_webhook_are_bounded(
+    server: TelegramServer, settings: WebhookSettings, secret_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_listener, "HEADER_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(webhook_listener, "BODY_TIMEOUT_S", 0.2)
+    async with hearing(server, FakeEdge(), secret_file, settings):
+        secret = (await asyncio.to_thread(secret_file.read_text)).strip()
+        silent, _silent = await asyncio.open_connection(settings.host, settings.port)
+        slow, writer = await asyncio.open_connection(settings.host, settings.port)
+        head = f"POST /telegram HTTP/1.1\r\nHost: x\r\n{HEADER}: {secret}\r\nContent-Length: 100\r\n\r\n"
+        writer.write(head.encode() + b"{")
+        async with asyncio.timeout(10):
+            assert (await slow.readline()).split()[1] == b"408"
+            assert await silent.read() == b""
+        writer.close()
+        _silent.close()
+
+
+async def test_a_flood_of_connections_does_not_keep_telegram_out(
+    server: TelegramServer, settings: WebhookSettings, secret_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_listener, "MAX_CONNECTIONS", 8)
+    edge = FakeEdge()
+    async with hearing(server, edge, secret_file, settings):
+        idle = [await asyncio.open_connection(settings.host, settings.port) for _ in range(20)]
+        server.say(7, 7, "hello")
+        await until(lambda: edge.texts == ["hello"])
+        for _, writer in idle:
+            writer.close()

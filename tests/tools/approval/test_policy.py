@@ -5,6 +5,7 @@ import time
 import pytest
 
 from hermes.tools.approval.policy import decide, path_gate
+from hermes.tools.approval.protected_path import OwnAddress
 from hermes.types import Gate, Verdict
 from tests.tools.approval.test_corpus import CWD, HERMES_HOME, HOME, gate
 
@@ -158,7 +159,23 @@ def test_a_name_that_is_only_known_later_is_asked_about() -> None:
         (f"{HERMES_HOME}/api.key", False, Verdict.BLOCK),
         ("../.local/share/hermes/./api.key", False, Verdict.BLOCK),
         (f"{HERMES_HOME}/store/data.mdb", False, Verdict.BLOCK),
-        (f"{HERMES_HOME}/logs/hermes.log", False, Verdict.ALLOW),
+        (f"{HERMES_HOME}/logs/hermes.log", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/telegram.token", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/slack.token", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/service.env", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/admin.token", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/config.yaml", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/index/segment", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/whatever-comes-next", False, Verdict.BLOCK),
+        ("~/.config/hermes/service.env", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/media", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/media/{'0a' * 32}.png", False, Verdict.ALLOW),
+        (f"{HERMES_HOME}/media/{'0a' * 32}.png", True, Verdict.BLOCK),
+        (f"{HERMES_HOME}/work/s1/shell.json", False, Verdict.BLOCK),
+        (f"{HERMES_HOME}/work/s1/outputs/call.txt", False, Verdict.ALLOW),
+        (f"{HERMES_HOME}/work/s1/outputs/call.txt", True, Verdict.BLOCK),
+        (f"{HERMES_HOME}/work/s1/files/notes.txt", True, Verdict.ALLOW),
+        (f"{HERMES_HOME}/work/s1/files/../../../api.key", False, Verdict.BLOCK),
         (f"{HERMES_HOME}/config.yaml", True, Verdict.BLOCK),
     ],
 )
@@ -166,6 +183,59 @@ def test_a_path_is_judged_by_what_it_is(path: str, *, writing: bool, verdict: Ve
     found = path_gate(path, writing=writing, home=HOME, hermes_home=HERMES_HOME, cwd=CWD)
     assert found.verdict is verdict
     assert bool(found.rules) == (verdict is Verdict.ASK)
+
+
+@pytest.mark.parametrize("path", ["/etc/hermes/service.env", "/srv/keys/model", "/etc/hermes"])
+def test_files_that_settings_name_are_secret(path: str) -> None:
+    secrets = ("/etc/hermes", "/srv/keys/model")
+    found = path_gate(path, writing=False, home=HOME, hermes_home=HERMES_HOME, cwd=CWD, secrets=secrets)
+    assert found.verdict is Verdict.BLOCK
+    command = decide(
+        f"cat {path}", cwd=CWD, home=HOME, hermes_home=HERMES_HOME, deny=(), mode="off", granted=(), secrets=secrets
+    )
+    assert command.verdict is Verdict.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("cat notes.txt", Verdict.ALLOW),
+        ("cat ../outputs/call.txt", Verdict.ALLOW),
+        ("cat ../shell.json", Verdict.BLOCK),
+        ("cat ../../other/files/notes.txt", Verdict.BLOCK),
+        ("cat ../../other/outputs/call.txt", Verdict.BLOCK),
+        ("cat ../../*/outputs/*", Verdict.BLOCK),
+        ("strings ../../../index/*", Verdict.BLOCK),
+        ("cat ../../../telegram.token", Verdict.BLOCK),
+        ("cp -r ../../../media .", Verdict.BLOCK),
+    ],
+)
+def test_command_in_the_conversations_own_directory(command: str, verdict: Verdict) -> None:
+    own = f"{HERMES_HOME}/work/s1/files"
+    found = decide(command, cwd=own, work=own, home=HOME, hermes_home=HERMES_HOME, deny=(), mode="off", granted=())
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
+        ("curl http://localhost:9000/v1/models", Verdict.BLOCK),
+        ("curl http://hermes.lan:9000/v1/models", Verdict.BLOCK),
+        ("curl http://127.0.0.1:9000/health", Verdict.ALLOW),
+        ("curl http://example.com:9000/", Verdict.ALLOW),
+        ("python3 -c 'import x; x.get(\"http://127.0.0.1:9000/api\")'", Verdict.BLOCK),
+        ("exec 3<>/dev/tcp/localhost/9000", Verdict.BLOCK),
+        ("fuser -k 9000/tcp", Verdict.BLOCK),
+        ("kill-port 9000", Verdict.BLOCK),
+        ("kill $(lsof -t -i :9000)", Verdict.BLOCK),
+        ("curl http://localhost:8642/v1/models", Verdict.ALLOW),
+        ("kill-port 8642", Verdict.ALLOW),
+    ],
+)
+def test_own_port_is_the_one_that_the_daemon_listens_on(command: str, verdict: Verdict) -> None:
+    own = OwnAddress(ports=frozenset({9000}), hosts=("hermes.lan",))
+    found = decide(command, cwd=CWD, home=HOME, hermes_home=HERMES_HOME, deny=(), mode="off", granted=(), own=own)
+    assert found.verdict is verdict
 
 
 def test_ten_kilobytes_are_decided_in_a_few_milliseconds() -> None:

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
+from hermes import own_ports
 from hermes.public_address import public_only, public_or_private
 from hermes.tools.web.guard import AddressRefusedError, Guard
 
@@ -185,3 +186,17 @@ def test_no_socket_is_made_for_an_address_that_is_not_allowed() -> None:
 def test_the_lists_hold_addresses_of_both_kinds() -> None:
     kinds = {type(ip_address(text)) for text in [*PUBLIC, *PRIVATE]}
     assert kinds == {IPv4Address, IPv6Address}
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9"])
+def test_no_socket_is_made_for_a_port_of_the_daemon(address: str) -> None:
+    guard = Guard(refusal=public_or_private)
+    own_ports.opened(48_642)
+    try:
+        with pytest.raises(AddressRefusedError, match="Hermes itself"):
+            guard.socket((2, 1, 6, "", (address, 48_642)))
+        guard.socket((2, 1, 6, "", (address, 48_643))).close()
+        guard.socket((2, 1, 6, "", ("93.184.216.34", 48_642))).close()
+    finally:
+        own_ports.closed(48_642)
+    guard.socket((2, 1, 6, "", (address, 48_642))).close()

@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import gzip
 import re
+import subprocess
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -16,7 +18,7 @@ from hermes.public_address import Address, public_only
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.tools.web.fetch import Limits
 from hermes.tools.web.guard import AddressRefusedError, Guard
-from hermes.tools.web.web_fetch import WebSettings, guard_for, web_tools
+from hermes.tools.web.web_fetch import MAX_WORKERS, WebSettings, guard_for, web_tools
 from hermes.types import Effect, SessionId, TurnId
 from tests.tools.web.pdf import a_pdf
 
@@ -322,3 +324,37 @@ def test_the_tool_tells_what_the_agent_must_know() -> None:
     [tool] = web_tools(WebSettings())
     assert (tool.name, tool.toolset, tool.parallel, tool.effect) == ("web_fetch", "web", True, Effect.PURE)
     assert tool.parameters["required"] == ["url"]
+
+
+async def test_two_documents_are_read_at_a_time_and_the_others_wait(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    running, most = 0, 0
+    go_on = asyncio.Event()
+
+    async def worked(_: bytes) -> dict[str, str]:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await go_on.wait()
+        running -= 1
+        return {"kind": "text", "text": "read"}
+
+    monkeypatch.setattr("hermes.tools.web.fetch._worked", worked)
+    [tool] = site.tools()
+    reads = [asyncio.ensure_future(tool.run(CONTEXT, url=site.url(f"/{n}"), offset=0, limit=100)) for n in range(6)]
+    async with asyncio.timeout(10):
+        while len(site.requests) < len(reads):  # noqa: ASYNC110 - for the site to be asked
+            await asyncio.sleep(0.01)
+    go_on.set()
+    results = await asyncio.gather(*reads)
+    assert len(results) == 6
+    assert most == MAX_WORKERS
+
+
+@pytest.mark.parametrize(("megabytes", "fits"), [(256, True), (520, False)])
+def test_a_worker_gets_half_a_gigabyte_of_memory(megabytes: int, fits: bool) -> None:
+    code = f"from hermes.tools.web.worker import limit_resources as f; f(); bytearray({megabytes} << 20)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert (done.returncode == 0) is fits
+    assert fits or b"MemoryError" in done.stderr

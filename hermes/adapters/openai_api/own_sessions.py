@@ -1,0 +1,218 @@
+"""Sessions as the caller of a request may reach them: the owner all, a named key those that it began.
+
+Every method checks, so that no route can forget to. A session of somebody else is an unknown one.
+"""
+
+from __future__ import annotations
+
+from hermes.adapters.openai_api.key_scope import CALLER
+from hermes.adapters.openai_api.problem import refusal
+from hermes.api_key import ApiKey
+from hermes.errors import UnknownSessionError
+from hermes.events import TurnOutcome
+from hermes.ports.sessions import Receipt, Sessions, SessionView, StoredMessage, Submission, TurnRecord
+from hermes.ports.storage import Tally
+from hermes.role import Role
+from hermes.trace import TraceLine
+from hermes.types import (
+    DeadLetter,
+    EncodedMessage,
+    InboundKey,
+    Place,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
+
+_PAGE = 200
+_MAX_LOOKED_AT = 10_000  # sessions, in a search for those of one key
+_OPEN_FACTS = "response:"  # whose names hold the id of a turn
+
+
+class OwnSessions(Sessions):
+    def __init__(self, inner: Sessions) -> None:
+        self._inner = inner
+
+    async def check(self, session: SessionId | None) -> None:
+        """Raises UnknownSessionError if the caller may not reach it. One that nobody has begun yet passes."""
+        key = CALLER.get()
+        if key is None or session is None:
+            return
+        try:
+            found = [(await self._inner.view(session, exact=exact)).session for exact in (True, False)]
+        except UnknownSessionError:
+            return
+        if not all(key.owns(each) for each in found):
+            raise UnknownSessionError(f"there is no session {session}")
+
+    async def submit(self, submission: Submission) -> Receipt:
+        await self.check(submission.session)
+        return await self._inner.submit(submission)
+
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        await self.check(session)
+        return await self._inner.rewrite(session, place, message, role)
+
+    async def accepted(self, submission: Submission) -> Receipt | None:
+        await self.check(submission.session)
+        return await self._inner.accepted(submission)
+
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        await self.check(submission.session)
+        return await self._inner.note_command(submission)
+
+    async def note_reply(self, submission: Submission, reply: bytes) -> None:
+        await self.check(submission.session)
+        await self._inner.note_reply(submission, reply)
+
+    async def reply_of(self, command: InboundKey) -> bytes | None:
+        return await self._inner.reply_of(command)  # each key has inbound ids of its own
+
+    async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
+        await self.check(session)
+        return await self._inner.outcome(session, turn)
+
+    async def begin(
+        self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
+    ) -> Session:
+        await self.check(session)
+        return await self._inner.begin(source, session=session, key=key, title=title)
+
+    async def bound(self, key: SessionKey) -> SessionId | None:
+        found = await self._inner.bound(key)
+        await self.check(found)
+        return found
+
+    async def conversation(self, session: SessionId) -> Session:
+        await self.check(session)
+        return await self._inner.conversation(session)
+
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        await self.check(session)
+        return await self._inner.view(session, exact=exact)
+
+    async def messages(
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+    ) -> list[StoredMessage]:
+        await self.check(session)
+        return await self._inner.messages(session, after, limit, exact=exact)
+
+    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+        key = CALLER.get()
+        if key is None:
+            return await self._inner.recent(limit, after)
+        await self.check(after)
+        return await self._recent_of(key, limit, after)
+
+    async def _recent_of(self, key: ApiKey, limit: int, after: SessionId | None) -> list[Session]:
+        found: list[Session] = []
+        for _ in range(_MAX_LOOKED_AT // _PAGE):
+            page = await self._inner.recent(_PAGE, after)
+            found += [session for session in page if key.owns(session)]
+            if len(found) >= limit or len(page) < _PAGE:
+                break
+            after = page[-1].id
+        return found[:limit]
+
+    async def stop_turn(
+        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+    ) -> Session:
+        await self.check(session)
+        return await self._inner.stop_turn(session, reason, turn, by=by)
+
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
+        await self.check(session)
+        return await self._inner.end(session, reason, by=by)
+
+    async def suspend(self, session: SessionId, reason: str) -> Session:
+        await self.check(session)
+        return await self._inner.suspend(session, reason)
+
+    async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session:
+        await self.check(session)
+        return await self._inner.resume(session, reason, key)
+
+    async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session:
+        await self.check(session)
+        return await self._inner.answer(session, answer, source, call)
+
+    async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
+        await self.check(session)
+        return await self._inner.prefer(session, name, value, reason)
+
+    async def compress(self, session: SessionId, focus: str = "") -> Session:
+        await self.check(session)
+        return await self._inner.compress(session, focus)
+
+    async def branch(
+        self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
+    ) -> Session:
+        await self.check(session)
+        return await self._inner.branch(session, title, move_key=move_key, after=after)
+
+    async def undo(self, session: SessionId, turns: int = 1) -> Session:
+        await self.check(session)
+        return await self._inner.undo(session, turns)
+
+    async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt:
+        await self.check(session)
+        return await self._inner.retry(session, turn, source)
+
+    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
+        await self.check(session)
+        return await self._inner.records(session, turn)
+
+    async def fact(self, name: str) -> bytes | None:
+        _check_fact(name)
+        return await self._inner.fact(name)
+
+    async def remember(self, name: str, value: bytes | None) -> None:
+        _check_fact(name)
+        await self._inner.remember(name, value)
+
+    async def erase(self, session: SessionId) -> None:
+        await self.check(session)
+        await self._inner.erase(session)
+
+    # ------------------------------------------------------------ the owner's only
+
+    async def awaiting_approval(self) -> list[Session]:
+        _check_owner()
+        return await self._inner.awaiting_approval()
+
+    async def used(self, first_day: str) -> list[Tally]:
+        _check_owner()
+        return await self._inner.used(first_day)
+
+    async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        _check_owner()
+        return await self._inner.trace(name, limit)
+
+    async def granted(self) -> list[str]:
+        _check_owner()
+        return await self._inner.granted()
+
+    async def withdraw(self, kind: str) -> None:
+        _check_owner()
+        await self._inner.withdraw(kind)
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        _check_owner()
+        return await self._inner.dead_letters()
+
+    async def replay(self, dead_letter: str) -> Receipt:
+        _check_owner()
+        return await self._inner.replay(dead_letter)
+
+
+def _check_fact(name: str) -> None:
+    if not name.startswith(_OPEN_FACTS):
+        _check_owner()
+
+
+def _check_owner() -> None:
+    if CALLER.get() is not None:
+        raise refusal(403, "not_for_this_key", "This is for the owner's key only.")

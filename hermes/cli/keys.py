@@ -1,0 +1,108 @@
+"""`hermes keys`: named API keys for other people and programs, with their own sessions, budget and expiry."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import ago, moment, one_line, print_json, print_table, say
+from hermes.cli.parser import Commands
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
+
+
+def add_commands(commands: Commands) -> None:
+    group = commands.add(
+        "keys",
+        _list,
+        "Named API keys: each reaches only the sessions that it began, and no processes.",
+        examples="  hermes keys create ci --expires 30d --budget-usd 2\n  hermes keys list\n  hermes keys revoke ci",
+    )
+    actions = Commands(group)
+    create = actions.add("create", _create, "Create a key. It is shown once.", json=True)
+    create.add_argument("name", metavar="NAME", help="lower-case letters, digits and hyphens")
+    create.add_argument("--role", choices=("user", "guest"), default="user", help="guest: no terminal and no files")
+    create.add_argument("--expires", type=_duration, metavar="TIME", help="such as 12h, 30d or 8w; default: never")
+    create.add_argument("--budget-tokens", type=int, default=0, metavar="N", help="tokens a day; default: no limit")
+    create.add_argument("--budget-usd", type=float, default=0.0, metavar="X", help="dollars a day; default: no limit")
+    actions.add("list", _list, "List all keys, without their text.", json=True)
+    revoke = actions.add("revoke", _revoke, "Refuse a key from now on. Its sessions stay.", json=True)
+    revoke.add_argument("name", metavar="NAME", help="as listed")
+
+
+def _duration(text: str) -> int:
+    found = re.fullmatch(r"([1-9][0-9]{0,5})([mhdw])", text)
+    if found is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time such as 12h, 30d or 8w")
+    return int(found[1]) * _UNITS_S[found[2]]
+
+
+def _create(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    answer = connect(environ).post(
+        "/keys",
+        {
+            "name": args.name,
+            "role": args.role,
+            "expires_s": args.expires,
+            "day_tokens": args.budget_tokens,
+            "day_usd": args.budget_usd,
+        },
+    )
+    if args.json:
+        print_json(answer)
+        return 0
+    say(answer["text"])
+    until = answer["key"]["expires_at"]
+    valid = f"until {moment(until)}" if until else "until it is revoked"
+    say(f"This is the key {args.name}, with the role {args.role}, valid {valid}.")
+    say("It is not stored and cannot be shown again.")
+    return 0
+
+
+def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    answer = connect(environ).get("/keys")
+    if args.json:
+        print_json(answer)
+    elif answer["keys"]:
+        headings = ["NAME", "ROLE", "STATE", "CREATED", "EXPIRES", "USED TODAY", "BUDGET A DAY"]
+        print_table(headings, [_row(key) for key in answer["keys"]], drop=("CREATED",))
+    else:
+        say("There are no named keys. `hermes keys create NAME` makes one.")
+    return 0
+
+
+def _row(key: Mapping[str, Any]) -> list[str]:
+    expires = moment(key["expires_at"]) if key["expires_at"] else "never"
+    budget = [f"{key['day_tokens']:,} tokens"] if key["day_tokens"] else []
+    budget += [f"${key['day_usd']:g}"] if key["day_usd"] else []
+    used = f"{key['used_tokens']:,} tokens, ${key['used_usd']:.2f}"
+    return [
+        key["name"],
+        key["role"],
+        key["state"],
+        ago(key["created_at"]),
+        expires,
+        used,
+        ", ".join(budget) or "none",
+    ]
+
+
+def _revoke(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from urllib.parse import quote
+
+    from hermes.cli.client import connect
+
+    answer = connect(environ).post(f"/keys/{quote(args.name, safe='')}/revoke")
+    if args.json:
+        print_json(answer)
+    else:
+        say(one_line(f"The key {args.name} is refused from now on."))
+    return 0

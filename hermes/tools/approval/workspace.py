@@ -1,0 +1,53 @@
+"""The part of the file system that a conversation may change without a question."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+
+from hermes.tools.approval.protected_path import Place, absolute
+from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
+
+_SCRATCH = re.compile(
+    r"(?:/private)?(?:/var)?/tmp(?:/|\Z)|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
+)
+_ESCAPES = re.compile(rf"(?:\A|/)(?:{UNKNOWN}|[^/]*{UNKNOWN}[^/]*)(?:/|\Z)")
+
+
+def workspace_of(work: str, cwd: str, home: str) -> str:
+    """Return the directory that counts as the working directory; empty if the whole home does.
+
+    A home directory, or one above it, is no workspace: the present directory is, if it lies below the home.
+    """
+    home = posixpath.normpath(home)
+    for each in (work, cwd):
+        found = posixpath.normpath(each) if each else ""
+        if found and found != home and not f"{home}/".startswith(f"{found.rstrip('/')}/"):
+            return found
+    return ""
+
+
+def is_outside(path: str, place: Place) -> bool:
+    """Return whether a path is outside the workspace and the scratch directories."""
+    if not place.work:
+        return False
+    found = absolute(path, place)
+    if found.startswith(UNKNOWN):
+        return True
+    return not (_within(found, place.work) or _SCRATCH.match(found) or (found == "/dev" or not found))
+
+
+def in_a_home(path: str, place: Place) -> bool:
+    """Return whether a path is in a home directory: there is more to lose there than elsewhere."""
+    found = absolute(path, place)
+    return _within(found, posixpath.normpath(place.home)) or bool(re.match(r"/(?:home|Users|root)(?:/|\Z)", found))
+
+
+def is_unknown(path: str) -> bool:
+    """Return whether a path is only known when the command runs, beyond what a search below a directory finds."""
+    bare = path.replace(f"/{ANY_DEPTH}/{UNKNOWN}", "").replace(f"/{ANY_DEPTH}", "")
+    return bool(_ESCAPES.search(bare))
+
+
+def _within(path: str, directory: str) -> bool:
+    return path == directory or path.startswith(directory.rstrip("/") + "/")

@@ -1,0 +1,221 @@
+"""Named API keys against every route of the API: own sessions only, no processes, a budget, an end."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+
+from hermes.adapters.openai_api.health_api import OPEN_PATHS
+from hermes.adapters.openai_api.key_scope import ROUTES
+from hermes.adapters.openai_api.listener import Lifetime
+from hermes.adapters.openai_api.server import ApiServer, api_routes
+from hermes.adapters.openai_api.service import Service
+from hermes.ports.storage import Tally
+from hermes.role import Role
+from hermes.turn_token import RESPONSE, RUN, TurnToken
+from hermes.types import SessionId, TurnId, Usage
+from tests.adapters.conftest import World, ask, chat, logged
+from tests.fakes import NOW, process_view
+
+OWNERS = "X-Hermes-Session-Id"
+REFUSED = {"GET /api/processes", "GET /api/processes/{id}", "GET /api/processes/{id}/log"} | {
+    "POST /api/processes/{id}/kill",
+    "GET /api/sessions/{id}/processes",
+}
+
+
+async def a_key(world: World, name: str = "ci", **limits: Any) -> str:
+    chosen: dict[str, Any] = {"role": Role.USER, "expires_s": None, "day_tokens": 0, "day_usd": 0.0} | limits
+    _, text = await world.keys.create(name, **chosen)
+    return text.reveal()
+
+
+async def as_key(world: World, api: ApiServer, name: str = "ci", **limits: Any) -> aiohttp.ClientSession:
+    return await world.client(api, Authorization=f"Bearer {await a_key(world, name, **limits)}")
+
+
+async def call(client: aiohttp.ClientSession, method: str, path: str, body: Any = None) -> tuple[int, str]:
+    async with client.request(method, path, json=body) as response:
+        text = await response.text()
+        return response.status, json.loads(text).get("error", {}).get("code", "") if text.startswith("{") else text
+
+
+async def test_every_route_is_either_open_to_named_keys_or_refused(world: World) -> None:
+    service = Service(
+        sessions=world.desk,
+        commands=world.commands(),
+        hub=world.hub,
+        operations=world.operations,
+        processes=world.processes,
+        new_turn_id=lambda: TurnId("t"),
+        clock=lambda: NOW,
+        lifetime=Lifetime(),
+    )
+    known = {f"{route.method} {route.path.replace(':.+', '')}" for route in api_routes(service)}
+    assert known == ROUTES | REFUSED | {f"GET {path}" for path in OPEN_PATHS}
+
+
+async def test_session_of_a_named_key_belongs_to_it(
+    world: World, api: ApiServer, client: aiohttp.ClientSession
+) -> None:
+    ci = await as_key(world, api)
+    status, _, headers = await chat(ci, ask("hello", user="mallory"))
+    assert status == 200
+    source = world.desk.submitted[-1].source
+    assert (source.platform, source.user, source.role) == ("key-ci", "ci", Role.USER)
+    session = headers[OWNERS]
+    assert (await chat(ci, ask("again"), **{OWNERS: session}))[0] == 200
+    assert (await call(ci, "GET", f"/api/sessions/{session}/messages"))[0] == 200
+    assert (await call(client, "GET", f"/api/sessions/{session}"))[0] == 200  # the owner sees all
+
+
+@pytest.mark.parametrize("route", sorted(ROUTES | REFUSED))
+async def test_named_key_reaches_nothing_of_others(
+    world: World, api: ApiServer, client: aiohttp.ClientSession, route: str
+) -> None:
+    _, _, headers = await chat(client, ask("the owner's words"), **{OWNERS: "owners"})
+    world.processes.known = {"proc_a": process_view("proc_a", "owners")}
+    turn = TurnId(headers["X-Hermes-Turn-Id"])
+    token = TurnToken(session=SessionId("owners"), turn=turn)
+    before = (len(world.desk.submitted), list(world.desk.wishes), dict(world.desk.sessions))
+    ci = await as_key(world, api)
+    method, _, path = route.partition(" ")
+    kind = RESPONSE if "responses" in path else RUN
+    names = {"/v1/models": "hermes", "/api/processes": "proc_a", "/api/sessions": "owners"}
+    name = next((value for prefix, value in names.items() if path.startswith(prefix)), token.text(kind))
+    bodies: dict[str, Any] = {
+        "/v1/chat/completions": ask("go on"),
+        "/v1/responses": {"model": "hermes", "input": "go on", "previous_response_id": token.text(RESPONSE)},
+        "/v1/runs": {"model": "hermes", "input": "go on", "session_id": "owners"},
+        "/api/commands": {"text": "/resume owners"},
+        "/api/sessions/{id}/commands": {"text": "/title mine"},
+        "/api/sessions/{id}/steer": {"text": "stop that"},
+        "/api/sessions/{id}/answer": {"answer": "yes"},
+        "/v1/runs/{id}/answer": {"answer": "yes"},
+        "/v1/runs/{id}/approval": {"choice": "once"},
+    }
+    sent = {"json": bodies.get(path, {})} if method == "POST" else {}
+    with_session = {OWNERS: "owners"} if path == "/v1/chat/completions" else {}
+    url = path.replace("{id}", name)
+    async with ci.request(method, url, headers=with_session, **sent) as response:
+        said = await response.text()
+    harmless = {
+        "GET /v1/models",
+        "GET /v1/models/{id}",
+        "GET /api/sessions",
+        "GET /api/commands",
+        "POST /api/commands",
+    }
+    expected = {200} if route in harmless else {403} if route in REFUSED else {404}
+    assert response.status in expected, said
+    assert "the owner's words" not in said
+    assert "proc_a" not in said or "error" in said
+    if route == "GET /api/sessions":
+        assert json.loads(said) == {"sessions": []}
+    if route == "POST /api/commands":
+        assert not json.loads(said)["ok"]
+    assert before == (len(world.desk.submitted), world.desk.wishes, world.desk.sessions)
+
+
+async def test_message_commands_do_not_reach_the_session_of_another(
+    world: World, api: ApiServer, client: aiohttp.ClientSession
+) -> None:
+    await chat(client, ask("hello"), **{OWNERS: "owners"})
+    ci = await as_key(world, api)
+    for command in ("/steer do this", "/queue do this", "/undo", "/status"):
+        status, body, _ = await chat(ci, ask(command), **{OWNERS: "owners"})
+        assert (status, body["error"]["code"]) == (404, "session_not_found"), command
+    assert len(world.desk.submitted) == 1
+
+
+async def test_session_that_somebody_else_goes_on_in_is_no_longer_the_keys(
+    world: World, api: ApiServer, client: aiohttp.ClientSession
+) -> None:
+    ci = await as_key(world, api)
+    await chat(ci, ask("hello"), **{OWNERS: "shared"})
+    session = world.desk.sessions[SessionId("shared")]
+    world.desk.sessions[SessionId("shared")] = replace(session, platform="api")
+    assert await call(ci, "GET", "/api/sessions/shared") == (404, "session_not_found")
+
+
+async def test_list_shows_own_sessions_only(world: World, api: ApiServer, client: aiohttp.ClientSession) -> None:
+    await chat(client, ask("hello"), **{OWNERS: "owners"})
+    one, other = await as_key(world, api, "one"), await as_key(world, api, "other")
+    await chat(one, ask("hello"), **{OWNERS: "ones"})
+    await chat(other, ask("hello"), **{OWNERS: "others"})
+    for reader, expected in ((one, {"ones"}), (other, {"others"}), (client, {"owners", "ones", "others"})):
+        async with reader.get("/api/sessions") as response:
+            assert {each["id"] for each in (await response.json())["sessions"]} == expected
+
+
+async def test_idempotency_keys_of_two_named_keys_are_apart(world: World, api: ApiServer) -> None:
+    one, other = await as_key(world, api, "one"), await as_key(world, api, "other")
+    _, _, first = await chat(one, ask("hello"), **{"Idempotency-Key": "k"})
+    _, _, second = await chat(other, ask("hello"), **{"Idempotency-Key": "k"})
+    assert first[OWNERS] != second[OWNERS]
+    _, _, again = await chat(one, ask("hello"), **{"Idempotency-Key": "k"})
+    assert again["X-Hermes-Idempotent-Replay"] == "true"
+
+
+@pytest.mark.parametrize("command", ["/yolo on", "/processes", "/restart", "/grants", "/approve always"])
+async def test_commands_that_a_named_key_may_not_give(world: World, api: ApiServer, command: str) -> None:
+    ci = await as_key(world, api)
+    await chat(ci, ask("hello"), **{OWNERS: "s"})
+    async with ci.post("/api/sessions/s/commands", json={"text": command}) as response:
+        assert not (await response.json())["ok"]
+    assert not world.desk.wishes
+    assert not world.desk.sessions[SessionId("s")].preferences.yolo
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_yolo_over_the_api_takes_a_setting(world: World, allowed: bool) -> None:
+    client = await world.client(await world.api(allow_yolo=allowed))
+    await chat(client, ask("hello"), **{OWNERS: "s"})
+    async with client.post("/api/sessions/s/commands", json={"text": "/yolo on"}) as response:
+        assert (await response.json())["ok"] is allowed
+    assert world.desk.sessions[SessionId("s")].preferences.yolo is allowed
+
+
+async def test_revoked_and_expired_keys_are_refused_with_a_reason(world: World, api: ApiServer) -> None:
+    gone, late = await as_key(world, api, "gone"), await as_key(world, api, "late", expires_s=-1)
+    await world.keys.revoke("gone")
+    assert await call(gone, "GET", "/v1/models") == (401, "revoked_api_key")
+    assert await call(late, "GET", "/v1/models") == (401, "expired_api_key")
+    stranger = await world.client(api, Authorization="Bearer hk_guessed")
+    assert await call(stranger, "GET", "/v1/models") == (401, "invalid_api_key")
+
+
+async def test_key_that_has_spent_its_budget_starts_nothing_more(world: World, api: ApiServer) -> None:
+    ci = await as_key(world, api, day_tokens=100)
+    await chat(ci, ask("hello"), **{OWNERS: "s"})
+    today = datetime.fromtimestamp(NOW, UTC).strftime("%Y-%m-%d")
+    used = Usage(prompt_tokens=90, completion_tokens=10)
+    world.desk.tallies = [Tally(day=today, model="m", platform="key-other", usage=used)]
+    assert (await chat(ci, ask("more"), **{OWNERS: "s"}))[0] == 200
+    world.desk.tallies.append(Tally(day=today, model="m", platform="key-ci", usage=used))
+    status, body, _ = await chat(ci, ask("more"), **{OWNERS: "s"})
+    assert (status, body["error"]["code"]) == (402, "key_budget_exceeded")
+    assert (await call(ci, "GET", "/api/sessions/s"))[0] == 200
+    assert (await call(ci, "POST", "/api/sessions/s/stop", {}))[0] == 200
+
+
+async def test_log_names_the_key_and_never_shows_it(world: World, api: ApiServer) -> None:
+    with logged() as lines:
+        text = await a_key(world)
+        ci = await world.client(api, Authorization=f"Bearer {text}")
+        await chat(ci)
+    said = "".join(lines)
+    assert "api key ci" in said
+    assert text not in said
+
+
+async def test_keys_are_kept_by_the_store_as_hashes(world: World, api: ApiServer) -> None:
+    text = await a_key(world)
+    stored = world.desk.facts["api.keys"]
+    assert text.encode() not in stored
+    assert b'"ci"' in stored
