@@ -194,10 +194,15 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "rsync": ((r"[\w.@-]+::?[^=]*|rsync://.*", "data-upload", "copies files to or from another machine"),),
     "scp": ((r"[\w.@\[\]-]+:.*|scp://.*", "data-upload", "copies files to or from another machine"),),
     **dict.fromkeys(("http", "https", "xh"), ((r"[\w.-]*:?=?@.+", "data-upload", "sends a file"),)),
-    "python": ((r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*", "remote-code", "starts a server or an installer"),),
     "tmux": ((r"kill-server|kill-session|source-file|run-shell|if-shell|pipe-pane|send-keys|send|set-option|set", "detached-program", "controls programs outside this conversation"),),
     "screen": ((r"-X|-S|-r|-x|-d", "detached-program", "controls programs outside this conversation"),),
-    "python3": ((r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*", "remote-code", "starts a server or an installer"),),
+    **dict.fromkeys(
+        ("python", "python3"),
+        (
+            (r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*", "remote-code", "starts a server or installer"),
+            (r"-?W?\w+:[^:]*:\w+\.\S*", "code-injection", "imports a module to warn with"),
+        ),
+    ),
     "sed": ((r"--follow-symlinks", "outside-write", "writes through symbolic links"),),
 }
 # Packages that `npx` and its like may run: they are tools of the project at hand.

@@ -63,6 +63,8 @@ _DECODERS = words(
 _RUNS_SCRIPT_FILE = words(
     "awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot"
 )
+_SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
+_SCRIPT_MOST = 16 * 1024
 _REQUESTS = words("curl wget http https xh curlie")
 _LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
 _SENDS_FILE = re.compile(
@@ -316,6 +318,8 @@ def inline_code(case: Case) -> str | None:
     if language_of(case.name):
         code = code_in(case.name, case.command.argv)
         return code if code is not None else case.command.stdin
+    if case.name in _SCRIPTED and sum(map(len, case.arguments)) > _SCRIPT_MOST:
+        return UNKNOWN  # too long to be checked
     if case.name in {"awk", "gawk", "mawk", "nawk"}:
         text = " ".join(case.arguments)
         return (

@@ -64,7 +64,7 @@ _TEXT = re.compile(
     r"'((?:[^'\\\n]|\\.){1,2000})'|\"((?:[^\"\\\n]|\\.){1,2000})\"|`([^`]{1,2000})`|(?:qx|%x|q|qq)\s*[({\[/!]([^)}\]/!]{1,500})"
 )
 TEXTS_MOST = 24
-CODE_MOST = 32 * 1024
+CODE_MOST = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

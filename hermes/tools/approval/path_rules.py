@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hermes.tools.approval.file_access import read_files, written_files
+from hermes.tools.approval.file_access import names_too_many, read_files, written_files
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.protected_path import Kind
 from hermes.tools.approval.syntax import UNKNOWN, words
@@ -42,6 +42,8 @@ _SCANNED = 128 * 1024
 
 
 def path_rules(case: Case) -> Iterator[Finding]:
+    if names_too_many(case.command):
+        yield Finding(rule="unparsable-line", why="names more files than can be checked")
     yield from _unknown_paths(case)
     yield from _outside_writes(case)
     if not case.command.guess and case.name not in _ONLY_READ and case.command.argv:

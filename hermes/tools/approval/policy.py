@@ -30,7 +30,7 @@ from hermes.types import Gate, Verdict
 
 _SHOWN_MOST = 120
 _REASONS_MOST = 3
-_PIECES_MOST = 100
+_PIECES_MOST = 400
 _PIECE_END = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else)\b")
 _WORTH_A_LOOK = re.compile(
     r"rm|mkfs\S*|dd|shutdown|reboot|halt|poweroff|init|kill|pkill|killall|hermes|systemctl|find|chmod|mv|tee"
@@ -190,7 +190,7 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
     """Of a line that did not parse: what looks like commands, quotes and all brackets aside."""
     if not line.problem:
         return
-    for piece in _PIECE_END.split(_QUOTES.sub("", text[: 64 * 1024]), maxsplit=_PIECES_MOST):
+    for piece in _PIECE_END.split(_QUOTES.sub("", text[: 128 * 1024]), maxsplit=_PIECES_MOST):
         words = tuple(piece.replace("$IFS", " ").split()[:32])
         for index, word in enumerate(words):
             if not index or _WORTH_A_LOOK.fullmatch(word.rpartition("/")[2]):
@@ -217,7 +217,7 @@ def _embedded(case: Case) -> Iterator[Finding]:
     """A catastrophe in the arguments of a program that we know nothing about: it may well run them."""
     if not case.command.argv or case.command.guess or case.name in SAYS_ONLY:
         return
-    arguments = case.arguments[:24]
+    arguments = case.arguments[:64]
     for index, argument in enumerate(arguments):
         if argument.rpartition("/")[2] in _WORST:
             inner = replace(case.command, argv=arguments[index:], redirections=())
