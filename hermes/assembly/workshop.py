@@ -24,6 +24,7 @@ from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
 from hermes.settings import Config
+from hermes.tools.approval.links import link_targets
 from hermes.tools.approval.policy import decide, path_gate
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files import file_tools
@@ -134,6 +135,8 @@ def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) 
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",
         granted=(),  # what was granted is the session's business
+        work=workplace.default_cwd,
+        targets=link_targets,
     )
 
 

@@ -18,7 +18,7 @@ class Effect(StrEnum):
     """What an attack tries to reach."""
 
     WRITE_OUTSIDE = "write_outside"
-    READ_SECRET = "read_secret"  # noqa: S105 - a kind of effect
+    READ_SECRET = "read_secret"
     EXECUTE_OUTSIDE = "execute_outside"
     PERSIST = "persist"
     KILL_DAEMON = "kill_daemon"

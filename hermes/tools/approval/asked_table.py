@@ -43,9 +43,9 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
         "data-upload",
         "sends data over the network",
         words(
-            "nc ncat netcat nc.openbsd nc.traditional socat telnet ftp tftp lftp sftp mail mailx sendmail mutt msmtp swaks"
-            " websocat wscat smbclient finger whois rclone s3cmd croc wormhole magic-wormhole transfer bore mosh rsh rlogin"
-            " ldapsearch"
+            "nc ncat netcat nc.openbsd nc.traditional socat telnet ftp tftp lftp sftp mail mailx sendmail mutt"
+            " msmtp swaks websocat wscat smbclient finger whois rclone s3cmd croc wormhole magic-wormhole transfer"
+            " bore mosh rsh rlogin ldapsearch"
         ),
     ),
     (
@@ -77,7 +77,7 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("network-shell", "sends keys or configuration to another machine", words("ssh-copy-id")),
 )
 
-# The first words of a command that are no options, and what they mean. `*` is any word, a final `+` at least one more.
+# The first words of a command that are no options, and what they mean. `*` is any word, a final `+` one or more.
 VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "npm": (
         (
@@ -126,8 +126,7 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "podman": (("unshare|push|cp|login", "docker-lifecycle", "moves files or images, or enters its namespace"),),
     "systemctl": (
         (
-            "start|enable|link|set-environment|import-environment|daemon-reload|unset-environment|edit|reenable|preset"
-            "|reset-failed|set-property|bind|mount-image|add-wants",
+            "start|enable|link|set-environment|import-environment|daemon-reload|edit|reenable|set-property|bind|add-wants",
             "service-stop",
             "starts or changes a service",
         ),
@@ -153,8 +152,20 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
 }
 # An argument that matches as a whole is asked about.
 ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "cmake": ((r"-D\w*(?:COMPILER|LAUNCHER|TOOLCHAIN|PROGRAM|COMMAND)\w*(?::\w+)?=.*", "code-injection", "replaces a program"),),
-    "deno": ((r"\w+://.*|-A|--allow-(?:all|run|ffi|write|read|env)\S*", "remote-code", "runs code with rights, or from elsewhere"),),
+    "cmake": (
+        (
+            r"-D\w*(?:COMPILER|LAUNCHER|TOOLCHAIN|PROGRAM|COMMAND)\w*(?::\w+)?=.*",
+            "code-injection",
+            "replaces a program",
+        ),
+    ),
+    "deno": (
+        (
+            r"\w+://.*|-A|--allow-(?:all|run|ffi|write|read|env)\S*",
+            "remote-code",
+            "runs code with rights, or from elsewhere",
+        ),
+    ),
     **dict.fromkeys(
         ("pip", "pip3", "uv"),
         (
@@ -194,12 +205,22 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "rsync": ((r"[\w.@-]+::?[^=]*|rsync://.*", "data-upload", "copies files to or from another machine"),),
     "scp": ((r"[\w.@\[\]-]+:.*|scp://.*", "data-upload", "copies files to or from another machine"),),
     **dict.fromkeys(("http", "https", "xh"), ((r"[\w.-]*:?=?@.+", "data-upload", "sends a file"),)),
-    "tmux": ((r"kill-server|kill-session|source-file|run-shell|if-shell|pipe-pane|send-keys|send|set-option|set", "detached-program", "controls programs outside this conversation"),),
+    "tmux": (
+        (
+            r"kill-server|kill-session|source-file|run-shell|if-shell|pipe-pane|send-keys|send|set-option|set",
+            "detached-program",
+            "controls programs outside this conversation",
+        ),
+    ),
     "screen": ((r"-X|-S|-r|-x|-d", "detached-program", "controls programs outside this conversation"),),
     **dict.fromkeys(
         ("python", "python3"),
         (
-            (r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*", "remote-code", "starts a server or installer"),
+            (
+                r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*",
+                "remote-code",
+                "starts a server or installer",
+            ),
             (r"-?W?\w+:[^:]*:\w+\.\S*", "code-injection", "imports a module to warn with"),
         ),
     ),
@@ -213,12 +234,13 @@ PROJECT_TOOLS = words(
 # Verbs of git that only do what the options table and the rules for git know about. Others may be aliases.
 GIT_VERBS = words(
     "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore checkout cherry"
-    " cherry-pick clean clone commit config describe diff diff-files diff-index diff-tree difftool fetch filter-branch"
-    " filter-repo for-each-ref format-patch fsck gc grep hash-object help init interpret-trailers log ls-files ls-remote"
-    " ls-tree merge merge-base mergetool mv name-rev notes prune pull push range-diff read-tree rebase reflog remote"
-    " replace reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref sparse-checkout stage stash"
-    " status submodule switch symbolic-ref tag update-index update-ref var verify-commit verify-tag version whatchanged"
-    " worktree write-tree count-objects diff-pairs fast-export fast-import merge-tree mktree pack-objects repack"
+    " cherry-pick clean clone commit config describe diff diff-files diff-index diff-tree difftool fetch"
+    " filter-branch filter-repo for-each-ref format-patch fsck gc grep hash-object help init interpret-trailers log"
+    " ls-files ls-remote ls-tree merge merge-base mergetool mv name-rev notes prune pull push range-diff read-tree"
+    " rebase reflog remote replace reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref"
+    " sparse-checkout stage stash status submodule switch symbolic-ref tag update-index update-ref var verify-commit"
+    " verify-tag version whatchanged worktree write-tree count-objects diff-pairs fast-export fast-import merge-tree"
+    " mktree pack-objects repack"
 )
 # Settings that `git -c` and `git config` may give: they change how something looks or is named, not what runs.
 GIT_SETTINGS = (

@@ -19,7 +19,7 @@ from hermes.tools.approval.file_access import (
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.git_rules import git_rules
 from hermes.tools.approval.inline_code import code_in, language_of, read_code
-from hermes.tools.approval.own_daemon import connects_to_unknown_socket
+from hermes.tools.approval.network_rules import network_rules
 from hermes.tools.approval.path_rules import path_rules
 from hermes.tools.approval.program_rules import table_rules
 from hermes.tools.approval.protected_path import Kind, goes_through
@@ -65,12 +65,6 @@ _RUNS_SCRIPT_FILE = words(
 )
 _SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
 _SCRIPT_MOST = 16 * 1024
-_REQUESTS = words("curl wget http https xh curlie")
-_LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
-_SENDS_FILE = re.compile(
-    r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
-    r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
-)
 _REMOTE_WIPES = re.compile(
     r"(?:aws|gsutil|gcloud|az|kubectl|oc|helm|terraform|tofu|pulumi|heroku|fly|flyctl|doctl|vercel|netlify|gh|rclone|s3cmd|mc|eksctl|vagrant|virsh|lxc|consul|vault|etcdctl|ansible|ansible-playbook)"
 )
@@ -362,32 +356,6 @@ def _docker(case: Case) -> Iterator[Finding]:
         yield Finding(rule="docker-privileged", why="gives a container a part of the machine's files")
 
 
-def _network(case: Case) -> Iterator[Finding]:
-    text = " ".join(case.arguments)
-    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"} and case.has(
-        "-e", "-c", "--exec", "--sh-exec", "-l", "--listen"
-    ):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name in _REQUESTS and _uploads(case, text):
-        yield Finding(rule="data-upload", why="sends a file, or what another command prints, over the network")
-    if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
-        yield Finding(rule="data-upload", why="sends something over the network that is only known when it runs")
-    if connects_to_unknown_socket(case):
-        yield Finding(rule="unix-socket", why="connects to a socket that is only known when it runs")
-    fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
-    if case.name in {"ssh", "autossh"} and fed:
-        yield Finding(rule="data-upload", why="sends what it reads to another machine")
-
-
-def _uploads(case: Case, text: str) -> bool:
-    if _SENDS_FILE.search(text):
-        return True
-    fed = bool(case.command.feeders) or any(each.operator == "<" for each in case.command.redirections)
-    return fed and (case.name in {"http", "https", "xh"} or bool(re.search(r"@-|-d\b|--data", text)))
-
-
 def _remote(case: Case) -> Iterator[Finding]:
     if _REMOTE_WIPES.fullmatch(case.name) and any(_WIPE_VERBS.fullmatch(each) for each in case.arguments[:4]):
         yield Finding(rule="remote-change", why="deletes or changes something elsewhere")
@@ -427,7 +395,7 @@ _RULES: tuple[_Rule, ...] = (
     _code,
     _docker,
     git_rules,
-    _network,
+    network_rules,
     _remote,
     _processes,
 )

@@ -178,7 +178,9 @@ def _named(argument: str) -> Iterator[str]:
 
 
 def paths_in_code(code: str) -> list[str]:
-    found = (each for each in _WORD_IN_CODE.findall(code[:CODE_MOST]) if not each.isalnum() and re.search(r"[/.~]", each))
+    found = (
+        each for each in _WORD_IN_CODE.findall(code[:CODE_MOST]) if not each.isalnum() and re.search(r"[/.~]", each)
+    )
     return list(dict.fromkeys(found))[:PATHS_MOST]
 
 

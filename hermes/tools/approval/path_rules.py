@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
@@ -13,12 +14,13 @@ from hermes.tools.approval.workspace import in_a_home, is_outside, is_unknown
 
 # Programs that only read or name the paths they are given, and run nothing.
 _ONLY_READ = words(
-    "cat head tail less more nl tac od hexdump strings base64 base32 sort uniq paste cut fold fmt pr expand unexpand"
-    " column tr grep egrep fgrep rg ag diff comm join cmp wc ls stat du df file tree realpath readlink dirname basename"
-    " find fd cd pushd popd test [ [[ echo printf md5sum sha1sum sha256sum sha512sum cksum b2sum sum jq id which type"
-    " command man help ps : true false exit return read export local declare unset alias shift seq date sleep"
-    " whoami hostname uname uptime env printenv history ulimit umask wait jobs kill trap tput xxd zcat zless zgrep nproc"
-    " pwd whereis lsof free top rev look shuf bat exa eza locate lsblk source . hermes eval exec for"
+    "cat head tail less more nl tac od hexdump strings base64 base32 sort uniq paste cut fold fmt pr expand"
+    " unexpand column tr grep egrep fgrep rg ag diff comm join cmp wc ls stat du df file tree realpath readlink"
+    " dirname basename find fd cd pushd popd test [ [[ echo printf md5sum sha1sum sha256sum sha512sum cksum b2sum"
+    " sum jq id which type command man help ps : true false exit return read export local declare unset alias shift"
+    " seq date sleep whoami hostname uname uptime env printenv history ulimit umask wait jobs kill trap tput xxd"
+    " zcat zless zgrep nproc pwd whereis lsof free top rev look shuf bat exa eza locate lsblk source . hermes eval"
+    " exec for"
 )
 _READS_OPERANDS = words(
     "cat head tail less more nl tac od xxd hexdump strings base64 base32 sort uniq paste cut fold fmt pr column grep"
@@ -89,13 +91,20 @@ def _mentions(case: Case) -> Iterator[Finding]:
     for argument in (*case.arguments, case.command.stdin or ""):
         if previous not in texts and "://" not in argument.replace("file://", ""):
             for path in paths_in(argument[:_SCANNED], case.place.home):
-                yield from _mentioned(case, path)
+                yield from _mentioned(case, _from_link(case, path))
         previous = argument
     for path in () if case.name in _TEXT_OPTIONS else read_files(case.command):
         if Kind.STARTUP in case.kinds(path) and case.name not in {"cp", "scp", "rsync", "tar", "zip", "sed", "awk"}:
             yield Finding(
                 rule="startup-write", why=f"may change {shown(path)}, which runs or is trusted by itself later"
             )
+
+
+def _from_link(case: Case, path: str) -> str:
+    """What a symbolic link points to is looked up from where the link is."""
+    if case.name != "ln" or path.startswith(("/", "~")):
+        return path
+    return posixpath.join(posixpath.dirname(case.arguments[-1]), path)
 
 
 def _mentioned(case: Case, path: str) -> Iterator[Finding]:

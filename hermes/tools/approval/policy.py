@@ -20,12 +20,13 @@ from hermes.tools.approval.danger import dangers, inline_code
 from hermes.tools.approval.deny_list import SAYS_ONLY, denied_by
 from hermes.tools.approval.file_access import paths_in_code
 from hermes.tools.approval.finding import Case, Finding
+from hermes.tools.approval.hidden_characters import hidden_characters
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
 from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of, no_links
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
-from hermes.tools.approval.workspace import workspace_of
+from hermes.tools.approval.workspace import is_outside, workspace_of
 from hermes.types import Gate, Verdict
 
 _SHOWN_MOST = 120
@@ -42,6 +43,7 @@ _WORST = ("rm", "mkfs", "dd", "shutdown", "reboot", "halt", "poweroff", "kill", 
 
 # What these cover is not known before it runs, so that leave for longer would be leave for anything.
 _ONCE_ONLY = frozenset({"unresolved-command", "unparsable-line", "embedded-command", "pipe-to-shell"})
+_ONCE_ONLY |= {"unknown-path", "hidden-characters"}
 
 
 def decide(
@@ -61,12 +63,14 @@ def decide(
     `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
     """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home), targets=targets)
+    place = Place(
+        cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home, targets), targets=targets
+    )
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)
     if blocked := next(_blocked(command, line, place), ""):
         return Gate(verdict=Verdict.BLOCK, reason=blocked)
-    found = list(dict.fromkeys(_asked(line, place)))
+    found = list(dict.fromkeys(_asked(command, line, place)))
     rules = tuple(dict.fromkeys(rule for rule, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
@@ -75,9 +79,9 @@ def decide(
     return Gate(verdict=Verdict.ASK, reason="; ".join(open_reasons[:_REASONS_MOST]), rules=rules, once=once)
 
 
-def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str) -> Gate:
+def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str, work: str = "") -> Gate:
     """For the tools that read and write files by themselves; symbolic links are resolved before."""
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home)
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home))
     kinds = kinds_of(path, place)
     if Kind.HERMES_SECRET in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a secret of Hermes")
@@ -99,6 +103,9 @@ def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str
     ):
         if kind in kinds:
             return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
+    if is_outside(path, place):
+        why = f"it changes {path}, outside the working directory"
+        return Gate(verdict=Verdict.ASK, reason=why, rules=("outside-write",))
     return Gate()
 
 
@@ -200,7 +207,9 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
 # Questions
 
 
-def _asked(line: CommandLine, place: Place) -> Iterator[tuple[str, str]]:
+def _asked(text: str, line: CommandLine, place: Place) -> Iterator[tuple[str, str]]:
+    if hidden := hidden_characters(text):
+        yield "hidden-characters", f"the line holds characters that hide or fake what it does: {hidden}"
     if line.problem:
         yield "unparsable-line", f"the line cannot be checked: {line.problem}"
     for command in line.commands:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hermes.tools.approval.asked_table import ARGUMENTS_ASKED, GIT_SETTINGS, GIT_VERBS, PROGRAMS_ASKED, PROJECT_TOOLS, VERBS_ASKED
+from hermes.tools.approval.asked_table import (
+    ARGUMENTS_ASKED,
+    GIT_SETTINGS,
+    GIT_VERBS,
+    PROGRAMS_ASKED,
+    PROJECT_TOOLS,
+    VERBS_ASKED,
+)
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.options import parse_options
 from hermes.tools.approval.program_table import PROGRAMS
@@ -63,7 +70,9 @@ def table_rules(case: Case) -> Iterator[Finding]:
 
 
 def _only_asks(case: Case) -> bool:
-    if (len(case.arguments) == 1 and case.arguments[0] in _ONLY_ASKS) or (case.name == "mount" and case.arguments == ("-l",)):
+    if (len(case.arguments) == 1 and case.arguments[0] in _ONLY_ASKS) or (
+        case.name == "mount" and case.arguments == ("-l",)
+    ):
         return True
     return case.name in {"npx", "uvx", "bunx"} and case.arguments[0] in PROJECT_TOOLS
 

@@ -42,7 +42,7 @@ class Place:
     cwd: str
     home: str
     hermes_home: str
-    work: str = ""  # the directory that may be changed without a question; empty: the whole home
+    work: tuple[str, ...] = ()  # names of the directory that may be changed without a question; none: the whole home
     targets: Callable[[str], tuple[str, ...]] = no_links
 
 
