@@ -136,6 +136,8 @@ class Asked:
     call: str
     question: str
     choices: tuple[str, ...] = ()
+    cut: bool = False  # it shows the beginning only
+    file: str = ""  # path of a file that shows all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,6 +125,7 @@ class Gate:
     reason: str = ""
     rules: tuple[str, ...] = ()
     once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+    findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
 
 
 class CallState(StrEnum):
@@ -156,6 +157,9 @@ class Call:
     problem: str = ""  # not empty: it cannot run, and this is what the model is told
     question: str = ""  # not empty: it is no work but a question to the person
     choices: tuple[str, ...] = ()
+    whole: str = ""  # what runs, to the letter; empty: the summary says all
+    whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
+    cut: bool = False  # only the beginning of the question was shown so far
 
 
 class Busy(StrEnum):

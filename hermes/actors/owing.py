@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from textwrap import shorten
 
-from hermes.asking import asked_by
+from hermes.asking import SHOW, asked_by, is_long
 from hermes.media.reference import COPY, SEND_FILE
 from hermes.records import (
     Answered,
@@ -40,6 +40,7 @@ from hermes.types import (
     Owed,
     Place,
     Session,
+    Turn,
     TurnEnd,
     TurnId,
 )
@@ -85,8 +86,10 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
         case TurnFailed(turn=turn) if place := places.get(turn):
             return _without_answer(record, _reply(session, turn, place, "", record.at))
         case Asked(turn=turn) if place := places.get(turn):
+            name = question_id(turn, record.call)
+            again = any(each.id == record.call and each.cut for each in session.turn.calls) if session.turn else False
             return Obligation(
-                id=question_id(turn, record.call),
+                id=f"{name}:whole" if again else name,
                 kind=Owed.QUESTION,
                 place=place,
                 text=record.question,
@@ -95,6 +98,7 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
                 turn=turn,
                 choices=record.choices,
                 call=record.call,
+                files=(record.file,) if record.file else (),
             )
         case ToolFinished(outcome=CallOutcome.OK) if record.name == SEND_FILE and (place := places.get(record.turn)):
             return _file(session, record, place)
@@ -143,24 +147,36 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[Obligation]:
     call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
     if turn is None or turn.place is None or call is None:
         return []
-    question = asked_by(call, turn.id)
+    question = asked_by(call, turn.id, brief=True)
+    name = question_id(turn.id, call.id)
+    shown_whole = not call.cut and is_long(call)
+    if any(isinstance(each, Asked) and each.call == call.id for each in records):
+        return [
+            _amendment(session, turn, call.id, amends=name, text=f"{question.text}\n\n→ {SHOW}", at=records[0].at)
+        ]
     ends = (each for each in records if isinstance(each, Answered | ToolFinished) and each.call == call.id)
     end = next(ends, None)
     if end is None or not question.choices:
         return []
     answer = shorten(end.answer, _MOST_REPEATED, placeholder=" …") if isinstance(end, Answered) else "not answered"
-    return [
-        Obligation(
-            id=f"answered:{turn.id}:{call.id}",
-            kind=Owed.NOTICE,
-            place=turn.place,
-            text=f"{question.text}\n\n→ {answer}",
-            at=end.at,
-            session=session.id,
-            turn=turn.id,
-            amends=question_id(turn.id, call.id),
-        )
-    ]
+    asked = f"{name}:whole" if shown_whole else name
+    return [_amendment(session, turn, call.id, amends=asked, text=f"{question.text}\n\n→ {answer}", at=end.at)]
+
+
+def _amendment(session: Session, turn: Turn, call: str, *, amends: str, text: str, at: float) -> Obligation:
+    """What the message of a question says once it is settled: its buttons go."""
+    assert turn.place is not None
+    whole = ":whole" if amends.endswith(":whole") else ""
+    return Obligation(
+        id=f"answered:{turn.id}:{call}{whole}",
+        kind=Owed.NOTICE,
+        place=turn.place,
+        text=text,
+        at=at,
+        session=session.id,
+        turn=turn.id,
+        amends=amends,
+    )
 
 
 def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:

@@ -6,15 +6,19 @@ exactly one outcome before the model is asked again: its own, or one that says p
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
 from hermes.actors.session_steps import encode, publishing, refuse, then
-from hermes.asking import ALWAYS, APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
+from hermes.asking import ALWAYS, APPROVALS, CUT, FOR_THE_SESSION, ONLY_ONCE, SHOW, asked_by, is_long, waiting_call
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
+_ALL_OF_IT = {SHOW, "show all", "show it"}
+NOT_SEEN = f"only the beginning of what would run was shown: see all of it first, with {SHOW} or /approve {SHOW}"
 NOT_FOR_GOOD = (
     "always would count in everybody's conversations: only admins, and whoever runs this daemon, may say it. "
     "once, session and deny are yours to say"
@@ -75,8 +79,32 @@ def _ask(before: Step, call: Call, now: float, limits: Limits) -> Step:
     turn = before.session.turn
     assert turn is not None
     owner = Source(platform=before.session.platform, user=before.session.owner)
-    question = asked_by(call, turn.id, for_good=may_grant(owner, limits))
-    asked = Asked(at=now, turn=turn.id, call=call.id, question=question.text, choices=question.choices)
+    if turn.place is not None and is_long(call):
+        return _put(before, replace(call, choices=CUT, cut=True), now)
+    return _put(before, call, now, for_good=may_grant(owner, limits))
+
+
+def show_whole(before: Step, call: Call, now: float) -> Step:
+    """Ask again, with all that would run: from now on it can be allowed, this once."""
+    if not call.cut:
+        return before
+    return _put(before, replace(call, choices=ONLY_ONCE, cut=False), now, file=call.whole_file)
+
+
+def _put(before: Step, call: Call, now: float, *, for_good: bool = False, file: str = "") -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    brief = call.cut or bool(file)
+    question = asked_by(call, turn.id, for_good=for_good, brief=brief)
+    asked = Asked(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        question=question.text,
+        choices=question.choices,
+        cut=call.cut,
+        file=file,
+    )
     event = CallAsked(
         session=before.session.id,
         turn=turn.id,
@@ -161,6 +189,8 @@ def read_answer(call: Call, text: str) -> str:
     if call.question:
         return _choice(call, said)
     word = said.lower().strip(" .!")
+    if word in _ALL_OF_IT:
+        return SHOW if call.cut else ""
     return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
 
 
@@ -182,6 +212,10 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
     if not said:
         expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
         return refuse(session, expected)
+    if said == SHOW and not call.question:
+        return show_whole(Step(session=session), call, now)
+    if is_unseen(call, said):
+        return refuse(session, NOT_SEEN)
     if is_beyond(call, said, event.source, limits):
         return refuse(session, NOT_FOR_GOOD)
     return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
@@ -199,6 +233,11 @@ def may_grant(source: Source, limits: Limits) -> bool:
 def is_beyond(call: Call, said: str, source: Source, limits: Limits) -> bool:
     """Whether that answer allows more than its giver may."""
     return not call.question and said == ALWAYS and not may_grant(source, limits)
+
+
+def is_unseen(call: Call, said: str) -> bool:
+    """Return whether an answer allows something of which only the beginning was shown."""
+    return call.cut and said not in CUT
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:

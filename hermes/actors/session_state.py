@@ -202,7 +202,11 @@ def _tool_finished(session: Session, record: ToolFinished) -> Session:
 
 
 def _asked(session: Session, record: Asked) -> Session:
-    return _with_call(session, record.call, lambda call: replace(call, state=CallState.ASKED, choices=record.choices))
+    return _with_call(
+        session,
+        record.call,
+        lambda call: replace(call, state=CallState.ASKED, choices=record.choices, cut=record.cut),
+    )
 
 
 def _answered(session: Session, record: Answered) -> Session:

@@ -25,6 +25,7 @@ def obligations_in(entries: Iterable[TurnRecord]) -> list[str]:
                 names.append(reply_id(turn))
             case Asked(turn=turn, call=call):
                 names.append(question_id(turn, call))
+                names.append(f"{question_id(turn, call)}:whole")
     return names
 
 

@@ -181,10 +181,11 @@ COMMANDS: tuple[Command, ...] = (
     Command(
         name="approve",
         group=Group.TURN,
-        usage="[session|always]",
+        usage="[session|always|show]",
         help="Let a tool call run that waits for permission",
-        details="Once; for the rest of this conversation; or always, in every conversation, which takes an admin.",
-        choices=("session", "always"),
+        details="Once; for the rest of this conversation; or always, in every conversation, which takes an admin. "
+        "With show, see all of what would run first.",
+        choices=("session", "always", "show"),
     ),
     Command(
         name="deny",

@@ -20,17 +20,19 @@ from hermes.tools.approval.danger import dangers, inline_code
 from hermes.tools.approval.deny_list import SAYS_ONLY, denied_by
 from hermes.tools.approval.file_access import paths_in_code
 from hermes.tools.approval.finding import Case, Finding
-from hermes.tools.approval.hidden_characters import hidden_characters
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
 from hermes.tools.approval.protected_path import Kind, Place, absolute, is_critical, kinds_of, no_links
+from hermes.tools.approval.severity import severity
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
 from hermes.tools.approval.workspace import is_outside, workspace_of
 from hermes.types import Gate, Verdict
+from hermes.visible import hidden_characters
 
 _SHOWN_MOST = 120
-_REASONS_MOST = 3
+_REASONS_MOST = 3  # in one line
+_FINDINGS_MOST = 100
 _PIECES_MOST = 400
 _PIECE_END = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else)\b")
 _WORTH_A_LOOK = re.compile(
@@ -74,9 +76,15 @@ def decide(
     rules = tuple(dict.fromkeys(rule for rule, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
-    open_reasons = [reason for rule, reason in found if rule not in granted]
+    left = sorted((each for each in found if each[0] not in granted), key=lambda each: severity(each[0]))
+    reasons = list(dict.fromkeys(reason for _, reason in left))
     once = not _ONCE_ONLY.isdisjoint(rules)
-    return Gate(verdict=Verdict.ASK, reason="; ".join(open_reasons[:_REASONS_MOST]), rules=rules, once=once)
+    findings = tuple(reasons[:_FINDINGS_MOST])
+    if len(reasons) > _FINDINGS_MOST:
+        findings += (f"and {len(reasons) - _FINDINGS_MOST} more findings",)
+    return Gate(
+        verdict=Verdict.ASK, reason="; ".join(reasons[:_REASONS_MOST]), rules=rules, once=once, findings=findings
+    )
 
 
 def path_gate(path: str, *, writing: bool, home: str, hermes_home: str, cwd: str, work: str = "") -> Gate:
