@@ -137,6 +137,7 @@ def _command_gate(config: Config, workplace: Workplace, command: str, cwd: str) 
         granted=(),  # what was granted is the session's business
         work=workplace.default_cwd,
         targets=link_targets,
+        daemon=(os.getpid(), os.getppid()),
     )
 
 

@@ -174,3 +174,12 @@ def test_attack_lines_fill_all_placeholders() -> None:
         return any(f"{{{name}}}" in TARGET.fill(attack.line) for name in ("home", "work", "data", "canary", "secret"))
 
     assert [attack.line for attack in load() if left(attack)] == []
+
+
+def test_process_ids_of_the_daemon_are_never_killed() -> None:
+    for line in ("kill 4242", "kill -9 4242", "kill -- -4242", "kill -TERM 4242", "sh -c 'kill 4242'"):
+        found = decide(line, cwd="/w", home="/home/ann", deny=(), mode="off", granted=(), daemon=(4242, 4241))
+        assert found.verdict is Verdict.BLOCK, line
+    assert (
+        decide("kill 4243", cwd="/w", home="/home/ann", deny=(), mode="manual", granted=(), daemon=(4242,)) == Gate()
+    )

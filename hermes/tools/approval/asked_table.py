@@ -69,6 +69,28 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
         "changes other machines",
         words("ansible ansible-playbook vagrant salt puppet chef-client fabric fab"),
     ),
+    (
+        "credential-read",
+        "shows credentials, or what other programs show and keep",
+        words(
+            "secret-tool security keyctl pass gopass op bw lpass aws-vault chamber gnome-keyring-daemon kwallet-query"
+            " xclip xsel wl-paste wl-copy pbpaste xdotool ydotool wtype scrot grim import screencapture coredumpctl"
+        ),
+    ),
+    (
+        "tool-configuration",
+        "changes the settings of the desktop, the network or an editor",
+        words("gsettings dconf kwriteconfig5 xdg-mime xdg-settings update-desktop-database nmcli code cursor"),
+    ),
+    (
+        "namespace",
+        "runs a program on the host or in a machine of its own",
+        words(
+            "flatpak-spawn host-spawn machinectl systemd-nspawn qemu-system-x86_64 wsl.exe cmd.exe powershell.exe"
+            " distrobox-host-exec incus virsh"
+        ),
+    ),
+    ("outside-write", "unpacks files that may be anywhere", words("cpio pax shar rpm2cpio")),
     ("kill-by-name", "kills processes by name", words("pkill killall skill xkill killall5")),
     ("direnv", "lets a directory run code", words("direnv")),
     ("loads-program", "runs a program in a special way", words("gdb lldb ld.so rlwrap entr dotnet convert jar")),
@@ -140,8 +162,14 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("s_client|s_server|s_time|ocsp", "network-shell", "opens a network connection"),
         ("engine", "code-injection", "loads a library"),
     ),
+    "gcloud": (("auth *", "credential-read", "shows or changes credentials"),),
+    "az": (("account|login|keyvault *", "credential-read", "shows or changes credentials"),),
+    "vault": (("read|kv|login|token|write *", "credential-read", "shows or changes credentials"),),
     "twine": (("upload|register", "remote-change", "publishes a package"),),
-    "kubectl": (("exec|cp|port-forward|proxy|run|attach|debug", "remote-change", "runs something elsewhere"),),
+    "kubectl": (
+        ("exec|cp|port-forward|proxy|run|attach|debug|config", "remote-change", "runs something elsewhere"),
+        ("get secret|secrets", "credential-read", "shows credentials"),
+    ),
     "git": (
         ("remote add|set-url|set-head|rename", "git-remote", "changes where git sends and gets commits"),
         ("credential|credential-store|credential-cache *", "credential-read", "shows or stores credentials"),

@@ -7,6 +7,7 @@ UNKNOWN too.
 from __future__ import annotations
 
 import base64
+import posixpath
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -234,6 +235,10 @@ def static_output(argv: tuple[str, ...], stdin: str | None) -> str | None:
             stdin is not None and UNKNOWN not in stdin
         ):
             return _decoded(name, arguments, stdin)
+        case "dirname" if len(arguments) == 1 and UNKNOWN not in arguments[0]:
+            return posixpath.dirname(arguments[0]) or "."
+        case "basename" if len(arguments) == 1:
+            return posixpath.basename(arguments[0])
         case "which" | "type" if arguments:
             return arguments[-1]
         case "command" if len(arguments) > 1 and arguments[0] in {"-v", "-V"}:

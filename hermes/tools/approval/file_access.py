@@ -94,7 +94,7 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
             yield from operands(command)
         yield from _values(argv, _TARGET_DIRECTORY, {"-t", "--target-directory"})
     elif edits_in_place(command):
-        yield from operands(command)
+        yield from _edited(command)
     elif pattern := _WRITES_TO.get(name):
         yield from _values(argv, pattern, {"-o", "-d", "-C"})
     if program := PROGRAMS.get(name):
@@ -109,6 +109,15 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
         yield from (each for each in operands(command)[:1] if "/" in each or "." in each)
     if name in {"find", "gfind"}:
         yield from (following for each, following in pairwise(argv) if each.startswith(("-fprint", "-fls")))
+
+
+def _edited(command: SimpleCommand) -> tuple[str, ...]:
+    """The files among the operands: a script comes first, unless an option holds it."""
+    options = [each for each in command.argv[1:] if re.match(r"-[a-zA-Z0-9]*[ef]|--(?:exp|file)", each)]
+    if command.name in {"sed", "gsed"} and not options:
+        return operands(command)[1:]
+    scripts = {following for option, following in pairwise(command.argv) if option in options}
+    return tuple(each for each in operands(command) if each not in scripts)
 
 
 def _sed_writes(script: str) -> Iterator[str]:

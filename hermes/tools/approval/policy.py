@@ -59,14 +59,21 @@ def decide(
     hermes_home: str = "",
     work: str = "",
     targets: Callable[[str], tuple[str, ...]] = no_links,
+    daemon: tuple[int, ...] = (),
 ) -> Gate:
     """Decide about a command line.
 
     `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
+    `daemon` are the process ids of Hermes, which nothing may kill.
     """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
     place = Place(
-        cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home, targets), targets=targets
+        cwd=cwd,
+        home=home,
+        hermes_home=hermes_home,
+        work=workspace_of(work, cwd, home, targets),
+        targets=targets,
+        daemon=tuple(map(str, daemon)),
     )
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)

@@ -44,6 +44,7 @@ class Place:
     hermes_home: str
     work: tuple[str, ...] = ()  # names of the directory that may be changed without a question; none: the whole home
     targets: Callable[[str], tuple[str, ...]] = no_links
+    daemon: tuple[str, ...] = ()  # process ids of Hermes
 
 
 _SYSTEM_DIRS = words(
