@@ -21,6 +21,7 @@ from hermes.tools.approval.git_rules import git_rules
 from hermes.tools.approval.inline_code import code_in, language_of, read_code
 from hermes.tools.approval.network_rules import network_rules
 from hermes.tools.approval.path_rules import path_rules
+from hermes.tools.approval.permission_rules import permission_rules
 from hermes.tools.approval.program_rules import table_rules
 from hermes.tools.approval.protected_path import Kind, goes_through
 from hermes.tools.approval.simple_command import shell_argument
@@ -114,28 +115,6 @@ def _deletes_found(case: Case) -> Iterator[Finding]:
         yield Finding(rule="recursive-delete", why="deletes what is not in its source")
     if case.name == "truncate" or (case.name == "mv" and operands(case.command)[-1:] == ("/dev/null",)):
         yield Finding(rule="recursive-delete", why="empties files")
-
-
-def _permissions(case: Case) -> Iterator[Finding]:
-    if case.name == "chmod":
-        mode = "".join(operands(case.command)[:1])
-        if re.fullmatch(r"[0-7]*[2367]", mode) or any(map(_opens_to_all, mode.split(","))):
-            yield Finding(rule="chmod-world-writable", why="lets everybody write")
-        if re.fullmatch(r"0?[2-7][0-7]{3}", mode) or re.search(r"[+=][rwxX]*s", mode):
-            yield Finding(rule="chmod-setuid", why="lets a program run as its owner")
-        if UNKNOWN in mode:
-            yield Finding(rule="chmod-world-writable", why="sets permissions that are only known when it runs")
-    if case.name in {"chmod", "chown", "chgrp"} and case.has("-R", "--recursive", "--recurs"):
-        yield Finding(rule="recursive-permissions", why="changes the permissions of a directory tree")
-    if case.name in {"chown", "chgrp"} and re.match(r"root\b|0\b|:root\b|:0\b", "".join(operands(case.command)[:1])):
-        yield Finding(rule="chown-root", why="gives files to root")
-
-
-def _opens_to_all(clause: str) -> bool:
-    """`o+w`, `+w`, `a=rwx`, `o-x+w`; also `o=u`."""
-    who = re.match(r"[ugoa]*", clause)
-    concerned = not who or not who[0] or bool({"o", "a"} & set(who[0]))
-    return concerned and bool(re.search(r"[+=](?:[rxXst]*w|[ug])", clause))
 
 
 def _disk(case: Case) -> Iterator[Finding]:
@@ -387,7 +366,7 @@ _Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _deletes,
     _deletes_found,
-    _permissions,
+    permission_rules,
     _disk,
     _sql,
     _services,
