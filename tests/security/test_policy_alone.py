@@ -183,3 +183,21 @@ def test_process_ids_of_the_daemon_are_never_killed() -> None:
     assert (
         decide("kill 4243", cwd="/w", home="/home/ann", deny=(), mode="manual", granted=(), daemon=(4242,)) == Gate()
     )
+
+
+def test_a_home_as_working_directory_holds_neither_hidden_files_nor_what_is_above_it() -> None:
+    for line in (
+        "echo x > .config/x",
+        "touch ~/.x/y",
+        "echo x > ../y",
+        "tar xf a -C /",
+        "cat .thunderbird/mail",
+        "../x",
+    ):
+        assert gate(line, home_as_work(), cwd="/home/ann").verdict is Verdict.ASK, line
+    for line in ("echo x > y", "touch docs/y", "ls -a", "cat notes.txt", "make -C project"):
+        assert gate(line, home_as_work(), cwd="/home/ann") == Gate(), line
+
+
+def home_as_work() -> Target:
+    return Target(home="/home/ann", work="/home/ann", data="/home/ann/.hermes", canary="", secret="", port=1)

@@ -68,7 +68,7 @@ def _outside_writes(case: Case) -> Iterator[Finding]:
 
 def _private_reads(case: Case) -> Iterator[Finding]:
     """Hidden files of a home hold what other programs remember: sessions, tokens, mail."""
-    if only_lists(case.command) or not case.place.work:
+    if only_lists(case.command):
         return
     for path in read_files(case.command):
         if "." in path and any(_is_private(each, case.place) for each in case.real(path)):
@@ -139,6 +139,9 @@ def _from_link(case: Case, path: str) -> str:
 
 def _mentioned(case: Case, path: str) -> Iterator[Finding]:
     for each in case.real(path):
+        if Kind.CREDENTIAL in case.kinds(each):
+            yield Finding(rule="credential-read", why=f"may read {shown(path)}, where credentials are")
+            return
         if is_outside(each, case.place) and in_a_home(each, case.place):
             yield Finding(rule="outside-path", why=f"may change {shown(path)}, outside the working directory")
             return

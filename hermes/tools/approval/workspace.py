@@ -10,7 +10,7 @@ from hermes.tools.approval.protected_path import Place, absolute, no_links
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
 
 _SCRATCH = re.compile(
-    r"(?:/private)?(?:/var)?/tmp(?:/|\Z)|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
+    r"(?:/private)?(?:/var)?/(?:tmp|folders)(?:/|\Z)|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
 )
 _ESCAPES = re.compile(rf"(?:\A|/)(?:{UNKNOWN}|[^/]*{UNKNOWN}[^/]*)(?:/|\Z)")
 
@@ -31,12 +31,17 @@ def workspace_of(
 
 
 def is_outside(path: str, place: Place) -> bool:
-    """Return whether a path is outside the workspace and the scratch directories."""
-    if not place.work:
-        return False  # the whole home is the working directory
+    """Return whether a path is outside the workspace and the scratch directories.
+
+    Where the whole home is the workspace, its hidden files are not: programs keep their own there.
+    """
     found = absolute(path, place)
     if found.startswith(UNKNOWN):
-        return True
+        return bool(place.work)  # without a workspace nobody knows
+    if not place.work:
+        home = posixpath.normpath(place.home)
+        hidden = found.startswith(f"{home}/.") and not found.startswith(f"{home}/.cache/")
+        return hidden or not (_within(found, home) or _SCRATCH.match(found))
     return not (any(_within(found, each) for each in place.work) or _SCRATCH.match(found))
 
 
