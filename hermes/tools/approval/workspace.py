@@ -10,7 +10,8 @@ from hermes.tools.approval.protected_path import Place, absolute, no_links
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
 
 _SCRATCH = re.compile(
-    r"(?:/private)?(?:/var)?/(?:tmp|folders)(?:/|\Z)|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
+    r"(?:/private)?(?:/var)?/tmp(?:/|\Z)|(?:/private)?/var/folders/"
+    r"|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
 )
 _ESCAPES = re.compile(rf"(?:\A|/)(?:{UNKNOWN}|[^/]*{UNKNOWN}[^/]*)(?:/|\Z)")
 
