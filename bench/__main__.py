@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from bench import actors, chats, daemon, processes, proxy, resets, sessions, storage, turns
+from bench import actors, approvals, chats, daemon, processes, proxy, resets, sessions, storage, turns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +50,8 @@ BUDGETS = (
     Budget(what="the same, KB of memory a chat", figure="chats.slack_kb_per_chat", limit=200),
     Budget(what="the same, MB more after a second round", figure="chats.slack_second_round_mb", limit=20),
     Budget(what="sandbox proxy: CPU per MB, to both ends' own", figure="proxy.cpu_to_direct", limit=3),
+    Budget(what="deciding about the slowest everyday command, ms", figure="approvals.everyday_max_ms", limit=5),
+    Budget(what="deciding about 100,000 characters, ms", figure="approvals.huge_max_ms", limit=200),
     Budget(what="durable appends, times one commit each", figure="storage.ratio", limit=20, at_most=False),
 )
 PARTS = {
@@ -62,6 +64,7 @@ PARTS = {
     "resets": resets.run,
     "chats": chats.run,
     "proxy": proxy.run,
+    "approvals": approvals.run,
 }
 
 

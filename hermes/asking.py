@@ -6,11 +6,17 @@ from hashlib import blake2b
 
 from hermes.types import Call, CallState, Obligation, Phase, Session, SessionKey, TurnId
 from hermes.values import dataclass
+from hermes.visible import visible
 
 ALWAYS = "always"  # in every conversation, whoever began it
 FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
 APPROVALS = ("once", *FOR_THE_SESSION, "deny")
 ONLY_ONCE = ("once", "deny")
+SHOW = "show"  # asks for all of a question that was cut
+CUT = (SHOW, "deny")
+LONGEST = 2_500  # characters of a question in a chat
+_BEGINNING = 1_200  # characters of a command in a question that is cut
+_FINDINGS_IN_CUT = 6
 MAY_I_RUN = "May I run this?"
 MAY_I_DO = "May I do this?"
 _RUNS = "terminal"  # the tool whose summary is a command
@@ -26,14 +32,20 @@ class Question:
     approval: bool  # for leave to run; else it is the model that asks
 
 
-def asked_by(call: Call, turn: TurnId, *, for_good: bool = True) -> Question:
-    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always."""
+def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = False) -> Question:
+    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always.
+
+    `brief`: for a chat, where a question that is too long shows its beginning.
+    """
     choices = call.choices if call.choices or call.question else _ways(call, for_good=for_good)
+    text = call.question or _request(call, choices)
+    if brief and not call.question and len(text) > LONGEST:
+        text = _beginning(call, choices)
     return Question(
         turn=turn,
         call=call.id,
         name=call.name,
-        text=call.question or _request(call, choices),
+        text=text,
         choices=choices,
         approval=not call.question,
     )
@@ -45,22 +57,69 @@ def _ways(call: Call, *, for_good: bool) -> tuple[str, ...]:
     return APPROVALS if for_good else tuple(each for each in APPROVALS if each != ALWAYS)
 
 
+def is_long(call: Call) -> bool:
+    """Return whether a request for permission is too long for a chat message."""
+    return not call.question and len(_request(call, APPROVALS)) > LONGEST
+
+
+def whole_question(call: Call) -> str:
+    """Return everything that a request for permission says, as plain text for a file."""
+    lines = (what_runs(call), *(f"- {visible(each)}" for each in _findings(call)))
+    return "\n".join(lines) + "\n"
+
+
+def what_runs(call: Call) -> str:
+    """Return what a call would run, with hidden characters written as escapes."""
+    said = call.whole or call.summary or call.name
+    return visible(said.removeprefix(f"{_RUNS}: ") if call.name == _RUNS else said)
+
+
 def _request(call: Call, choices: tuple[str, ...]) -> str:
-    """For leave, as Markdown: what is to be run, why somebody is asked, and what each longer answer allows."""
-    command = call.summary.removeprefix(f"{_RUNS}: ") if call.name == _RUNS else ""
-    reason = call.gate.reason.replace(f"`{command}` ", "it ") if command else call.gate.reason
+    """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
+    command = what_runs(call)
+    findings = [visible(each).replace(f"`{command}` ", "it ") for each in _findings(call)]
     lines = (
-        MAY_I_RUN if command else MAY_I_DO,
-        _as_code(command or call.summary or call.name),
-        _sentence(reason),
+        MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
+        _as_code(command),
+        *_listed(findings),
         _scope(call, choices),
     )
     return "\n".join(filter(None, lines))
 
 
+def _beginning(call: Call, choices: tuple[str, ...]) -> str:
+    """The same for a chat: its beginning, and where the rest is."""
+    command, findings = what_runs(call), _findings(call)
+    shown = [visible(each)[:300] for each in findings[:_FINDINGS_IN_CUT]]
+    left = len(findings) - len(shown)
+    start = command[:_BEGINNING]
+    rest = f"This shows {len(start):,} of {len(command):,} characters. "
+    if SHOW in choices:
+        rest += f"See all of it before you allow it: press “{SHOW}”, or write /approve {SHOW}."
+    else:
+        rest += "All of it is in the attached file."
+    lines = (
+        MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
+        _as_code(start + ("…" if len(start) < len(command) else "")),
+        *_listed([*shown, *([f"and {left} more findings"] if left else [])]),
+        rest,
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _findings(call: Call) -> tuple[str, ...]:
+    return call.gate.findings or tuple(filter(None, (call.gate.reason,)))
+
+
+def _listed(findings: list[str]) -> list[str]:
+    return [_sentence(findings[0])] if len(findings) == 1 else [f"- {_sentence(each)}" for each in findings]
+
+
 def _as_code(text: str) -> str:
     """To the letter: nothing in it is markup."""
-    return f"`{text}`" if "`" not in text else f"```\n{text}\n```"
+    if "`" not in text and "\n" not in text:
+        return f"`{text}`"
+    return "```\n" + text.replace("```", "\\`\\`\\`") + "\n```"
 
 
 def _sentence(reason: str) -> str:

@@ -156,6 +156,8 @@ class Asked:
     choices: tuple[str, ...] = ()
     routed: bool = False  # the owner and the admins are asked, not the person whose turn it is
     asked_in: tuple[Place, ...] = ()  # where they are; none: nobody knows a chat of theirs
+    cut: bool = False  # it shows the beginning only
+    file: str = ""  # path of a file that shows all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -180,6 +180,7 @@ class Gate:
     reason: str = ""
     rules: tuple[str, ...] = ()
     once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+    findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
 
 
 class CallState(StrEnum):
@@ -214,6 +215,9 @@ class Call:
     routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
     asked_in: tuple[Place, ...] = ()  # where they were
     approved_by: str = ""  # name, platform and user, role; empty: nobody was asked
+    whole: str = ""  # what runs, to the letter; empty: the summary says all
+    whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
+    cut: bool = False  # only the beginning of the question was shown so far
 
 
 class Busy(StrEnum):

@@ -14,9 +14,9 @@ from dataclasses import replace
 from textwrap import shorten
 from typing import assert_never
 
-from hermes.actors.routed_question import question_id, routed, settled
+from hermes.actors.routed_question import question_id, routed, settled, shown
 from hermes.actors.session_compression import failure_text
-from hermes.asking import asked_by
+from hermes.asking import SHOW, asked_by, is_long
 from hermes.media.reference import COPY, SEND_FILE
 from hermes.records import (
     Answered,
@@ -46,6 +46,7 @@ from hermes.types import (
     Owed,
     Place,
     Session,
+    Turn,
     TurnEnd,
     TurnId,
 )
@@ -75,7 +76,7 @@ def owed_by(session: Session, records: Iterable[Record]) -> list[Obligation]:
             if (place := record.source.place) and _waits(session, record, records):
                 owed.append(_sign(session, record, place))
         elif isinstance(record, Asked) and record.routed:
-            owed += routed(session, record, places.get(record.turn))
+            owed += routed(session, record, places.get(record.turn), again=_is_cut(session, record.call))
         elif (obligation := _owed(session, record, places, held=held)) is not None:
             owed.append(obligation)
     return owed
@@ -90,8 +91,9 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
         case TurnFailed(turn=turn) if place := places.get(turn):
             return _without_answer(record, _reply(session, turn, place, "", record.at))
         case Asked(turn=turn) if place := places.get(turn):
+            name = question_id(turn, record.call)
             return Obligation(
-                id=question_id(turn, record.call),
+                id=f"{name}:whole" if _is_cut(session, record.call) else name,
                 kind=Owed.QUESTION,
                 place=place,
                 text=record.question,
@@ -100,6 +102,7 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
                 turn=turn,
                 choices=record.choices,
                 call=record.call,
+                files=(record.file,) if record.file else (),
             )
         case ToolFinished(outcome=CallOutcome.OK) if record.name == SEND_FILE and (place := places.get(record.turn)):
             return _file(session, record, place)
@@ -124,6 +127,11 @@ def _owed(session: Session, record: Record, places: dict[TurnId, Place | None], 
         case Ended(notice=str(notice)) if notice and (place := session.place):
             return _notice(session, f"reset:{session.id}:{session.next_seq}", place, notice, record.at)
     return None
+
+
+def _is_cut(session: Session, call: str) -> bool:
+    """Whether only the beginning of its question was shown so far: the next one shows all of it."""
+    return session.turn is not None and any(each.id == call and each.cut for each in session.turn.calls)
 
 
 def _not_compressed(session: Session, record: CompressionFailed) -> str:
@@ -167,28 +175,44 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[Obligation]:
     call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
     if turn is None or call is None:
         return []
-    question = asked_by(call, turn.id)
+    question = asked_by(call, turn.id, brief=True)
+    name = question_id(turn.id, call.id)
+    shown_whole = not call.cut and is_long(call)
+    if any(isinstance(each, Asked) and each.call == call.id for each in records):
+        if call.routed:
+            return shown(session, call, question.text, SHOW, records[0].at)
+        if turn.place is None:
+            return []
+        return [
+            _amendment(session, turn, call.id, amends=name, text=f"{question.text}\n\n→ {SHOW}", at=records[0].at)
+        ]
     ends = (each for each in records if isinstance(each, Answered | ToolFinished) and each.call == call.id)
     end = next(ends, None)
     if end is None or not question.choices:
         return []
     answer = shorten(end.answer, _MOST_REPEATED, placeholder=" …") if isinstance(end, Answered) else "not answered"
     if call.routed:
-        return settled(session, call, question.text, end, answer)
+        return settled(session, call, question.text, end, answer, whole=shown_whole)
     if turn.place is None:
         return []
-    return [
-        Obligation(
-            id=f"answered:{turn.id}:{call.id}",
-            kind=Owed.NOTICE,
-            place=turn.place,
-            text=f"{question.text}\n\n→ {answer}",
-            at=end.at,
-            session=session.id,
-            turn=turn.id,
-            amends=question_id(turn.id, call.id),
-        )
-    ]
+    asked = f"{name}:whole" if shown_whole else name
+    return [_amendment(session, turn, call.id, amends=asked, text=f"{question.text}\n\n→ {answer}", at=end.at)]
+
+
+def _amendment(session: Session, turn: Turn, call: str, *, amends: str, text: str, at: float) -> Obligation:
+    """What the message of a question says once it is settled: its buttons go."""
+    assert turn.place is not None
+    whole = ":whole" if amends.endswith(":whole") else ""
+    return Obligation(
+        id=f"answered:{turn.id}:{call}{whole}",
+        kind=Owed.NOTICE,
+        place=turn.place,
+        text=text,
+        at=at,
+        session=session.id,
+        turn=turn.id,
+        amends=amends,
+    )
 
 
 def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -> Obligation:

@@ -14,22 +14,27 @@ from hermes.types import Call, Obligation, Owed, Place, Session, TurnId
 _WAITS = "Waiting for the owner's approval."
 
 
-def question_id(turn: TurnId, call: str, number: int = 0) -> str:
-    """`number`: of the chat where the owner or an admin is asked; 0: where the turn is."""
-    return f"question:{turn}:{call}:{number}" if number else f"question:{turn}:{call}"
+def question_id(turn: TurnId, call: str, number: int = 0, *, whole: bool = False) -> str:
+    """`number`: of the chat where the owner or an admin is asked; 0: where the turn is. `whole`: after a cut."""
+    name = f"question:{turn}:{call}:{number}" if number else f"question:{turn}:{call}"
+    return f"{name}:whole" if whole else name
 
 
 def question_ids(asked: Asked) -> list[str]:
-    """Of all that is said when this is asked."""
-    return [question_id(asked.turn, asked.call, number) for number in range(len(asked.asked_in) + 1)]
+    """Of all that is said when this is asked, once and again."""
+    return [
+        question_id(asked.turn, asked.call, number, whole=whole)
+        for number in range(len(asked.asked_in) + 1)
+        for whole in (False, True)
+    ]
 
 
-def routed(session: Session, asked: Asked, place: Place | None) -> list[Obligation]:
-    """`place`: where the turn is."""
+def routed(session: Session, asked: Asked, place: Place | None, *, again: bool) -> list[Obligation]:
+    """`place`: where the turn is. `again`: it was cut before, and this shows all of it."""
     text = question_text(session, asked.question)
     questions = [
         Obligation(
-            id=question_id(asked.turn, asked.call, number),
+            id=question_id(asked.turn, asked.call, number, whole=again),
             kind=Owed.QUESTION,
             place=chat,
             text=text,
@@ -38,24 +43,44 @@ def routed(session: Session, asked: Asked, place: Place | None) -> list[Obligati
             turn=asked.turn,
             choices=asked.choices,
             call=asked.call,
+            files=(asked.file,) if asked.file else (),
         )
         for number, chat in enumerate(asked.asked_in, 1)
     ]
-    return questions if place is None else [_notice(session, asked, place), *questions]
+    return questions if place is None or again else [_notice(session, asked, place), *questions]
+
+
+def shown(session: Session, call: Call, question: str, answer: str, at: float) -> list[Obligation]:
+    """All of it is being shown: the messages with its beginning lose their buttons."""
+    turn = session.turn
+    assert turn is not None
+    return [
+        Obligation(
+            id=f"shown:{turn.id}:{call.id}:{number}",
+            kind=Owed.NOTICE,
+            place=chat,
+            text=f"{question_text(session, question)}\n\n→ {answer}",
+            at=at,
+            session=session.id,
+            turn=turn.id,
+            amends=question_id(turn.id, call.id, number),
+        )
+        for number, chat in enumerate(call.asked_in, 1)
+    ]
 
 
 def settled(
-    session: Session, call: Call, question: str, end: Answered | ToolFinished, answer: str
+    session: Session, call: Call, question: str, end: Answered | ToolFinished, answer: str, *, whole: bool
 ) -> list[Obligation]:
-    """`question` as it was asked; `answer` in words."""
+    """`question` as it was asked; `answer` in words. `whole`: it was cut, and shown again."""
     turn = session.turn
     assert turn is not None
     who = _plain(answered_by(end)) if isinstance(end, Answered) else ""
     text = question_text(session, question)
-    shown = [(number, chat, text, who) for number, chat in enumerate(call.asked_in, 1)]
+    messages = [(number, chat, text, who) for number, chat in enumerate(call.asked_in, 1)]
     if turn.place is not None:
         role = _of_role(end.role) if isinstance(end, Answered) and end.role else ""
-        shown.append((0, turn.place, question, role))
+        messages.append((0, turn.place, question, role))
     return [
         Obligation(
             id=f"answered:{turn.id}:{call.id}:{number}",
@@ -65,9 +90,9 @@ def settled(
             at=end.at,
             session=session.id,
             turn=turn.id,
-            amends=question_id(turn.id, call.id, number),
+            amends=question_id(turn.id, call.id, number, whole=whole and number > 0),
         )
-        for number, place, text, by in shown
+        for number, place, text, by in messages
     ]
 
 

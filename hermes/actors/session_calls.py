@@ -11,7 +11,7 @@ from dataclasses import replace
 from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
 from hermes.actors.session_steps import encode, publishing, refuse, then
 from hermes.actors.turn_role import role_of_turn
-from hermes.asking import APPROVALS, FOR_THE_SESSION, asked_by, waiting_call
+from hermes.asking import APPROVALS, CUT, FOR_THE_SESSION, ONLY_ONCE, SHOW, asked_by, is_long, waiting_call
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.permission import NEEDS_ADMIN, grants_for, is_routed, is_unasked, may_answer, rules_of
 from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
@@ -20,6 +20,8 @@ from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, T
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
+_ALL_OF_IT = {SHOW, "show all", "show it"}
+NOT_SEEN = f"only the beginning of what would run was shown: see all of it first, with {SHOW} or /approve {SHOW}"
 
 
 def advance(before: Step, now: float, limits: Limits) -> Step:
@@ -77,16 +79,35 @@ def _ask(before: Step, call: Call, now: float, limits: Limits) -> Step:
     role = role_of_turn(before.session)
     if role is Role.GUEST:
         call = replace(call, gate=replace(call.gate, once=True))
-    question = asked_by(call, turn.id)
     routed = is_routed(role, rules_of(call))
+    call = replace(call, routed=routed, asked_in=limits.approvers if routed else ())
+    in_chat = turn.place is not None or bool(call.asked_in)
+    if in_chat and is_long(call):
+        call = replace(call, choices=CUT, cut=True)
+    return _put(before, call, now)
+
+
+def show_whole(before: Step, call: Call, now: float) -> Step:
+    """Ask again, with all that would run: from now on it can be allowed, this once."""
+    if not call.cut:
+        return before
+    return _put(before, replace(call, choices=ONLY_ONCE, cut=False), now, file=call.whole_file)
+
+
+def _put(before: Step, call: Call, now: float, *, file: str = "") -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    question = asked_by(call, turn.id, brief=call.cut or bool(file))
     asked = Asked(
         at=now,
         turn=turn.id,
         call=call.id,
         question=question.text,
         choices=question.choices,
-        routed=routed,
-        asked_in=limits.approvers if routed else (),
+        routed=call.routed,
+        asked_in=call.asked_in,
+        cut=call.cut,
+        file=file,
     )
     event = CallAsked(
         session=before.session.id,
@@ -172,6 +193,8 @@ def read_answer(call: Call, text: str) -> str:
     if call.question:
         return _choice(call, said)
     word = said.lower().strip(" .!")
+    if word in _ALL_OF_IT:
+        return SHOW if call.cut else ""
     return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
 
 
@@ -195,6 +218,10 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
         return refuse(session, expected)
     if not may_answer(event.source.standing, rules_of(call), said):
         return refuse(session, NEEDS_ADMIN)
+    if said == SHOW and not call.question:
+        return show_whole(Step(session=session), call, now)
+    if is_unseen(call, said):
+        return refuse(session, NOT_SEEN)
     return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
 
 
@@ -204,6 +231,11 @@ def is_asked(session: Session, call: Call, source: Source) -> bool:
     if role is Role.OWNER or (role.approves and not call.question):
         return True
     return not session.owner or source.user == session.owner
+
+
+def is_unseen(call: Call, said: str) -> bool:
+    """Return whether an answer allows something of which only the beginning was shown."""
+    return call.cut and said not in CUT
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:

@@ -63,7 +63,7 @@ from hermes.actors.session_steps import (
     told,
 )
 from hermes.actors.turn_role import role_of_turn
-from hermes.asking import waiting_call
+from hermes.asking import SHOW, waiting_call
 from hermes.end_cause import was_compressed
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
@@ -215,7 +215,11 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
         if not may_answer(event.source.standing, rules_of(asking), said):
             return refuse(session, NEEDS_ADMIN)
+        if calls.is_unseen(asking, said):
+            return refuse(session, calls.NOT_SEEN)
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
+        if said == SHOW and asking.cut:
+            return calls.show_whole(merged, asking, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)

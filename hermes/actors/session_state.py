@@ -238,6 +238,7 @@ def _asked_call(call: Call, record: Asked) -> Call:
         gate=replace(call.gate, once=once),
         routed=record.routed,
         asked_in=record.asked_in,
+        cut=record.cut,
     )
 
 

@@ -14,11 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from loguru import logger
+
+from hermes.asking import is_long, whole_question
 from hermes.role import Role
 from hermes.tools.clarify import CLARIFY
 from hermes.tools.tool import ToolContext
-from hermes.types import Call
+from hermes.types import Call, Verdict
 from hermes.values import dataclass
+from hermes.visible import visible
 
 if TYPE_CHECKING:
     from hermes.tools.registry import Proposal, Toolbox
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
 SUMMARY_MOST = 200
 QUICK_MOST = 20_000  # characters of arguments
 NO_ARGUMENTS = "{}"
+TERMINAL = "terminal"
 CUT_OFF = (
     "{} was not run: the answer reached its length limit before this call was complete. Do it in smaller pieces."
 )
@@ -94,6 +99,8 @@ def propose(tool_call: Mapping[str, Any], toolbox: Toolbox, context: ToolContext
         gate=proposal.gate,
         problem=proposal.problem,
     )
+    if proposal.gate.verdict is Verdict.ASK:
+        call = _with_whole(replace(call, whole=_whole(name, proposal)), context)
     if name != CLARIFY or proposal.problem:
         return call
     choices = tuple(str(choice)[:SUMMARY_MOST] for choice in proposal.arguments.get("choices") or ())
@@ -122,6 +129,38 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
+def _whole(name: str, proposal: Proposal) -> str:
+    """All that a person is asked about: the command to the letter, or every argument."""
+    arguments = proposal.arguments
+    if set(arguments) == {"command"}:
+        return str(arguments["command"])
+    first = next((key for key in _TELLING if key in arguments), "")
+    lines = [
+        str(arguments[first]) if name == TERMINAL and first else f"{name}: {arguments.get(first, '')}".rstrip(": ")
+    ]
+    lines += [f"{key}: {_shown(value)}" for key, value in arguments.items() if key != first]
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _with_whole(call: Call, context: ToolContext) -> Call:
+    """With a file of the whole question, if that is too long for a chat message."""
+    if not is_long(call):
+        return call
+    folder = context.folder / "outputs"
+    path = folder / f"question-{call.id.replace(':', '_')}.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(whole_question(call), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        logger.warning("session {}: could not write the whole question of {}: {}", context.session, call.id, error)
+        return call  # then the messages themselves show all of it
+    return replace(call, whole_file=str(path))
+
+
 def _summary(name: str, proposal: Proposal) -> str:
     """One line for people."""
     arguments = proposal.arguments
@@ -129,5 +168,5 @@ def _summary(name: str, proposal: Proposal) -> str:
     if "action" in arguments:  # of one tool with many: what it is done to, and with, says as much
         telling = " ".join(map(str, arguments.values()))
     text = telling or (json.dumps(arguments, ensure_ascii=False) if arguments else "")
-    line = " ".join(f"{name}: {text}".split()) if text else name
+    line = visible(" ".join(f"{name}: {text}".split())) if text else name
     return line if len(line) <= SUMMARY_MOST else line[: SUMMARY_MOST - 1] + "…"

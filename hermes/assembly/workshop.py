@@ -29,6 +29,7 @@ from hermes.role import Role
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
+from hermes.tools.approval.links import link_targets
 from hermes.tools.approval.policy import decide, inside_rules, path_gate
 from hermes.tools.boxed_files import BoxedFiles
 from hermes.tools.child import Limits
@@ -174,6 +175,9 @@ def _gate(
         granted=(),  # what was granted is the session's business
         own=own_address(config),
         secrets=secrets,
+        work=workplace.default_cwd,
+        targets=link_targets,
+        daemon=(os.getpid(), os.getppid()),
     )
 
 

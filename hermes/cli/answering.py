@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hermes.cli.output import one_line, print_json, say
+from hermes.cli.output import one_line, print_json, printable, say
 from hermes.cli.parser import add_session
 from hermes.errors import HermesError
 
@@ -23,17 +23,24 @@ _ALLOWED = {
 }
 
 
+_SHOW = "show"
+
+
 def add_commands(commands: Commands) -> None:
     approve = commands.add(
         "approve",
-        _send(lambda args: args.span, lambda args: _ALLOWED[args.span], permits=True),
+        _approve,
         "Give a tool call the permission that its session waits for.",
         examples=f"  hermes approve {_SESSION}\n  hermes approve - session",
         json=True,
     )
     add_session(approve)
     approve.add_argument(
-        "span", nargs="?", choices=tuple(_ALLOWED), default="once", help="for how long (default: once)"
+        "span",
+        nargs="?",
+        choices=(*_ALLOWED, _SHOW),
+        default="once",
+        help="for how long (default: once), or show: print all of what would run",
     )
     deny = commands.add(
         "deny",
@@ -52,6 +59,32 @@ def add_commands(commands: Commands) -> None:
     )
     add_session(answer)
     answer.add_argument("text", nargs="+", metavar="TEXT", help="the answer")
+
+
+def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.span == _SHOW:
+        return _show(args, environ)
+    return _send(lambda args: args.span, lambda args: _ALLOWED[args.span], permits=True)(args, environ)
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Print all of what waits for permission. A question that was cut can be answered from then on."""
+    from hermes.cli.client import connect, session_path
+    from hermes.cli.conversation import send
+    from hermes.cli.session_lookup import meant_by
+
+    client = connect(environ)
+    session = meant_by(client, args.session)
+    pending = client.get(f"/api{session_path(session)}").get("pending")
+    if pending is None or pending["kind"] == "question":
+        raise HermesError(f"session {session} does not wait for a permission")
+    if args.json:
+        print_json(pending)
+    else:
+        say(printable(pending["question"]))
+    if _SHOW in pending["choices"]:
+        send(client, session, "answer", {"answer": _SHOW, "call_id": pending["call_id"]})
+    return 0
 
 
 def _send(

@@ -176,10 +176,11 @@ COMMANDS: tuple[Command, ...] = (
         name="approve",
         needs=Role.ADMIN,
         group=Group.TURN,
-        usage="[session|always]",
+        usage="[session|always|show]",
         help="Let a tool call run that waits for permission",
-        details="Once; for the rest of this conversation; or always, in every conversation. For admins.",
-        choices=("session", "always"),
+        details="Once; for the rest of this conversation; or always, in every conversation. "
+        "With show, see all of what would run first. For admins.",
+        choices=("session", "always", "show"),
     ),
     Command(
         name="deny",

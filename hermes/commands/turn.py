@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 
+from hermes.asking import SHOW, whole_question
 from hermes.commands.errand import Errand, Handler
 from hermes.commands.reply import NO, YES, Reply, refused
 from hermes.commands.wording import count, dropped, pending, question
@@ -75,10 +76,26 @@ def _handled(receipt: Receipt) -> str:
 
 async def approve(errand: Errand) -> Reply:
     how = errand.argument.lower() or "once"
+    if how in (SHOW, "show all"):
+        return await _show(errand)
     if how not in ("once", "session", "always"):
         return errand.usage(f"“{errand.argument[:50]}” is not a way to approve.")
     lasting = {"session": " for the rest of this conversation", "always": " from now on, in every conversation"}
     return await _answer(errand, how, f"Approved{lasting.get(how, '')}")
+
+
+async def _show(errand: Errand) -> Reply:
+    """All of what waits for permission, on the surface that asks for it."""
+    asking = _asking(errand.open)
+    if asking is None or asking.question:
+        return refused("Nothing waits for permission.")
+    assert errand.open is not None
+    if not asking.cut:
+        return Reply(text=whole_question(asking))
+    after = await errand.sessions.answer(errand.open.id, SHOW, errand.caller.source, asking.id)
+    if errand.caller.source.place is None:  # a terminal: nothing else shows it there
+        return errand.reply(whole_question(asking), after)
+    return errand.reply("All of it follows.", after)
 
 
 async def deny(errand: Errand) -> Reply:

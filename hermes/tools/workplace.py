@@ -28,7 +28,8 @@ class Workplace:
         if role is not Role.GUEST and (chosen := read_workdir(folder) or self.default_cwd):
             return chosen
         own = folder / "files"
-        own.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for each in (folder.parent, folder, own):  # `parents` would make them with the usual mode
+            each.mkdir(mode=0o700, parents=True, exist_ok=True)
         return str(own)
 
     def cwd_of(self, folder: Path, role: Role = Role.OWNER) -> str:

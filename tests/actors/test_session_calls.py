@@ -14,9 +14,9 @@ from hermes.actors.why import explain
 from hermes.asking import asked_by, open_question
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered, TurnAnswered, TurnGaveUp
 from hermes.ports.storage import PutFact
-from hermes.records import Answered, ToolFinished, TurnInterrupted, TurnStarted
+from hermes.records import Answered, Asked, ToolFinished, TurnInterrupted, TurnStarted
 from hermes.role import Role
-from hermes.types import Call, CallOutcome, Gate, Phase, Source, TurnId, Usage, Verdict
+from hermes.types import Call, CallOutcome, Gate, Phase, Place, Source, TurnId, Usage, Verdict
 from tests.actors.talk import (
     API,
     DEFAULTS,
@@ -538,3 +538,48 @@ def test_leave_for_what_nobody_can_foresee_is_given_for_once_only() -> None:
     gate = Gate(verdict=Verdict.ASK, reason="runs what another command prints", rules=("pipe-to-shell",), once=True)
     call = Call(id="c", name="terminal", gate=gate)
     assert asked_by(call, TurnId("t")).choices == ("once", "deny")
+
+
+PLACE = Place(platform="telegram", chat="c")
+
+
+def long_call() -> Call:
+    return replace(needs_leave("c1"), name="terminal", whole="rm -rf " + "x" * 5_000, whole_file="/w/question-c1.txt")
+
+
+def cut_question() -> Talk:
+    talk = Talk(session=replace(FRESH, owner="7", platform="telegram"))
+    talk.do(said("a", source=replace(TELEGRAM, place=PLACE)))
+    talk.reply(long_call())
+    return talk
+
+
+def test_a_long_question_in_a_chat_is_allowed_only_after_it_was_shown_whole() -> None:
+    talk = cut_question()
+    [asked] = told(CallAsked, talk.last)
+    assert isinstance(asked, CallAsked)
+    assert asked.choices == ("show", "deny")
+    for answer in ("once", "session", "always"):
+        assert "see all of it first" in refusal(talk.tell(answer, source=API))
+    assert "see all of it first" in refusal(talk.do(said("yes", source=TELEGRAM)))
+    shown = talk.tell("show", source=TELEGRAM)
+    [record] = shown.records
+    assert isinstance(record, Asked)
+    assert (record.choices, record.cut, record.file) == (("once", "deny"), False, "/w/question-c1.txt")
+    assert talk.session.phase == Phase.WAITING
+    talk.tell("once", source=TELEGRAM)
+    assert talk.work() == ["c1"]
+
+
+def test_a_long_question_can_be_denied_unseen() -> None:
+    talk = cut_question()
+    talk.tell("deny", source=TELEGRAM)
+    assert talk.work() != ["c1"]
+
+
+def test_a_long_question_outside_a_chat_is_asked_whole() -> None:
+    talk = owned(long_call(), who=replace(ADMIN, place=None))
+    [asked] = told(CallAsked, talk.last)
+    assert isinstance(asked, CallAsked)
+    assert "x" * 5_000 in asked.question
+    assert "once" in asked.choices

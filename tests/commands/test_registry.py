@@ -90,7 +90,7 @@ def test_every_word_is_offered_and_choices_come_after_the_command() -> None:
     assert completions("/") == sorted(f"/{word}" for command in COMMANDS for word in command.words)
     assert completions("/st") == ["/start", "/status", "/steer", "/stop"]
     assert completions("/yolo ") == ["/yolo on", "/yolo off"]
-    assert completions("/approve s") == ["/approve session"]
+    assert completions("/approve s") == ["/approve session", "/approve show"]
     assert completions("/help und") == ["/help undo"]
     assert completions("hello") == completions("/nothing x") == []
 

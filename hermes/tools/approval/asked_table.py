@@ -43,9 +43,9 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
         "data-upload",
         "sends data over the network",
         words(
-            "nc ncat netcat nc.openbsd nc.traditional socat telnet ftp tftp lftp sftp mail mailx sendmail mutt msmtp swaks"
-            " websocat wscat smbclient finger whois rclone s3cmd croc wormhole magic-wormhole transfer bore mosh rsh rlogin"
-            " ldapsearch"
+            "nc ncat netcat nc.openbsd nc.traditional socat telnet ftp tftp lftp sftp mail mailx sendmail mutt"
+            " msmtp swaks websocat wscat smbclient finger whois rclone s3cmd croc wormhole magic-wormhole transfer"
+            " bore mosh rsh rlogin ldapsearch"
         ),
     ),
     (
@@ -69,6 +69,28 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
         "changes other machines",
         words("ansible ansible-playbook vagrant salt puppet chef-client fabric fab"),
     ),
+    (
+        "credential-read",
+        "shows credentials, or what other programs show and keep",
+        words(
+            "secret-tool security keyctl pass gopass op bw lpass aws-vault chamber gnome-keyring-daemon kwallet-query"
+            " xclip xsel wl-paste wl-copy pbpaste xdotool ydotool wtype scrot grim import screencapture coredumpctl"
+        ),
+    ),
+    (
+        "tool-configuration",
+        "changes the settings of the desktop, the network or an editor",
+        words("gsettings dconf kwriteconfig5 xdg-mime xdg-settings update-desktop-database nmcli code cursor"),
+    ),
+    (
+        "namespace",
+        "runs a program on the host or in a machine of its own",
+        words(
+            "flatpak-spawn host-spawn machinectl systemd-nspawn qemu-system-x86_64 wsl.exe cmd.exe powershell.exe"
+            " distrobox-host-exec incus virsh"
+        ),
+    ),
+    ("outside-write", "unpacks files that may be anywhere", words("cpio pax shar rpm2cpio")),
     ("kill-by-name", "kills processes by name", words("pkill killall skill xkill killall5")),
     ("direnv", "lets a directory run code", words("direnv")),
     ("loads-program", "runs a program in a special way", words("gdb lldb ld.so rlwrap entr dotnet convert jar")),
@@ -77,7 +99,7 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ("network-shell", "sends keys or configuration to another machine", words("ssh-copy-id")),
 )
 
-# The first words of a command that are no options, and what they mean. `*` is any word, a final `+` at least one more.
+# The first words of a command that are no options, and what they mean. `*` is any word, a final `+` one or more.
 VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "npm": (
         (
@@ -126,8 +148,7 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "podman": (("unshare|push|cp|login", "docker-lifecycle", "moves files or images, or enters its namespace"),),
     "systemctl": (
         (
-            "start|enable|link|set-environment|import-environment|daemon-reload|unset-environment|edit|reenable|preset"
-            "|reset-failed|set-property|bind|mount-image|add-wants",
+            "start|enable|link|set-environment|import-environment|daemon-reload|edit|reenable|set-property|bind|add-wants",
             "service-stop",
             "starts or changes a service",
         ),
@@ -141,8 +162,14 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("s_client|s_server|s_time|ocsp", "network-shell", "opens a network connection"),
         ("engine", "code-injection", "loads a library"),
     ),
+    "gcloud": (("auth *", "credential-read", "shows or changes credentials"),),
+    "az": (("account|login|keyvault *", "credential-read", "shows or changes credentials"),),
+    "vault": (("read|kv|login|token|write *", "credential-read", "shows or changes credentials"),),
     "twine": (("upload|register", "remote-change", "publishes a package"),),
-    "kubectl": (("exec|cp|port-forward|proxy|run|attach|debug", "remote-change", "runs something elsewhere"),),
+    "kubectl": (
+        ("exec|cp|port-forward|proxy|run|attach|debug|config", "remote-change", "runs something elsewhere"),
+        ("get secret|secrets", "credential-read", "shows credentials"),
+    ),
     "git": (
         ("remote add|set-url|set-head|rename", "git-remote", "changes where git sends and gets commits"),
         ("credential|credential-store|credential-cache *", "credential-read", "shows or stores credentials"),
@@ -206,13 +233,6 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "rsync": ((r"[\w.@-]+::?[^=]*|rsync://.*", "data-upload", "copies files to or from another machine"),),
     "scp": ((r"[\w.@\[\]-]+:.*|scp://.*", "data-upload", "copies files to or from another machine"),),
     **dict.fromkeys(("http", "https", "xh"), ((r"[\w.-]*:?=?@.+", "data-upload", "sends a file"),)),
-    "python": (
-        (
-            r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*",
-            "remote-code",
-            "starts a server or an installer",
-        ),
-    ),
     "tmux": (
         (
             r"kill-server|kill-session|source-file|run-shell|if-shell|pipe-pane|send-keys|send|set-option|set",
@@ -221,11 +241,15 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
         ),
     ),
     "screen": ((r"-X|-S|-r|-x|-d", "detached-program", "controls programs outside this conversation"),),
-    "python3": (
+    **dict.fromkeys(
+        ("python", "python3"),
         (
-            r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*",
-            "remote-code",
-            "starts a server or an installer",
+            (
+                r"(?:smtpd|ensurepip|pydoc|idlelib|turtledemo|antigravity)(?:\.\w+)*",
+                "remote-code",
+                "starts a server or installer",
+            ),
+            (r"-?W?\w+:[^:]*:\w+\.\S*", "code-injection", "imports a module to warn with"),
         ),
     ),
     "sed": ((r"--follow-symlinks", "outside-write", "writes through symbolic links"),),
@@ -238,12 +262,13 @@ PROJECT_TOOLS = words(
 # Verbs of git that only do what the options table and the rules for git know about. Others may be aliases.
 GIT_VERBS = words(
     "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore checkout cherry"
-    " cherry-pick clean clone commit config describe diff diff-files diff-index diff-tree difftool fetch filter-branch"
-    " filter-repo for-each-ref format-patch fsck gc grep hash-object help init interpret-trailers log ls-files ls-remote"
-    " ls-tree merge merge-base mergetool mv name-rev notes prune pull push range-diff read-tree rebase reflog remote"
-    " replace reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref sparse-checkout stage stash"
-    " status submodule switch symbolic-ref tag update-index update-ref var verify-commit verify-tag version whatchanged"
-    " worktree write-tree count-objects diff-pairs fast-export fast-import merge-tree mktree pack-objects repack"
+    " cherry-pick clean clone commit config describe diff diff-files diff-index diff-tree difftool fetch"
+    " filter-branch filter-repo for-each-ref format-patch fsck gc grep hash-object help init interpret-trailers log"
+    " ls-files ls-remote ls-tree merge merge-base mergetool mv name-rev notes prune pull push range-diff read-tree"
+    " rebase reflog remote replace reset restore rev-list rev-parse revert rm shortlog show show-branch show-ref"
+    " sparse-checkout stage stash status submodule switch symbolic-ref tag update-index update-ref var verify-commit"
+    " verify-tag version whatchanged worktree write-tree count-objects diff-pairs fast-export fast-import merge-tree"
+    " mktree pack-objects repack"
 )
 # Settings that `git -c` and `git config` may give: they change how something looks or is named, not what runs.
 GIT_SETTINGS = (

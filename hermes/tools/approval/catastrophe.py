@@ -183,7 +183,7 @@ def _kills_all(case: Case) -> Iterator[Finding]:
         targets = arguments[2:]
     if "-1" in targets or arguments == ("-1",) or "1" in targets:
         yield Finding(rule="kill-all", why="kills every process, or the first one")
-    if DAEMON_PID in targets:
+    if {DAEMON_PID, *case.place.daemon} & {each.lstrip("-") for each in targets}:
         yield Finding(rule="stop-hermes", why="kills the process that runs this conversation")
 
 

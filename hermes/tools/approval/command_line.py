@@ -85,6 +85,8 @@ def parse_command_line(text: str, *, cwd: str, home: str, hermes_home: str = "")
         problem = problem or str(error)
     except RecursionError:  # whoever called us was deep already
         problem = "it is nested too deeply"
+    if walk.overflown:
+        problem = problem or "a value in it is too long to be checked"
     return CommandLine(commands=tuple(walk.commands), problem=problem, fork_bomb=walk.fork_bomb)
 
 
@@ -92,6 +94,7 @@ class _Walk:
     def __init__(self, *, cwd: str, home: str, hermes_home: str) -> None:
         self.commands: list[SimpleCommand] = []
         self.fork_bomb = False
+        self.overflown = False
         self._cwd = cwd
         self._variables = ShellVariables(cwd=cwd, home=home, hermes_home=hermes_home)
         self._functions: dict[str, Function] = {}
@@ -110,7 +113,11 @@ class _Walk:
             variable=self._values_of,
             substitution=self._output_of,
             separators=lambda: self._variables.last("IFS")[0].replace(UNKNOWN, "") or "\n",
+            overflow=self._overflow,
         )
+
+    def _overflow(self) -> None:
+        self.overflown = True
 
     # Lists
 
@@ -162,8 +169,7 @@ class _Walk:
             self._emit(SimpleCommand(argv=(), written=command.kind, cwd=self._cwd, redirections=redirections))
         fields = self._expander.fields(command.words)
         if command.variable:
-            values: list[tuple[str, ...]] = [(field,) for field in fields[:CHOICES_MOST]] or [("",)]
-            self._variables.candidates[command.variable] = values if len(fields) <= CHOICES_MOST else [(UNKNOWN,)]
+            self._variables.candidates[command.variable] = _loop_values(fields)
         if command.kind == "(":
             before = dict(self._variables.candidates), self._cwd
             self._items(command.body, given, maybe=maybe)
@@ -472,6 +478,15 @@ class _Walk:
         self._depth += 1
         if self._depth > DEPTH_MOST * 2:
             raise Unparsable("it is nested too deeply")
+
+
+def _loop_values(fields: list[str]) -> list[tuple[str, ...]]:
+    """Return what a loop's variable may be. Many plain names are one pattern."""
+    if len(fields) <= CHOICES_MOST:
+        return [(field,) for field in fields] or [("",)]
+    if all(re.fullmatch(r"(?a)[\w+@%][\w.+@%-]*", field) for field in fields):
+        return [("*",)]
+    return [(UNKNOWN,)]
 
 
 _MAYBE_TEXT = frozenset(

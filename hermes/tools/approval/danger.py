@@ -19,8 +19,9 @@ from hermes.tools.approval.file_access import (
 from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.git_rules import git_rules
 from hermes.tools.approval.inline_code import code_in, language_of, read_code
-from hermes.tools.approval.own_daemon import connects_to_unknown_socket
+from hermes.tools.approval.network_rules import network_rules
 from hermes.tools.approval.path_rules import path_rules
+from hermes.tools.approval.permission_rules import permission_rules
 from hermes.tools.approval.program_rules import table_rules
 from hermes.tools.approval.protected_path import Kind, goes_through
 from hermes.tools.approval.simple_command import shell_argument
@@ -63,12 +64,8 @@ _DECODERS = words(
 _RUNS_SCRIPT_FILE = words(
     "awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot"
 )
-_REQUESTS = words("curl wget http https xh curlie")
-_LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
-_SENDS_FILE = re.compile(
-    r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
-    r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
-)
+_SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
+_SCRIPT_MOST = 16 * 1024
 _REMOTE_WIPES = re.compile(
     r"(?:aws|gsutil|gcloud|az|kubectl|oc|helm|terraform|tofu|pulumi|heroku|fly|flyctl|doctl|vercel|netlify|gh|rclone|s3cmd|mc|eksctl|vagrant|virsh|lxc|consul|vault|etcdctl|ansible|ansible-playbook)"
 )
@@ -118,28 +115,6 @@ def _deletes_found(case: Case) -> Iterator[Finding]:
         yield Finding(rule="recursive-delete", why="deletes what is not in its source")
     if case.name == "truncate" or (case.name == "mv" and operands(case.command)[-1:] == ("/dev/null",)):
         yield Finding(rule="recursive-delete", why="empties files")
-
-
-def _permissions(case: Case) -> Iterator[Finding]:
-    if case.name == "chmod":
-        mode = "".join(operands(case.command)[:1])
-        if re.fullmatch(r"[0-7]*[2367]", mode) or any(map(_opens_to_all, mode.split(","))):
-            yield Finding(rule="chmod-world-writable", why="lets everybody write")
-        if re.fullmatch(r"0?[2-7][0-7]{3}", mode) or re.search(r"[+=][rwxX]*s", mode):
-            yield Finding(rule="chmod-setuid", why="lets a program run as its owner")
-        if UNKNOWN in mode:
-            yield Finding(rule="chmod-world-writable", why="sets permissions that are only known when it runs")
-    if case.name in {"chmod", "chown", "chgrp"} and case.has("-R", "--recursive", "--recurs"):
-        yield Finding(rule="recursive-permissions", why="changes the permissions of a directory tree")
-    if case.name in {"chown", "chgrp"} and re.match(r"root\b|0\b|:root\b|:0\b", "".join(operands(case.command)[:1])):
-        yield Finding(rule="chown-root", why="gives files to root")
-
-
-def _opens_to_all(clause: str) -> bool:
-    """`o+w`, `+w`, `a=rwx`, `o-x+w`; also `o=u`."""
-    who = re.match(r"[ugoa]*", clause)
-    concerned = not who or not who[0] or bool({"o", "a"} & set(who[0]))
-    return concerned and bool(re.search(r"[+=](?:[rxXst]*w|[ug])", clause))
 
 
 def _disk(case: Case) -> Iterator[Finding]:
@@ -316,6 +291,8 @@ def inline_code(case: Case) -> str | None:
     if language_of(case.name):
         code = code_in(case.name, case.command.argv)
         return code if code is not None else case.command.stdin
+    if case.name in _SCRIPTED and sum(map(len, case.arguments)) > _SCRIPT_MOST:
+        return UNKNOWN  # too long to be checked
     if case.name in {"awk", "gawk", "mawk", "nawk"}:
         text = " ".join(case.arguments)
         return (
@@ -358,32 +335,6 @@ def _docker(case: Case) -> Iterator[Finding]:
         yield Finding(rule="docker-privileged", why="gives a container a part of the machine's files")
 
 
-def _network(case: Case) -> Iterator[Finding]:
-    text = " ".join(case.arguments)
-    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"} and case.has(
-        "-e", "-c", "--exec", "--sh-exec", "-l", "--listen"
-    ):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
-        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
-    if case.name in _REQUESTS and _uploads(case, text):
-        yield Finding(rule="data-upload", why="sends a file, or what another command prints, over the network")
-    if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
-        yield Finding(rule="data-upload", why="sends something over the network that is only known when it runs")
-    if connects_to_unknown_socket(case):
-        yield Finding(rule="unix-socket", why="connects to a socket that is only known when it runs")
-    fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
-    if case.name in {"ssh", "autossh"} and fed:
-        yield Finding(rule="data-upload", why="sends what it reads to another machine")
-
-
-def _uploads(case: Case, text: str) -> bool:
-    if _SENDS_FILE.search(text):
-        return True
-    fed = bool(case.command.feeders) or any(each.operator == "<" for each in case.command.redirections)
-    return fed and (case.name in {"http", "https", "xh"} or bool(re.search(r"@-|-d\b|--data", text)))
-
-
 def _remote(case: Case) -> Iterator[Finding]:
     if _REMOTE_WIPES.fullmatch(case.name) and any(_WIPE_VERBS.fullmatch(each) for each in case.arguments[:4]):
         yield Finding(rule="remote-change", why="deletes or changes something elsewhere")
@@ -415,7 +366,7 @@ _Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
 _RULES: tuple[_Rule, ...] = (
     _deletes,
     _deletes_found,
-    _permissions,
+    permission_rules,
     _disk,
     _sql,
     _services,
@@ -423,7 +374,7 @@ _RULES: tuple[_Rule, ...] = (
     _code,
     _docker,
     git_rules,
-    _network,
+    network_rules,
     _remote,
     _processes,
 )

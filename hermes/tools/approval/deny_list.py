@@ -19,7 +19,7 @@ from hermes.tools.approval.syntax import UNKNOWN, words
 SAYS_ONLY = words("echo printf grep egrep fgrep rg ag sed awk git man which type command whatis apropos jq cat less")
 _HAS_CODE = words("awk gawk mawk nawk sed gsed vim vi nvim ex emacs ed gdb lldb expect make sqlite3 psql mysql")
 _SUFFIXES_MOST = 24
-_TEXT_MOST = 32 * 1024
+_TEXT_MOST = 128 * 1024
 _PATTERN = re.compile(r"[*?\[\0]")
 _GLOB_WORD = re.compile(r"[\w.+-]+")
 _GIT_ALIAS = re.compile(r"alias\.([^=\s]+)[=\s](.*)", re.DOTALL | re.IGNORECASE)

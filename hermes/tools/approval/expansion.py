@@ -7,6 +7,7 @@ UNKNOWN too.
 from __future__ import annotations
 
 import base64
+import posixpath
 import re
 from collections.abc import Callable
 from fnmatch import fnmatchcase
@@ -17,7 +18,7 @@ from hermes.tools.approval.syntax import UNKNOWN, Arithmetic, Literal, Mark, Par
 
 FIELDS_MOST = 64
 VALUE_MOST = 512  # characters of a value that patterns are tried on
-LENGTH_MOST = 64 * 1024
+LENGTH_MOST = 128 * 1024
 _SEQUENCE = re.compile(r"(-?\d{1,9}|[A-Za-z])\.\.(-?\d{1,9}|[A-Za-z])(?:\.\.-?\d{1,9})?")
 _FORMAT = re.compile(r"%(?:(%)|([sbcq])|[^%])")
 
@@ -68,7 +69,7 @@ def _choices(inner: Word) -> list[Word]:
 def _sequence(first: str, last: str) -> list[str]:
     if first.lstrip("-").isdigit() and last.lstrip("-").isdigit():
         low, high = sorted((int(first), int(last)))
-        return [str(number) for number in range(low, high + 1)] if high - low < FIELDS_MOST else [UNKNOWN]
+        return [str(number) for number in range(low, high + 1)] if high - low < FIELDS_MOST else ["[0-9]*"]
     if first.isalpha() and last.isalpha():
         low, high = sorted((ord(first), ord(last)))
         return [chr(code) for code in range(low, high + 1)]
@@ -85,11 +86,13 @@ class Expander:
         variable: Callable[[Variable], tuple[str, ...]],
         substitution: Callable[[Substitution], str],
         separators: Callable[[], str],
+        overflow: Callable[[], None],
     ) -> None:
         self._home = home
         self._variable = variable
         self._substitution = substitution
         self._separators = separators
+        self._overflow = overflow  # called when a value is longer than can be checked
 
     def fields(self, words: tuple[Word, ...]) -> list[str]:
         return [field for word in words for each in expand_braces(word) for field in self._split(each)]
@@ -100,7 +103,7 @@ class Expander:
         for index, part in enumerate(word):
             values, _ = self._values(part, first=index == 0)
             pieces.append(" ".join(values))
-        return _bounded("".join(pieces))
+        return self._bounded("".join(pieces))
 
     def _split(self, word: Word) -> list[str]:
         fields: list[str] = []
@@ -125,7 +128,13 @@ class Expander:
                 current += piece
         if current or begun:
             fields.append(current)
-        return [_bounded(field) for field in fields]
+        return [self._bounded(field) for field in fields]
+
+    def _bounded(self, text: str) -> str:
+        if len(text) <= LENGTH_MOST:
+            return text
+        self._overflow()
+        return UNKNOWN
 
     def _values(self, part: Part, *, first: bool) -> tuple[tuple[str, ...], bool]:
         """Its texts, and whether they stay as they are."""
@@ -151,10 +160,6 @@ class Expander:
         if user in {"+", "-"}:
             return UNKNOWN + slash + rest
         return ("/root" if user == "root" else f"/home/{user}") + slash + rest
-
-
-def _bounded(text: str) -> str:
-    return text if len(text) <= LENGTH_MOST else UNKNOWN
 
 
 def _pieces(text: str, separators: str) -> list[str]:
@@ -230,6 +235,10 @@ def static_output(argv: tuple[str, ...], stdin: str | None) -> str | None:
             stdin is not None and UNKNOWN not in stdin
         ):
             return _decoded(name, arguments, stdin)
+        case "dirname" if len(arguments) == 1 and UNKNOWN not in arguments[0]:
+            return posixpath.dirname(arguments[0]) or "."
+        case "basename" if len(arguments) == 1:
+            return posixpath.basename(arguments[0])
         case "which" | "type" if arguments:
             return arguments[-1]
         case "command" if len(arguments) > 1 and arguments[0] in {"-v", "-V"}:

@@ -56,11 +56,13 @@ _COPIES_TREE |= dict.fromkeys(("egrep", "fgrep", "ggrep", "zgrep"), _COPIES_TREE
 _ALWAYS_TREE = words("rsync ditto 7z 7za 7zr rar restic borg rclone rg ag ack ugrep duplicity mksquashfs genisoimage")
 _CREATES = re.compile(r"-?[a-zA-Z]*[cruA][a-zA-Z]*|--(?:cr|ap|up|ca|con)\w*")
 _WITH_SCRIPT = words("sed gsed awk gawk mawk nawk")
-_PATH_IN_CODE = re.compile(r"[\w.~/@+*?-]*[/.~][\w.~/@+*?-]*")
+_WORD_IN_CODE = re.compile(r"[\w.~/@+*?-]+")
 _SED_SUBSTITUTES = re.compile(r"s([^\w\s\\])(?:\\.|(?!\1).)*\1(?:\\.|(?!\1).)*\1([gpiIeMm\d]*)(w[^\n}]*)?", re.DOTALL)
 _SED_WRITES = re.compile(r"(?:\A|[;{}\n\d$!/,+~])\s*[wW]\s*([^\s;}][^\n}]*)")
 _LISTED_IN = re.compile(r"-[a-zA-Z]*T|--files-from|--files0-from|--files-f\w*")
-PATHS_MOST = 64
+PATHS_MOST = 512
+CODE_MOST = 128 * 1024
+SCRIPT_MOST = 16 * 1024  # of sed
 WRITING = frozenset({">", ">|", ">>", "&>", "&>>", "<>", ">&"})
 
 
@@ -92,7 +94,7 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
             yield from operands(command)
         yield from _values(argv, _TARGET_DIRECTORY, {"-t", "--target-directory"})
     elif edits_in_place(command):
-        yield from operands(command)
+        yield from _edited(command)
     elif pattern := _WRITES_TO.get(name):
         yield from _values(argv, pattern, {"-o", "-d", "-C"})
     if program := PROGRAMS.get(name):
@@ -109,8 +111,20 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
         yield from (following for each, following in pairwise(argv) if each.startswith(("-fprint", "-fls")))
 
 
+def _edited(command: SimpleCommand) -> tuple[str, ...]:
+    """The files among the operands: a script comes first, unless an option holds it."""
+    options = [each for each in command.argv[1:] if re.match(r"-[a-zA-Z0-9]*[ef]|--(?:exp|file)", each)]
+    if command.name in {"sed", "gsed"} and not options:
+        return operands(command)[1:]
+    scripts = {following for option, following in pairwise(command.argv) if option in options}
+    return tuple(each for each in operands(command) if each not in scripts)
+
+
 def _sed_writes(script: str) -> Iterator[str]:
     """The files that `w` names: as a command of its own, or as a flag of a substitution."""
+    if len(script) > SCRIPT_MOST:
+        yield UNKNOWN
+        return
     named = [found[3][1:] for found in _SED_SUBSTITUTES.finditer(script) if found[3]]
     named += [found[1] for found in _SED_WRITES.finditer(_SED_SUBSTITUTES.sub(";", script))]
     yield from (each.strip() for each in named)
@@ -173,7 +187,18 @@ def _named(argument: str) -> Iterator[str]:
 
 
 def paths_in_code(code: str) -> list[str]:
-    return list(dict.fromkeys(_PATH_IN_CODE.findall(code[: 32 * 1024])))[:PATHS_MOST]
+    found = (
+        each for each in _WORD_IN_CODE.findall(code[:CODE_MOST]) if not each.isalnum() and re.search(r"[/.~]", each)
+    )
+    return list(dict.fromkeys(found))[:PATHS_MOST]
+
+
+def names_too_many(command: SimpleCommand) -> bool:
+    """Whether it names more paths than are looked at."""
+    lists = command.stdin.count("\n") if command.stdin else 0
+    return len(command.argv) > 2 * PATHS_MOST or (
+        lists > PATHS_MOST and (command.name in {"cpio", "pax"} or any(map(_LISTED_IN.match, command.argv[1:])))
+    )
 
 
 def _listed(command: SimpleCommand) -> Iterator[str]:

@@ -29,17 +29,17 @@ _ANY_CODE_OPTION = re.compile(r"(?:-[ec]|--eval=?|eval|--execute=?)(.*)", re.DOT
 _HARM_WORDS = words(
     "system subprocess popen popen2 popen3 popen4 exec execl execle execlp execv execve execvp execvpe execfile"
     " execsync execfilesync spawn spawnl spawnv spawnsync posix_spawn fork forkpty qx pty shutil rmtree unlink"
-    " unlinksync rmdir rmdirsync removedirs remove_file remove_dir remove_tree rmsync rm_rf rm_r kill killpg"
-    " delete fileutils truncate eval compile __import__ importlib getattr setattr globals chr fromhex fromcharcode"
+    " unlinksync rmdir rmdirsync removedirs remove_file remove_dir remove_tree rmsync rm_rf rm_r kill killpg delete"
+    " fileutils truncate eval compile __import__ importlib getattr setattr globals chr fromhex fromcharcode"
     " b64decode b64encode base64 decode codecs marshal pickle ctypes cffi socket child_process worker_threads vm"
     " deno bun function constructor kernel passthru shell_exec proc_open pcntl_exec pack unpack write_text"
     " write_bytes chmod chown symlink posix nt commands expect writefile writefilesync appendfile appendfilesync"
-    " rename renamesync send instance_eval public_send syscall dlopen runpy execute __builtins__ __dict__"
-    " __class__ __subclasses__ __globals__ __getattribute__ __loader__ __spec__ modules startfile removesync"
-    " copyfile urllib requests httpx aiohttp http smtplib ftplib imaplib poplib telnetlib nntplib xmlrpc xmlrpclib"
-    " socketserver asyncio sqlite3 dbm shelve fileinput zipfile tarfile gzip bz2 lzma tempfile logging multiprocessing"
-    " threading concurrent webbrowser code codeop pdb bdb ast inspect ensurepip site venv signal resource fcntl mmap"
-    " touch mkdir makedirs mknod mkfifo hardlink_to symlink_to link_to replace_file unlink_file open_code fetch"
+    " rename renamesync send instance_eval public_send syscall dlopen runpy execute __builtins__ __dict__ __class__"
+    " __subclasses__ __globals__ __getattribute__ __loader__ __spec__ modules startfile removesync copyfile urllib"
+    " requests httpx aiohttp http smtplib ftplib imaplib poplib telnetlib nntplib xmlrpc xmlrpclib socketserver"
+    " asyncio sqlite3 dbm shelve fileinput zipfile tarfile gzip bz2 lzma tempfile logging multiprocessing threading"
+    " concurrent webbrowser code codeop pdb bdb ast inspect ensurepip site venv signal resource fcntl mmap touch"
+    " mkdir makedirs mknod mkfifo hardlink_to symlink_to link_to replace_file unlink_file open_code fetch"
     " xmlhttprequest websocket fsockopen stream_socket_client curl_exec file_put_contents fopen fwrite sysopen"
     " syswrite opendir io net tls dgram dns cluster module require_once include_once autoload tcpsocket udpsocket"
     " net::http getbuiltinmodule binding mainmodule createrequire spawnargs getppid argv0 linkat process_vm_readv"
@@ -64,7 +64,7 @@ _TEXT = re.compile(
     r"'((?:[^'\\\n]|\\.){1,2000})'|\"((?:[^\"\\\n]|\\.){1,2000})\"|`([^`]{1,2000})`|(?:qx|%x|q|qq)\s*[({\[/!]([^)}\]/!]{1,500})"
 )
 TEXTS_MOST = 24
-CODE_MOST = 32 * 1024
+CODE_MOST = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

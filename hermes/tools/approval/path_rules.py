@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
 
-from hermes.tools.approval.file_access import read_files, written_files
+from hermes.tools.approval.file_access import names_too_many, only_lists, read_files, written_files
 from hermes.tools.approval.finding import Case, Finding
-from hermes.tools.approval.protected_path import Kind
+from hermes.tools.approval.protected_path import Kind, Place, absolute
 from hermes.tools.approval.syntax import UNKNOWN, words
 from hermes.tools.approval.workspace import in_a_home, is_outside, is_unknown
 
 # Programs that only read or name the paths they are given, and run nothing.
 _ONLY_READ = words(
-    "cat head tail less more nl tac od hexdump strings base64 base32 sort uniq paste cut fold fmt pr expand unexpand"
-    " column tr grep egrep fgrep rg ag diff comm join cmp wc ls stat du df file tree realpath readlink dirname basename"
-    " find fd cd pushd popd test [ [[ echo printf md5sum sha1sum sha256sum sha512sum cksum b2sum sum jq id which type"
-    " command man help ps : true false exit return read export local declare unset alias shift seq date sleep"
-    " whoami hostname uname uptime env printenv history ulimit umask wait jobs kill trap tput xxd zcat zless zgrep nproc"
-    " pwd whereis lsof free top rev look shuf bat exa eza locate lsblk source . hermes eval exec for"
+    "cat head tail less more nl tac od hexdump strings base64 base32 sort uniq paste cut fold fmt pr expand"
+    " unexpand column tr grep egrep fgrep rg ag diff comm join cmp wc ls stat du df file tree realpath readlink"
+    " dirname basename find fd cd pushd popd test [ [[ echo printf md5sum sha1sum sha256sum sha512sum cksum b2sum"
+    " sum jq id which type command man help ps : true false exit return read export local declare unset alias shift"
+    " seq date sleep whoami hostname uname uptime env printenv history ulimit umask wait jobs kill trap tput xxd"
+    " zcat zless zgrep nproc pwd whereis lsof free top rev look shuf bat exa eza locate lsblk hermes eval"
+    " exec for"
 )
 _READS_OPERANDS = words(
     "cat head tail less more nl tac od xxd hexdump strings base64 base32 sort uniq paste cut fold fmt pr column grep"
@@ -38,11 +40,17 @@ _NUMBER_OPTIONS = words(
     "-n -c -m -A -B -C -d -f -t -k -w -j -s -l --lines --bytes --max-count -P -L -I -E -F -v --arg"
 )
 _PATH = re.compile(r"(?:~|\$\{?HOME\}?|(?<![\w.*?\]\0-])/|(?<![\w.])\.\.(?=/|\Z))[^\s'\"`;|&<>(),=:$%\\]*")
+_PRIVATE = re.compile(
+    r"/\.(?!(?:bashrc|profile|bash_profile|zshrc|vimrc|gitconfig|inputrc|tmux\.conf|editorconfig|local/bin/[^/]+)\Z)[^/.]"
+)
 _SCANNED = 128 * 1024
 
 
 def path_rules(case: Case) -> Iterator[Finding]:
+    if names_too_many(case.command):
+        yield Finding(rule="unparsable-line", why="names more files than can be checked")
     yield from _unknown_paths(case)
+    yield from _private_reads(case)
     yield from _outside_writes(case)
     if not case.command.guess and case.name not in _ONLY_READ and case.command.argv:
         yield from _mentions(case)
@@ -56,6 +64,20 @@ def _outside_writes(case: Case) -> Iterator[Finding]:
             and any(is_outside(each, case.place) for each in case.real(path))
         ):
             yield Finding(rule="outside-write", why=f"changes {shown(path)}, outside the working directory")
+
+
+def _private_reads(case: Case) -> Iterator[Finding]:
+    """Hidden files of a home hold what other programs remember: sessions, tokens, mail."""
+    if only_lists(case.command):
+        return
+    for path in read_files(case.command):
+        if "." in path and any(_is_private(each, case.place) for each in case.real(path)):
+            yield Finding(rule="private-read", why=f"reads {shown(path)}, which other programs keep for themselves")
+
+
+def _is_private(path: str, place: Place) -> bool:
+    found = absolute(path, place)
+    return bool(_PRIVATE.search(found)) and is_outside(found, place) and in_a_home(found, place)
 
 
 def _unknown_paths(case: Case) -> Iterator[Finding]:
@@ -82,22 +104,44 @@ def _mentions(case: Case) -> Iterator[Finding]:
     """Any other program may write, or run, what it is given."""
     if is_outside(case.command.cwd, case.place) and in_a_home(case.command.cwd, case.place):
         yield Finding(rule="outside-path", why=f"runs in {shown(case.command.cwd)}, outside the working directory")
+    if "/" in case.command.argv[0]:
+        yield from _mentioned(case, case.command.argv[0])
     texts = _TEXT_OPTIONS.get(case.name, frozenset())
     previous = ""
     for argument in (*case.arguments, case.command.stdin or ""):
         if previous not in texts and "://" not in argument.replace("file://", ""):
             for path in paths_in(argument[:_SCANNED], case.place.home):
-                yield from _mentioned(case, path)
+                yield from _mentioned(case, _from_link(case, path))
         previous = argument
     for path in () if case.name in _TEXT_OPTIONS else read_files(case.command):
-        if Kind.STARTUP in case.kinds(path) and case.name not in {"cp", "scp", "rsync", "tar", "zip", "sed", "awk"}:
+        if Kind.STARTUP in case.kinds(path) and case.name not in {
+            "cp",
+            "scp",
+            "rsync",
+            "tar",
+            "zip",
+            "sed",
+            "awk",
+            "source",
+            ".",
+        }:
             yield Finding(
                 rule="startup-write", why=f"may change {shown(path)}, which runs or is trusted by itself later"
             )
 
 
+def _from_link(case: Case, path: str) -> str:
+    """What a symbolic link points to is looked up from where the link is."""
+    if case.name != "ln" or path.startswith(("/", "~")):
+        return path
+    return posixpath.join(posixpath.dirname(case.arguments[-1]), path)
+
+
 def _mentioned(case: Case, path: str) -> Iterator[Finding]:
     for each in case.real(path):
+        if Kind.CREDENTIAL in case.kinds(each):
+            yield Finding(rule="credential-read", why=f"may read {shown(path)}, where credentials are")
+            return
         if is_outside(each, case.place) and in_a_home(each, case.place):
             yield Finding(rule="outside-path", why=f"may change {shown(path)}, outside the working directory")
             return

@@ -23,14 +23,17 @@ from hermes.tools.approval.finding import Case, Finding
 from hermes.tools.approval.inline_code import read_code
 from hermes.tools.approval.own_daemon import code_talks_to_daemon
 from hermes.tools.approval.protected_path import Kind, OwnAddress, Place, absolute, is_critical, kinds_of, no_links
+from hermes.tools.approval.severity import severity
 from hermes.tools.approval.simple_command import SimpleCommand
 from hermes.tools.approval.syntax import UNKNOWN
-from hermes.tools.approval.workspace import workspace_of
+from hermes.tools.approval.workspace import is_outside, workspace_of
 from hermes.types import Gate, Verdict
+from hermes.visible import hidden_characters
 
 _SHOWN_MOST = 120
-_REASONS_MOST = 3
-_PIECES_MOST = 100
+_REASONS_MOST = 3  # in one line
+_FINDINGS_MOST = 100
+_PIECES_MOST = 400
 _PIECE_END = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else)\b")
 _WORTH_A_LOOK = re.compile(
     r"rm|mkfs\S*|dd|shutdown|reboot|halt|poweroff|init|kill|pkill|killall|hermes|systemctl|find|chmod|mv|tee"
@@ -42,6 +45,7 @@ _WORST = ("rm", "mkfs", "dd", "shutdown", "reboot", "halt", "poweroff", "kill", 
 
 # What these cover is not known before it runs, so that leave for longer would be leave for anything.
 _ONCE_ONLY = frozenset({"unresolved-command", "unparsable-line", "embedded-command", "pipe-to-shell"})
+_ONCE_ONLY |= {"unknown-path", "hidden-characters"}
 
 
 # Damage that a sandbox cannot prevent, since it happens in the working directory.
@@ -66,11 +70,13 @@ def decide(
     own: OwnAddress = _USUAL,
     secrets: tuple[str, ...] = (),
     only: Collection[str] | None = None,
+    daemon: tuple[int, ...] = (),
 ) -> Gate:
     """Decide about a command line.
 
     `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
     `own` is where the daemon listens, `secrets` are its files outside its home.
+    `daemon` are the process ids of Hermes, which nothing may kill.
     `only` are the rules that are asked about; None: all of them.
     """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
@@ -78,22 +84,29 @@ def decide(
         cwd=cwd,
         home=home,
         hermes_home=hermes_home,
-        work=workspace_of(work, cwd, home),
+        work=workspace_of(work, cwd, home, targets),
         targets=targets,
         secrets=secrets,
         own=own,
+        daemon=tuple(map(str, daemon)),
     )
     if denied := _denied(command, line, deny):
         return Gate(verdict=Verdict.BLOCK, reason=denied)
     if blocked := next(_blocked(command, line, place), ""):
         return Gate(verdict=Verdict.BLOCK, reason=blocked)
-    found = [each for each in dict.fromkeys(_asked(line, place)) if only is None or each[0] in only]
+    found = [each for each in dict.fromkeys(_asked(command, line, place)) if only is None or each[0] in only]
     rules = tuple(dict.fromkeys(rule for rule, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
-    open_reasons = [reason for rule, reason in found if rule not in granted]
+    left = sorted((each for each in found if each[0] not in granted), key=lambda each: severity(each[0]))
+    reasons = list(dict.fromkeys(reason for _, reason in left))
     once = not _ONCE_ONLY.isdisjoint(rules)
-    return Gate(verdict=Verdict.ASK, reason="; ".join(open_reasons[:_REASONS_MOST]), rules=rules, once=once)
+    findings = tuple(reasons[:_FINDINGS_MOST])
+    if len(reasons) > _FINDINGS_MOST:
+        findings += (f"and {len(reasons) - _FINDINGS_MOST} more findings",)
+    return Gate(
+        verdict=Verdict.ASK, reason="; ".join(reasons[:_REASONS_MOST]), rules=rules, once=once, findings=findings
+    )
 
 
 def inside_rules(*, own_directory: bool) -> frozenset[str]:
@@ -102,10 +115,17 @@ def inside_rules(*, own_directory: bool) -> frozenset[str]:
 
 
 def path_gate(
-    path: str, *, writing: bool, home: str, hermes_home: str, cwd: str, secrets: tuple[str, ...] = ()
+    path: str,
+    *,
+    writing: bool,
+    home: str,
+    hermes_home: str,
+    cwd: str,
+    work: str = "",
+    secrets: tuple[str, ...] = (),
 ) -> Gate:
     """For the tools that read and write files by themselves; symbolic links are resolved before."""
-    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, secrets=secrets)
+    place = Place(cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home), secrets=secrets)
     kinds = kinds_of(path, place)
     if Kind.HERMES_SECRET in kinds:
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is a secret of Hermes")
@@ -127,6 +147,9 @@ def path_gate(
     ):
         if kind in kinds:
             return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
+    if is_outside(path, place):
+        why = f"it changes {path}, outside the working directory"
+        return Gate(verdict=Verdict.ASK, reason=why, rules=("outside-write",))
     return Gate()
 
 
@@ -221,7 +244,7 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
     """Of a line that did not parse: what looks like commands, quotes and all brackets aside."""
     if not line.problem:
         return
-    for piece in _PIECE_END.split(_QUOTES.sub("", text[: 64 * 1024]), maxsplit=_PIECES_MOST):
+    for piece in _PIECE_END.split(_QUOTES.sub("", text[: 128 * 1024]), maxsplit=_PIECES_MOST):
         words = tuple(piece.replace("$IFS", " ").split()[:32])
         for index, word in enumerate(words):
             if not index or _WORTH_A_LOOK.fullmatch(word.rpartition("/")[2]):
@@ -231,7 +254,9 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
 # Questions
 
 
-def _asked(line: CommandLine, place: Place) -> Iterator[tuple[str, str]]:
+def _asked(text: str, line: CommandLine, place: Place) -> Iterator[tuple[str, str]]:
+    if hidden := hidden_characters(text):
+        yield "hidden-characters", f"the line holds characters that hide or fake what it does: {hidden}"
     if line.problem:
         yield "unparsable-line", f"the line cannot be checked: {line.problem}"
     for command in line.commands:
@@ -248,7 +273,7 @@ def _embedded(case: Case) -> Iterator[Finding]:
     """A catastrophe in the arguments of a program that we know nothing about: it may well run them."""
     if not case.command.argv or case.command.guess or case.name in SAYS_ONLY:
         return
-    arguments = case.arguments[:24]
+    arguments = case.arguments[:64]
     for index, argument in enumerate(arguments):
         if argument.rpartition("/")[2] in _WORST:
             inner = replace(case.command, argv=arguments[index:], redirections=())

@@ -70,7 +70,9 @@ def table_rules(case: Case) -> Iterator[Finding]:
 
 
 def _only_asks(case: Case) -> bool:
-    if _ONLY_ASKS & {*case.arguments[:1]} or (case.name == "mount" and case.arguments == ("-l",)):
+    if (len(case.arguments) == 1 and case.arguments[0] in _ONLY_ASKS) or (
+        case.name == "mount" and case.arguments == ("-l",)
+    ):
         return True
     return case.name in {"npx", "uvx", "bunx"} and case.arguments[0] in PROJECT_TOOLS
 

@@ -51,10 +51,11 @@ _TAR = Program(
     values=words("file directory exclude exclude-from files-from format owner group mode mtime"),
     writes=words("f C g file directory listed-incremental index-file one-top-level transform xform"),
     runs=words(
-        "I F use-compress-program to-command checkpoint-action info-script new-volume-script rsh-command rmt-command"
+        "I F P absolute-names use-compress-program to-command checkpoint-action info-script new-volume-script"
+        " rsh-command rmt-command"
     ),
     deletes=words("remove-files recursive-unlink"),
-    flags=words("one-top-level"),
+    flags=words("one-top-level P absolute-names"),
     bare_bundle=True,
 )
 _CURL = Program(
@@ -147,7 +148,7 @@ PROGRAMS: dict[str, Program] = {
         runs=words("TT unzip-command"),
         deletes=words("m move"),
     ),
-    "unzip": Program(valued="dxP", writes=words("d")),
+    "unzip": Program(valued="dxP", writes=words("d"), runs=frozenset({":"})),
     **dict.fromkeys(("unrar", "7z", "7za", "7zr", "rar"), _ARCHIVER),
     **dict.fromkeys(("cp", "mv", "ln", "install", "gcp", "gmv"), _COPIER),
     "ar": Program(writes=words("output")),
@@ -182,7 +183,7 @@ PROGRAMS: dict[str, Program] = {
     "gpg": Program(
         valued="oru",
         writes=words("o output homedir"),
-        runs=words("photo-viewer exec-path"),
+        runs=words("photo-viewer exec-path export-secret-keys export-secret-subkeys d decrypt"),
         sends=words("keyserver send-keys"),
     ),
     "git": Program(

@@ -50,10 +50,11 @@ class Place:
     cwd: str
     home: str
     hermes_home: str
-    work: str = ""  # the directory that may be changed without a question; empty: the whole home
+    work: tuple[str, ...] = ()  # names of the directory that may be changed without a question; none: the whole home
     targets: Callable[[str], tuple[str, ...]] = no_links
     secrets: tuple[str, ...] = ()  # files and directories of Hermes outside its home, all secret
     own: OwnAddress = OwnAddress()
+    daemon: tuple[str, ...] = ()  # process ids of Hermes
 
 
 _SYSTEM_DIRS = words(
@@ -202,8 +203,9 @@ def _kind_inside(root: str, inside: str, place: Place) -> Kind | None:
         return Kind.HERMES_HOME
     if not (found := _CONVERSATION.match(inside)):
         return Kind.HERMES_SECRET
-    own = _CONVERSATION.match(place.work[len(root) + 1 :]) if place.work.startswith(root + "/") else None
-    if own is not None and own["id"] != found["id"]:
+    inner = (_CONVERSATION.match(each[len(root) + 1 :]) for each in place.work if each.startswith(f"{root}/"))
+    own = {each["id"] for each in inner if each is not None}
+    if own and found["id"] not in own:
         return Kind.HERMES_SECRET  # of another conversation
     return None if found["part"] == "files" else Kind.HERMES_HOME
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from hermes.tools.approval.expansion import static_output
-from hermes.tools.approval.syntax import UNKNOWN, Simple
+from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN, Simple
 from hermes.tools.approval.wrapper import found_paths, name_of
 from hermes.values import dataclass
 
@@ -68,7 +68,35 @@ def _output_of(command: SimpleCommand) -> str | None:
         return "\n".join(found_paths(command.name, command.argv[1:]))
     if command.name == "pwd":
         return command.cwd
+    if (listed := _listed_by(command.name, command.argv[1:], command.cwd)) is not None:
+        return listed
     return static_output(command.argv, command.stdin)
+
+
+_SOMEWHERE = f"/{ANY_DEPTH}/{UNKNOWN}"  # below a directory
+_DATE = re.compile(r"-u|--utc|-I\w*|\+[%\w:.+-]*")
+
+
+def _listed_by(name: str, arguments: tuple[str, ...], cwd: str) -> str | None:
+    """Names that a command prints, as far as is known of them: a pattern, or somewhere below a directory."""
+    plain = [each for each in arguments if not each.startswith("-")]
+    match name:
+        case "mktemp" if all(re.fullmatch(r"-d|-q|--directory", each) for each in arguments):
+            return "/tmp/*"  # noqa: S108 - a pattern
+        case "date" if arguments and all(map(_DATE.fullmatch, arguments)):
+            return "*"
+        case "nproc":
+            return "[0-9]*"
+        case "git" if arguments[:2] == ("rev-parse", "--show-toplevel"):
+            return cwd
+        case "git" if arguments[:1] == ("ls-files",) or "--name-only" in arguments:
+            return f".{_SOMEWHERE}"
+        case "ls" if not {"-R", "-l"} & set(arguments):
+            hidden = [".*"] if any(re.fullmatch(r"-\w*[aA]\w*", each) for each in arguments) else []
+            return "\n".join(["*", *hidden, *plain])
+        case "rg" | "grep" if any(re.fullmatch(r"-\w*l\w*|--files(?:-with-matches)?", each) for each in arguments):
+            return "\n".join(f"{each.rstrip('/')}{_SOMEWHERE}" for each in plain[1:] or ["."])
+    return None
 
 
 def shell_argument(argv: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:

@@ -41,8 +41,8 @@ _EXACT = (
     r"(?:home/[^/]+|root|Users/[^/]+)/bin(?:/.*)?",
 )
 _SYSTEM = (
-    r"/etc/(?:cron|anacron|profile|bash\.bashrc|bash_completion|zsh|rc\.|init\.d|systemd|ld\.so|pam\.d|environment"
-    r"|passwd|group|hosts|fstab|crontab|sudoers|ssh/|apt|skel|update-motd\.d|X11|xdg)",
+    r"/etc/(?:cron|anacron|profile|bash\.bashrc|bash_completion|zsh|rc\.|init\.d|systemd|ld\.so|pam\.d|environment)",
+    r"/etc/(?:passwd|group|hosts|fstab|crontab|sudoers|ssh/|apt|skel|update-motd\.d|X11|xdg)",
     r"/var/spool/(?:cron|at)",
 )
 _STARTUP = re.compile(

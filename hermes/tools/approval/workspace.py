@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Callable
 
-from hermes.tools.approval.protected_path import Place, absolute
+from hermes.tools.approval.protected_path import Place, absolute, no_links
 from hermes.tools.approval.syntax import ANY_DEPTH, UNKNOWN
 
 _SCRATCH = re.compile(
-    r"(?:/private)?(?:/var)?/tmp(?:/|\Z)|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
+    r"(?:/private)?(?:/var)?/tmp(?:/|\Z)|(?:/private)?/var/folders/"
+    r"|/dev/(?:null|zero|full|tty|stdin|stdout|stderr|fd(?:/\d+)?|shm(?:/.*)?)\Z"
 )
 _ESCAPES = re.compile(rf"(?:\A|/)(?:{UNKNOWN}|[^/]*{UNKNOWN}[^/]*)(?:/|\Z)")
 
 
-def workspace_of(work: str, cwd: str, home: str) -> str:
-    """Return the directory that counts as the working directory; empty if the whole home does.
+def workspace_of(
+    work: str, cwd: str, home: str, targets: Callable[[str], tuple[str, ...]] = no_links
+) -> tuple[str, ...]:
+    """Return the names of the working directory; nothing if the whole home counts as one.
 
     A home directory, or one above it, is no workspace: the present directory is, if it lies below the home.
     """
@@ -23,18 +27,23 @@ def workspace_of(work: str, cwd: str, home: str) -> str:
     for each in (work, cwd):
         found = posixpath.normpath(each) if each else ""
         if found and found != home and not f"{home}/".startswith(f"{found.rstrip('/')}/"):
-            return found
-    return ""
+            return (found, *targets(found))
+    return ()
 
 
 def is_outside(path: str, place: Place) -> bool:
-    """Return whether a path is outside the workspace and the scratch directories."""
-    if not place.work:
-        return False
+    """Return whether a path is outside the workspace and the scratch directories.
+
+    Where the whole home is the workspace, its hidden files are not: programs keep their own there.
+    """
     found = absolute(path, place)
     if found.startswith(UNKNOWN):
-        return True
-    return not (_within(found, place.work) or _SCRATCH.match(found) or (found == "/dev" or not found))
+        return bool(place.work)  # without a workspace nobody knows
+    if not place.work:
+        home = posixpath.normpath(place.home)
+        hidden = found.startswith(f"{home}/.") and not found.startswith(f"{home}/.cache/")
+        return hidden or not (_within(found, home) or _SCRATCH.match(found))
+    return not (any(_within(found, each) for each in place.work) or _SCRATCH.match(found))
 
 
 def in_a_home(path: str, place: Place) -> bool:

@@ -17,6 +17,9 @@ from hermes.values import dataclass
 SHELLS = frozenset({"sh", "bash", "zsh", "dash", "ksh", "mksh", "ash", "fish", "rbash", "csh", "tcsh", "pwsh"})
 
 SUFFIX_MOST = 48  # arguments of a guess
+GUESSES_MOST = 40
+INPUTS_MOST = 16
+FOUND_MOST = 32  # directories searched, times the names looked for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +51,7 @@ _FIND_TESTS = frozenset(
     | {"-empty"}
 )
 _FIND_NAMES = frozenset({"-name", "-iname"})
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*")
 _ASSIGNS = re.compile(r"[A-Za-z_]\w*\+?=", re.DOTALL)
 _GIT_RUNS = re.compile(
     r"(?:alias\.[^=]*=!|(?:core\.(?:pager|editor|sshcommand|fsmonitor|hookspath|gitproxy)|pager\.\w+|sequence\.editor"
@@ -98,6 +102,8 @@ def unwrap(argv: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]
             yield from _suffixes(arguments)
         case "at" | "batch" if stdin is not None:
             yield Script(text=stdin)
+        case _ if _PYTHON.fullmatch(name) and "-m" in arguments[:3]:
+            yield Inner(argv=arguments[arguments.index("-m") + 1 :])
         case _ if name in PROJECT_RUNNERS:
             yield from _runner(arguments)
         case _ if name in RUN_SOMEHOW:
@@ -112,9 +118,11 @@ def _split_equals(argument: str) -> tuple[str, str, str]:
 
 
 def _suffixes(arguments: tuple[str, ...]) -> Iterator[Inner]:
-    for index, argument in enumerate(arguments[:24]):
+    for index, argument in enumerate(arguments[:GUESSES_MOST]):
         if argument and not argument.startswith("-"):
             yield Inner(argv=arguments[index : index + SUFFIX_MOST], guess=True)
+    if len(arguments) > GUESSES_MOST:
+        yield Inner(argv=(UNKNOWN,))  # nobody looks that far
 
 
 def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inner | Script]:
@@ -212,7 +220,9 @@ def _parallel(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner |
     command = rest[: separators[0]] if separators else rest
     inputs = rest[separators[0] + 1 :] if separators else tuple((stdin or UNKNOWN).split("\n"))
     text = " ".join(command)
-    for value in inputs[:16]:
+    if len(inputs) > INPUTS_MOST:
+        yield Inner(argv=(UNKNOWN,))
+    for value in inputs[:INPUTS_MOST]:
         if not command:
             yield Script(text=value)
         elif "{}" in text:
@@ -235,7 +245,9 @@ def found_paths(name: str, arguments: tuple[str, ...]) -> list[str]:
         names, roots = [f"*{each}*" for each in roots[:1]], roots[1:]
     narrowed = any(option in _FIND_TESTS and value not in {"*", "**", ".*"} for option, value in options)
     tails = [f"/{each}" for each in names] or ([f"/{UNKNOWN}"] if narrowed else [""])
-    return [f"{root.rstrip('/')}/{ANY_DEPTH}{tail}" for root in (roots or ["."])[:4] for tail in tails[:4]]
+    if len(roots) * len(tails) > FOUND_MOST:
+        return [UNKNOWN]
+    return [f"{root.rstrip('/')}/{ANY_DEPTH}{tail}" for root in roots or ["."] for tail in tails]
 
 
 def _find(name: str, arguments: tuple[str, ...]) -> Iterator[Inner]:
@@ -249,7 +261,7 @@ def _find(name: str, arguments: tuple[str, ...]) -> Iterator[Inner]:
                 command.append(each)
             if name.startswith("fd") and "{" not in "".join(command):
                 command.append("{}")
-            for place in found[:8]:
+            for place in found:
                 yield Inner(argv=tuple(each.replace("{}", place) for each in command))
 
 

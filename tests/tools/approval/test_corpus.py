@@ -8,6 +8,7 @@ import pytest
 
 from hermes.tools.approval.policy import decide
 from hermes.types import Gate, Verdict
+from tests.security.corpus import load_everyday
 
 HOME, CWD, HERMES_HOME = "/home/ann", "/home/ann/project", "/home/ann/.local/share/hermes"
 TIERS = [Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK]
@@ -41,14 +42,14 @@ def test_an_attempt_reaches_its_tier(tier: Verdict, command: str) -> None:
     assert bool(found.rules) == (found.verdict is Verdict.ASK)
 
 
-@pytest.mark.parametrize("command", lines_of("everyday.txt"))
+@pytest.mark.parametrize("command", [each.line for each in load_everyday() if not each.asked])
 def test_an_everyday_command_is_allowed(command: str) -> None:
     assert gate(command) == Gate()
 
 
 def test_the_corpora_are_large() -> None:
     assert len(set(bypasses())) >= 260
-    assert len(set(lines_of("everyday.txt"))) >= 120
+    assert len(set(load_everyday())) >= 250
 
 
 @pytest.mark.parametrize("command", [command for tier, command in bypasses() if tier is Verdict.BLOCK])
