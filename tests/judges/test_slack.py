@@ -56,7 +56,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def daemon(slack: LocalSlack, model: ScriptedModel, folder: Path, port: int) -> Iterator[DaemonProcess]:
     way = f"transport: http, port: {port}" if port else "transport: socket"
     config = (
-        f'{model.config}slack: {{enabled: true, base_url: "{slack.base_url}", allowed_users: ["{ANN}"], {way}}}\n'
+        f'{model.config}slack: {{enabled: true, base_url: "{slack.base_url}", admins: ["{ANN}"], {way}}}\n'
         f'terminal: {{cwd: "{folder}"}}\n'
     )
     with DaemonProcess(config=config, environ=SECRETS) as daemon:

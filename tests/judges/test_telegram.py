@@ -33,7 +33,7 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture(scope="module")
 def daemon(telegram: MockTelegram, model: ScriptedModel) -> Iterator[DaemonProcess]:
     users = [str(each) for each in PEOPLE]
-    config = f'{model.config}telegram: {{enabled: true, base_url: "{telegram.base_url}", allowed_users: {users}}}\n'
+    config = f'{model.config}telegram: {{enabled: true, base_url: "{telegram.base_url}", admins: {users}}}\n'
     with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
         yield daemon
 
