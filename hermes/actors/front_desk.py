@@ -380,6 +380,7 @@ def _post_of(submission: Submission) -> Post:
         busy=submission.busy,
         joins=submission.joins,
         said=submission.said,
+        may_answer=submission.may_answer,
         more_s=submission.more_s,
     )
     return Post(event=event, address=Address(session=submission.session, key=submission.key))

@@ -53,6 +53,7 @@ class Deliver:
     joins: TurnId | None = None  # it is the rest of that message, if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these
+    may_answer: bool = True  # False: it is never the answer that a call waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

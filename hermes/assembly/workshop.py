@@ -17,6 +17,7 @@ from hermes.agent.context_files import read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
+from hermes.fence import new_marker
 from hermes.home import Home
 from hermes.log import redacted
 from hermes.platforms import PLATFORMS
@@ -170,6 +171,7 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
                 chat=company.chat,
                 person=company.person,
                 shared=company.shared,
+                marker=new_marker(),
             )
         )
 

@@ -40,6 +40,7 @@ class Submission:
     joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
+    may_answer: bool = True  # False: it brings a forwarded message, which answers no question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel
@@ -67,14 +68,14 @@ def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
     server.say(ANN, ANN, "say again")
     server.until(lambda: server.replies(ANN) == ["hello", "again"])
     first, second = ([str(each["content"]) for each in body["messages"]] for body in model.requests)
-    assert "Chat: a private chat\nPerson: 'person 7'" in first[0]
+    assert "Chat: a private chat\nPerson: person 7\n" in without_fences(first[0])
     assert (second[0], second[-1]) == (first[0], "say again")
     server.say(-5, ANN, "@hermes_test_bot say hi", thread=3)
     server.until(lambda: server.replies(-5) == ["hi"])
     shown = [str(each["content"]) for each in model.requests[-1]["messages"]]
-    assert "Chat: a thread, 'group 5'" in shown[0]
+    assert "Chat: a thread, group 5\n" in without_fences(shown[0])
     assert "Several people share this conversation" in shown[0]
-    assert shown[-1] == "[person 7] say hi"
+    assert without_fences(shown[-1]) == "[person 7] say hi"
 
 
 def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
