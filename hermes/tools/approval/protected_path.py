@@ -24,6 +24,7 @@ class Kind(StrEnum):
     PROCESS_SECRET = "process-secret"  # noqa: S105
     CREDENTIAL = "credential"
     STARTUP = "startup"  # run at a login, by cron or by a shell
+    PROMPT = "prompt"  # becomes part of a system prompt once the owner approves it
     SYSTEM = "system"
     HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory with secrets of Hermes or of processes somewhere in it
 
@@ -75,6 +76,7 @@ _STARTUP = re.compile(
     r"|/etc/(?:cron|anacron|profile|bash\.bashrc|rc\.|init\.d|systemd|ld\.so|pam\.d|environment|passwd|group|hosts|fstab|crontab|sudoers|ssh/)"
     r"|/var/spool/(?:cron|at)|/Library/Launch(?:Agents|Daemons)|/\.pip/pip\.conf\Z|/sitecustomize\.py\Z|/usercustomize\.py\Z"
 )
+_PROMPT = re.compile(r"/(?:\.hermes\.md|hermes\.md|agents\.md|claude\.md|\.cursorrules)\Z", re.IGNORECASE)
 _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(?:store(?:/|\Z)|hermes\.sock))")
 _PATTERN = re.compile(r"[*?\[\0]")
 _SAMPLE_NAMES = sorted(
@@ -166,6 +168,8 @@ def _kinds(path: str, place: Place) -> set[Kind]:
         kinds.add(Kind.PROCESS_SECRET)
     if _STARTUP.search(path):
         kinds.add(Kind.STARTUP)
+    if _PROMPT.search(path):
+        kinds.add(Kind.PROMPT)
     if _CREDENTIAL.search(path):
         kinds.add(Kind.CREDENTIAL)
     if _SYSTEM_FILE.match(path) and not _STILL_FREE.match(path):
