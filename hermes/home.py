@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 FORMAT = 1  # of the home's layout, kept in its marker
 _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
-_BROUGHT = frozenset({"config.yaml", "api.key", "service.env"})  # what a person may put there before the first start
+_BROUGHT = frozenset({"config.yaml", "api.key", "backup.key", "service.env"})  # may be there before the first start
 _SOCKET_PATH_MOST = 107  # bytes; the kernel's 108 with the closing NUL
 
 

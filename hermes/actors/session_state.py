@@ -10,6 +10,7 @@ from hermes.records import (
     Amended,
     Answered,
     Asked,
+    AuthorityDropped,
     BadRecord,
     CompressionFailed,
     CompressionStarted,
@@ -43,6 +44,7 @@ from hermes.types import (
     FailureKind,
     Gate,
     Phase,
+    Preferences,
     Seq,
     Session,
     SessionId,
@@ -338,6 +340,11 @@ def _carried(session: Session, record: ContextCarried) -> Session:
     )
 
 
+def _without_authority(session: Session, _record: AuthorityDropped) -> Session:
+    title_only = Preferences(title=session.preferences.title)
+    return replace(session, preferences=title_only, grants=(), prompted=False)
+
+
 _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     SessionStarted: lambda session, _: session,
     MessageReceived: _received,
@@ -366,6 +373,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     ),
     CompressionFailed: _compression_failed,
     ContextCarried: _carried,
+    AuthorityDropped: _without_authority,
 }
 
 

@@ -17,6 +17,7 @@ from hermes.ports.sessions import StoredMessage
 from hermes.ports.storage import Reader
 from hermes.records import (
     Amended,
+    AuthorityDropped,
     BadRecord,
     ContextCarried,
     LogEntry,
@@ -88,6 +89,8 @@ class Transcript:
         match record:
             case PromptBuilt():
                 self.prompt = record.message
+            case AuthorityDropped():
+                self.prompt = None
             case Undone():
                 self._cut(record)
             case ContextCarried():
