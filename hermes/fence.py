@@ -26,6 +26,7 @@ def new_marker() -> str:
 
 def fenced(text: str, marker: str, *, max_chars: int = MAX_CHARS) -> str:
     """The text between two marks: shortened to `max_chars`, hidden characters shown as escapes, no mark inside."""
+    assert marker, "a fence without a marker is none"
     body = text.replace("\r\n", "\n").replace("\r", "\n")
     left_out = len(body) - max_chars
     body = body[:max_chars] + (f"… ({left_out} more characters)" if left_out > 0 else "")

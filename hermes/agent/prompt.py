@@ -83,6 +83,7 @@ _FACT_MOST = 200  # characters; names of chats and people are written by strange
 class PromptFacts:
     today: date
     zone: str  # the name of the time zone that `today` is in
+    marker: str  # of the fences in this prompt; random
     soul: ContextFile | None = None
     tools: frozenset[str] = frozenset()  # names of those that are enabled
     platform: str = ""
@@ -97,7 +98,6 @@ class PromptFacts:
     kind: str = ""  # of the chat: dm, group, channel or thread
     shared: bool = False  # several people talk in it, and each of their texts begins with a name
     continues: str = ""  # the session that this one continues after a compression
-    marker: str = ""  # of the fences in this prompt; random
 
 
 def build_prompt(facts: PromptFacts) -> str:

@@ -12,6 +12,7 @@ BARE = PromptFacts(today=TODAY, zone="Europe/Berlin", marker="0a")
 FULL = PromptFacts(
     today=TODAY,
     zone="Europe/Berlin",
+    marker="0a",
     soul=ContextFile(name="SOUL.md", text="You are Ada."),
     tools=frozenset({"terminal", "todo", "read_file"}),
     platform="telegram",
