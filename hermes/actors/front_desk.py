@@ -388,6 +388,7 @@ def _post_of(submission: Submission) -> Post:
         busy=submission.busy,
         joins=submission.joins,
         said=submission.said,
+        may_answer=submission.may_answer,
         more_s=submission.more_s,
         opening=submission.opening,
     )

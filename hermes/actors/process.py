@@ -27,6 +27,7 @@ from hermes.actors.process_wording import DELETED, end_notice, late_notice, watc
 from hermes.actors.staleness import how_ended
 from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
 from hermes.events import ProcessEnded
+from hermes.fence import new_marker
 from hermes.ports.processes import ProcessHost
 from hermes.ports.sessions import Submission
 from hermes.ports.storage import PutProcess
@@ -250,7 +251,7 @@ class ProcessActor(LoopActor):
         record = self._row.record
         self._save(replace(record, notify=True) if notice.promoted else record)
         if self._services.notices.admit(self._services.clock()):
-            text = watch_notice(self._row.view, notice)
+            text = watch_notice(self._row.view, notice, marker=new_marker())
             self._send(f"watch:{record.watched_bytes}", text, self._on_watch_told)
 
     def _on_watch_told(self, error: HermesError | None) -> None:
@@ -337,7 +338,7 @@ class ProcessActor(LoopActor):
                 host, handle = self._services.host, row.handle
                 self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _Tail(chunk=chunk))
             case _Tail():
-                text = end_notice(row.record, row.view, message.chunk)
+                text = end_notice(row.record, row.view, message.chunk, marker=new_marker())
                 self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
             case _Told(error=None):
                 self._save(replace(row.record, told=True))

@@ -6,6 +6,7 @@ It comes as a message of its own, which no person wrote; it says so, and it says
 from __future__ import annotations
 
 from hermes.actors.staleness import how_ended, lasting
+from hermes.fence import fenced
 from hermes.processes.process import Chunk
 from hermes.processes.watch import WatchNotice
 from hermes.tools.command_output import plain_text
@@ -19,7 +20,8 @@ RESET = "a reset ended what was left over"
 STOPPED = "the daemon stopped, and processes.keep_on_stop is off"
 
 
-def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk) -> str:
+def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk, *, marker: str) -> str:
+    """`marker` is that of the fence around its output."""
     took_s = (record.ended_at or view.started_at) - view.started_at
     lines = [
         f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_NOBODY}]",
@@ -35,7 +37,7 @@ def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk) -> str:
         lines.append(f"The end of its output (process with action log shows all {tail.total} bytes):")
     else:
         lines.append("Its output:")
-    return "\n".join([*lines, said]).rstrip()
+    return "\n".join([*lines, *([fenced(said, marker, max_chars=len(said))] if said else [])])
 
 
 def late_notice(record: ProcessRecord, view: ProcessView) -> str:
@@ -47,11 +49,12 @@ def late_notice(record: ProcessRecord, view: ProcessView) -> str:
     )
 
 
-def watch_notice(view: ProcessView, notice: WatchNotice) -> str:
+def watch_notice(view: ProcessView, notice: WatchNotice, *, marker: str) -> str:
+    said = "\n".join(notice.lines)
     lines = [
         f"[Background process {view.id} wrote something that you watch for. {_NOBODY}]",
         f"Command: {view.command}",
-        *notice.lines,
+        fenced(said, marker, max_chars=len(said)),
     ]
     if notice.suppressed:
         lines.append(f"({notice.suppressed} more such lines are not shown)")

@@ -316,7 +316,7 @@ def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | 
 
 def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
     """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
-    if event.busy:
+    if event.busy or not event.may_answer:
         return ""
     content = json.loads(event.messages[-1]).get("content")
     if not isinstance(content, str) or not calls.is_asked(session, asking, event.source):

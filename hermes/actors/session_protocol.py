@@ -57,6 +57,7 @@ class Deliver:
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these
     opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
+    may_answer: bool = True  # False: it is never the answer that a call waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

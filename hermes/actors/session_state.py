@@ -12,6 +12,7 @@ from hermes.records import (
     Amended,
     Answered,
     Asked,
+    AuthorityDropped,
     BadRecord,
     CompressionFailed,
     CompressionStarted,
@@ -49,6 +50,7 @@ from hermes.types import (
     Gate,
     Phase,
     Place,
+    Preferences,
     Seq,
     Session,
     SessionId,
@@ -396,6 +398,11 @@ def _carried(session: Session, record: ContextCarried) -> Session:
     )
 
 
+def _without_authority(session: Session, _record: AuthorityDropped) -> Session:
+    title_only = Preferences(title=session.preferences.title)
+    return replace(session, preferences=title_only, grants=(), prompted=False)
+
+
 _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     SessionStarted: lambda session, _: session,
     MessageReceived: _received,
@@ -423,6 +430,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
     CompressionStarted: _compression_started,
     CompressionFailed: _compression_failed,
     ContextCarried: _carried,
+    AuthorityDropped: _without_authority,
 }
 
 

@@ -19,6 +19,7 @@ from hermes.ports.storage import Reader
 from hermes.records import (
     Amended,
     Answered,
+    AuthorityDropped,
     BadRecord,
     ContextCarried,
     LogEntry,
@@ -105,6 +106,8 @@ class Transcript:
         match record:
             case PromptBuilt():
                 self.prompt = record.message
+            case AuthorityDropped():
+                self.prompt = None
             case Undone():
                 self._cut(record)
             case ContextCarried():

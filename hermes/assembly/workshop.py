@@ -13,19 +13,20 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.agent.context_files import read_project_file, read_soul
+from hermes.agent.context_files import ContextFile, read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
 from hermes.assembly.own_place import own_address, secret_paths
 from hermes.assembly.sandbox import SandboxOpener
+from hermes.fence import new_marker
 from hermes.home import Home
 from hermes.log import redacted
 from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
-from hermes.role import Role
+from hermes.prompt_trust import TrustedPrompts
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
@@ -194,17 +195,31 @@ def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writin
 
 def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -> Callable[[ModelJob, Path], str]:
     workplace = workplace_of(config, home)
+    trusted = TrustedPrompts(home.data_dir)
+    told: set[tuple[str, str]] = set()  # files whose missing approval the person was told of, and their directories
+
+    def project_file(job: ModelJob, cwd: str, chars_most: int) -> ContextFile | None:
+        """Only for those who may approve it, and where nobody else talks."""
+        if not job.role.approves or (job.company is not None and job.company.shared):
+            return None
+        found = read_project_file(
+            Path(cwd), person_home=Path(workplace.home), trusts=trusted.holds, chars_most=chars_most
+        )
+        if found is None or not found.blocked:
+            told.discard((cwd, found.name if found is not None else ""))
+            return found
+        logger.warning("session {}: {} in {} is not used: {}", job.session, found.name, cwd, found.blocked)
+        if found.untrusted and (cwd, found.name) in told:
+            return None
+        told.add((cwd, found.name))
+        return found
 
     def build(job: ModelJob, folder: Path) -> str:
         now = datetime.fromtimestamp(clock()).astimezone()
         cwd = workplace.cwd_of(folder, job.role)
         most = config.agent.context_file_max_chars
         company = job.company or Company()
-        trusted = job.role is not Role.GUEST and not company.shared  # guests may read what is in the prompt
-        reads = config.agent.context_files and trusted
-        project = read_project_file(Path(cwd), chars_most=most) if reads else None
-        if project is not None and project.blocked:
-            logger.warning("session {}: {} in {} is not used: {}", job.session, project.name, cwd, project.text)
+        project = project_file(job, cwd, most) if config.agent.context_files else None
         tools = frozenset(toolbox.names(job.platform, job.role))
         return build_prompt(
             PromptFacts(
@@ -221,6 +236,7 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
                 chat=company.chat,
                 person=company.person,
                 shared=company.shared,
+                marker=new_marker(),
             )
         )
 

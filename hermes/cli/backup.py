@@ -14,7 +14,7 @@ from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from hermes.cli.parser import Commands
@@ -53,6 +53,13 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     add_file(restore, "source", metavar="SOURCE", help="made by `hermes backup`, or by `hermes storage backup`")
+    restore.add_argument("--yes", action="store_true", help="use the configuration in the backup without a question")
+    restore.add_argument(
+        "--untrusted",
+        action="store_true",
+        help="take a backup whose HMAC is missing or wrong: its conversations and their files, and neither its "
+        "configuration nor grants, preferences, pairings, SOUL.md or keys",
+    )
 
 
 # ---------------------------------------------------------------- backup
@@ -66,7 +73,7 @@ def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
     home = Home.from_environ(environ)
     target = Path(args.target or default_name(time.time())).absolute()
-    with _progress() as progress:
+    with _progress() as (progress, _):
         manifest = _made(home, target, with_key=args.with_key, progress=progress)
     if args.json:
         print_json(_backup_report(manifest, target))
@@ -139,8 +146,9 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     if not source.exists():
         raise BackupError(f"there is no {source}; nothing was changed")
     home = Home.from_environ(environ)
-    with _progress() as progress:
-        restored = _put_back(home, source, progress)
+    with _progress() as (progress, pause):
+        wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
+        restored = _put_back(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
     if args.json:
         print_json(_restore_report(restored, home, new_key=new_key))
@@ -149,9 +157,31 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     return 0
 
 
-def _put_back(home: Home, source: Path, progress: Progress) -> Restored:
+def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Callable[[list[str]], bool]:
+    """Shows how the configuration would change, and asks. Where nobody can answer, it stays as it is."""
+
+    def wants(diff: list[str]) -> bool:
+        if yes or not ask:
+            return yes
+        pause()
+        say("The configuration in the backup differs from the present one:")
+        for line in diff:
+            say("  " + one_line(line))
+        try:
+            return input("Use the one in the backup? [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:
+            print()
+            return False
+
+    return wants
+
+
+def _put_back(
+    home: Home, source: Path, progress: Progress, *, wants_config: Callable[[list[str]], bool], untrusted: bool
+) -> Restored:
     from hermes.home import lock, prepare
     from hermes.storage.verify import verify
+    from hermes.upkeep.archive import BackupError, UnsealedError
     from hermes.upkeep.restore import restore
 
     made = _not_there(home)
@@ -162,7 +192,13 @@ def _put_back(home: Home, source: Path, progress: Progress) -> Restored:
         raise AlreadyRunningError(f"{error}: `hermes stop` it first, then restore", pid=error.pid) from None
     with held:
         try:
-            return restore(home, source, check=verify, progress=progress)
+            return restore(
+                home, source, check=verify, progress=progress, wants_config=wants_config, untrusted=untrusted
+            )
+        except UnsealedError as error:
+            _take_back(home, made)
+            what = "its conversations without configuration, grants, preferences and pairings"
+            raise BackupError(f"{error}. Nothing was changed; `--untrusted` restores {what}") from None
         except BaseException:
             _take_back(home, made)
             raise
@@ -204,6 +240,8 @@ def _restore_report(restored: Restored, home: Home, *, new_key: bool) -> dict[st
         "owed": restored.owed,
         "new_key": new_key,
         "problems": list(restored.problems),
+        "config": restored.config.value,
+        "untrusted": restored.untrusted,
     }
 
 
@@ -212,6 +250,10 @@ def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
     say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
         say(f"What was there before is kept in {restored.kept_in}; remove it when you do not need it any more.")
+    if restored.config.value == "declined":
+        say(f"The present configuration {home.config_file} was kept; `--yes` uses the one in the backup.")
+    if restored.untrusted:
+        say("Nobody vouches for this backup: its configuration, grants, preferences, pairings and keys were dropped.")
     if new_key:
         say(
             f"The backup holds no API key: the next start makes a new one, {home.api_key_file}. "
@@ -229,10 +271,10 @@ def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Progress]:
-    """A line on a terminal that comes and goes; nothing elsewhere."""
+def _progress() -> Iterator[tuple[Progress, Callable[[], None]]]:
+    """A line on a terminal that comes and goes; nothing elsewhere. And what takes it away for a question."""
     if not sys.stderr.isatty():
-        yield lambda _what, _done, _total: None
+        yield lambda _what, _done, _total: None, lambda: None
         return
     from rich.console import Console
 
@@ -241,4 +283,4 @@ def _progress() -> Iterator[Progress]:
         def show(what: str, done: int, total: int) -> None:
             line.update(f"{what}: {size(done)} of {size(total)}" if total else what)
 
-        yield show
+        yield show, line.stop

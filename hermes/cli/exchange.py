@@ -7,6 +7,7 @@ daemon when one runs, else it is written under the home's lock; either way it is
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -57,6 +58,11 @@ def add_commands(commands: Commands) -> None:
         json=True,
     )
     add_file(take_in, "file", metavar="FILE", help="made by `hermes export`; - is standard input")
+    take_in.add_argument(
+        "--trust",
+        action="store_true",
+        help="keep its key, preferences, grants and prompts as well (default: they are dropped)",
+    )
 
 
 # ---------------------------------------------------------------- export
@@ -149,9 +155,9 @@ def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     with _file(args.file) as path:
         try:
             client.info()
-            report = client.post("/store/import", {"path": str(path)}, timeout_s=None)
+            report = client.post("/store/import", {"path": str(path), "trust": args.trust}, timeout_s=None)
         except NotRunningError:
-            report = _import_directly(home, path, environ)
+            report = _import_directly(home, path, environ, trust=args.trust)
     if args.json:
         print_json(report)
         return 0
@@ -170,12 +176,12 @@ def _file(given: str) -> Iterator[Path]:
         yield Path(given).absolute()
         return
     with NamedTemporaryFile(prefix="hermes-import-", suffix=".jsonl") as file:
-        file.write(sys.stdin.buffer.read())
+        shutil.copyfileobj(sys.stdin.buffer, file)
         file.flush()
         yield Path(file.name)
 
 
-def _import_directly(home: Home, path: Path, environ: Mapping[str, str]) -> dict[str, Any]:
+def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trust: bool) -> dict[str, Any]:
     from functools import partial
 
     from hermes.config import load_config
@@ -193,7 +199,8 @@ def _import_directly(home: Home, path: Path, environ: Mapping[str, str]) -> dict
         try:
             note_store(home)
             now = time.time()
-            adoption = adopt(engine, exported, epoch=engine.epoch, new_id=partial(new_session_id, now), now=now)
+            new_id = partial(new_session_id, now)
+            adoption = adopt(engine, exported, epoch=engine.epoch, new_id=new_id, now=now, trust=trust)
             [refusal] = engine.commit([adoption.appends])
         finally:
             engine.close()
@@ -207,7 +214,9 @@ def _told(report: Mapping[str, Any]) -> Iterator[str]:
     yield f"Imported {records} of {count(len(sessions), 'session')}: {', '.join(sessions)}."
     for old, new in report["renamed"].items():
         yield f"{old} is called {new} here: ids of it are taken, by another conversation or an earlier state of it."
-    if report["new_key"]:
+    if not report["trusted"]:
+        yield "Its key, preferences, grants and prompts were dropped; `--trust` keeps those of a file you trust."
+    elif report["new_key"]:
         yield "What leads to that conversation elsewhere leads to another one here: reach this one by its id."
     for session in report["suspended"]:
         yield f"{session} was exported with its work open and is suspended; `hermes resume {session}` has it go on."

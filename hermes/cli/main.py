@@ -36,6 +36,7 @@ from hermes.cli import (
     storage,
     tail,
     trace,
+    trust,
 )
 from hermes.cli.output import say
 from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Help, Parser
@@ -146,6 +147,7 @@ def _build_parser() -> Parser:
         storage,
         slack,
         config,
+        trust,
     ):
         group.add_commands(commands)
     completion = commands.add(

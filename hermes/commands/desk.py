@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from hermes.commands import background, choices, conversation, earlier, home, knowledge, turn
+from hermes.commands import background, choices, conversation, earlier, home, knowledge, trust, turn
 from hermes.commands.errand import Desk, Errand, Handler
 from hermes.commands.registry import Command, Parsed, Unknown
 from hermes.commands.reply import Caller, Reply, refused
@@ -18,6 +18,7 @@ from hermes.commands.shown import Shown
 from hermes.errors import BadInputError, HermesError, UnknownSessionError
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
+from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions, SessionView
 from hermes.role import Role
 from hermes.types import TurnId
@@ -30,6 +31,7 @@ _HANDLERS: Mapping[str, Handler] = {
     **knowledge.HANDLERS,
     **background.HANDLERS,
     **home.HANDLERS,
+    **trust.HANDLERS,
 }
 
 
@@ -57,6 +59,7 @@ class CommandDesk:
         processes: ProcessList,
         context_window: Callable[[], int] = lambda: 0,
         restart: Callable[[str], Awaitable[None]] = _cannot_restart,
+        prompt_files: PromptFiles | None = None,
     ) -> None:
         self._desk = Desk(
             sessions=sessions,
@@ -68,6 +71,7 @@ class CommandDesk:
             processes=processes,
             shown=Shown(),
             restart=restart,
+            prompt_files=prompt_files,
         )
 
     async def run(self, parsed: Parsed | Unknown, caller: Caller) -> Reply:

@@ -10,6 +10,7 @@ from hermes.commands.shown import Shown
 from hermes.commands.wording import Default
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
+from hermes.ports.prompt_files import PromptFiles
 from hermes.ports.sessions import Sessions
 from hermes.types import Phase, Session, TurnId
 from hermes.values import dataclass
@@ -28,6 +29,7 @@ class Desk:
     processes: ProcessList
     shown: Shown
     restart: Callable[[str], Awaitable[None]]  # takes the reason
+    prompt_files: PromptFiles | None = None
 
     def default(self) -> Default:
         return Default(model=next(iter(self.models()), ""), context_window=self.context_window())

@@ -265,6 +265,16 @@ COMMANDS: tuple[Command, ...] = (
         details="That Hermes restarts, say, or that a message could not be delivered. One chat on each platform.",
     ),
     Command(
+        name="trust",
+        needs=Role.ADMIN,
+        group=Group.KNOW,
+        usage="[DIRECTORY|list|remove [DIRECTORY]]",
+        help="Use the prompt files of a project (AGENTS.md and its like)",
+        details="For the owner and for admins. Approves the files in a directory, by default the one that the "
+        "conversation works in, as they are now. A file that changes has to be approved again.",
+        choices=("list", "remove"),
+    ),
+    Command(
         name="help",
         aliases=("commands", "start"),
         group=Group.KNOW,

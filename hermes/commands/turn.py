@@ -41,21 +41,25 @@ async def _say(errand: Errand, how: Busy) -> Reply:
     if session is not None and (asking := pending(session)) is not None and asking.question:
         return refused(f"{question(asking)}\nAnswer that first, or /stop. Nothing was stored.")
     shown = f"{caller.speaker} {text}" if caller.speaker else text
-    message = json.dumps({"role": "user", "content": shown}, ensure_ascii=False, separators=(",", ":")).encode()
     receipt = await errand.sessions.submit(
         Submission(
             turn=errand.desk.new_turn_id(),
-            messages=(EncodedMessage(message),),
+            messages=(_encoded(shown),),
             source=caller.source,
             session=caller.session if session is None else session.id,
             key=caller.key,
             inbound=caller.inbound,
-            fingerprint=hashlib.sha256(message).digest() if caller.inbound else b"",
+            fingerprint=hashlib.sha256(_encoded(text)).digest() if caller.inbound else b"",
             busy=how,
         )
     )
     moved = session is None or receipt.session != session.id
     return Reply(text=_handled(receipt), session=receipt.session if moved else None, receipt=receipt)
+
+
+def _encoded(text: str) -> EncodedMessage:
+    message = {"role": "user", "content": text}
+    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())
 
 
 def _handled(receipt: Receipt) -> str:

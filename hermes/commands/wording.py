@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 
+from hermes.fence import without_fences
 from hermes.ports.storage import Tally
 from hermes.types import Call, CallState, EncodedMessage, Phase, Session, Usage
 from hermes.values import dataclass
@@ -13,7 +14,9 @@ from hermes.values import dataclass
 UNTITLED = "(no title)"
 EXCERPT_CHARS = 120
 _BEFORE_OWN_WORDS = re.compile(
-    r"\A(?:\[Earlier in this thread:\n.*?\]\n\n|\[in answer to[^:\n]*: .*?\]\n)", re.DOTALL
+    r"\A(?:\[[a-z ]+: <untrusted-(?P<marker>[0-9a-f]+)>.*?</untrusted-(?P=marker)>\]\n"
+    r"|\[Earlier in this thread:\n.*?\]\n\n|\[in answer to[^:\n]*: .*?\]\n)",  # as it was stored before fences
+    re.DOTALL,
 )
 
 
@@ -212,7 +215,8 @@ def span(seconds: float) -> str:
 
 def own_words(text: str) -> str:
     """What a person wrote, without what the model is shown before it: a thread so far, a quotation."""
-    return _BEFORE_OWN_WORDS.sub("", text, count=1) or text
+    own = _BEFORE_OWN_WORDS.sub("", text, count=1) or text
+    return without_fences(own)
 
 
 def excerpt(message: EncodedMessage) -> str:

@@ -57,6 +57,7 @@ from hermes.assembly.media import make_reception
 from hermes.assembly.preflight import preflight
 from hermes.assembly.processes import NAME as PROCESSES
 from hermes.assembly.processes import ProcessParts, open_processes
+from hermes.assembly.prompt_files import TrustedPromptFiles
 from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
 from hermes.assembly.sandbox import SandboxOpener
 from hermes.commands.desk import CommandDesk
@@ -208,6 +209,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             context_window=lambda: agent.thinking.settings.context_window,
             processes=processes.front,
             restart=operations.request_restart,
+            prompt_files=TrustedPromptFiles(config, home, folders),
         )
         outgoing = ObligationDesk(journal, deliver)
         office = make_office(adapters, sessions=desk, outgoing=outgoing)

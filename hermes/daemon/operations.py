@@ -155,14 +155,21 @@ class DaemonOperations:
         await asyncio.to_thread(self._engine.backup, target)
         logger.info("the store was backed up")
 
-    async def take_in(self, file: Path) -> Mapping[str, Any]:
+    async def take_in(self, file: Path, *, trust: bool = False) -> Mapping[str, Any]:
         from hermes.upkeep.adoption import adopt  # noqa: PLC0415 - no start needs it
         from hermes.upkeep.portable import read_export  # noqa: PLC0415
 
         exported = await asyncio.to_thread(read_export, file)
         now = self._clock()
         adoption = await self._journal.fetch(
-            partial(adopt, exported=exported, epoch=self._journal.epoch, new_id=partial(new_session_id, now), now=now)
+            partial(
+                adopt,
+                exported=exported,
+                epoch=self._journal.epoch,
+                new_id=partial(new_session_id, now),
+                now=now,
+                trust=trust,
+            )
         )
         await self._commit(adoption.appends)
         logger.info("imported {}", ", ".join(adoption.ids.values()))

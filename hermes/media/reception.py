@@ -1,7 +1,8 @@
 """What a person sent becomes a message for a model: files are fetched, voices written down, and everything is named.
 
 A picture is part of the message, for models that see; its name, size and path stand in the text for the others and
-for tools. A file that could not be fetched is named with the reason: nothing that was sent is passed over in silence.
+for tools. What the sender says of a file (name, type) is fenced, and so are the words of a forwarded voice message. A
+file that could not be fetched is named with the reason: nothing that was sent is passed over in silence.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TypeAlias
 from loguru import logger
 
 from hermes.errors import HermesError, PlatformError
+from hermes.fence import fenced
 from hermes.media.reference import user_message
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
@@ -31,6 +33,8 @@ _FETCH_WITHIN_S = 60.0
 _AT_ONCE = 4  # files, of all people together
 _SPOKEN = ("voice", "audio")
 _NAME_CHARS = 100
+_TYPE_CHARS = 100
+_SPOKEN_MAX_CHARS = 16_000
 _REMEMBERED = 100
 
 
@@ -58,29 +62,28 @@ class Reception:
             str, str
         ] = {}  # a message that is not taken at once comes again, and so does its file
 
-    async def message(self, inbound: Inbound) -> EncodedMessage:
+    async def message(self, inbound: Inbound, marker: str) -> EncodedMessage:
+        """`marker` is that of the message's fences."""
         await self._store.tidy()
         if not inbound.attachments:
             return user_message(inbound.text)
-        read = await asyncio.gather(
-            *(self._read(inbound.place.platform, attachment) for attachment in inbound.attachments)
-        )
+        read = await asyncio.gather(*(self._read(inbound, attachment, marker) for attachment in inbound.attachments))
         text = "\n".join(filter(None, (inbound.text, *(each.note for each in read))))
         return user_message(text, [each.picture for each in read if each.picture])
 
-    async def _read(self, platform: str, attachment: Attachment) -> _Read:
-        what = _described(attachment)
+    async def _read(self, inbound: Inbound, attachment: Attachment, marker: str) -> _Read:
+        what = _described(attachment, marker)
         try:
-            path = await self._fetched(platform, attachment)
+            path = await self._fetched(inbound.place.platform, attachment)
         except (HermesError, TimeoutError) as error:
             why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
             logger.info("a file that a person sent could not be fetched: {}", why)
-            return _Read(note=f"[{what} was sent, but could not be fetched: {why}. Tell the person.]")
+            return _Read(note=f"[{what} was sent, but could not be fetched: {_plain(why)}. Tell the person.]")
         except Exception as error:  # noqa: BLE001 - the message would come again for ever, with the same file
             logger.opt(exception=error).error("a file that a person sent could not be fetched")
             return _Read(note=f"[{what} was sent, but could not be fetched. Tell the person.]")
         if attachment.kind in _SPOKEN:
-            return _Read(note=await self._heard(attachment, what, path))
+            return _Read(note=await self._heard(attachment, what, path, marker if inbound.forwarded else ""))
         note = f"[{what}; it is stored as {path}]"
         if await asyncio.to_thread(_is_picture, path, attachment.media_type):
             return _Read(note=note, picture=path.name)
@@ -98,7 +101,8 @@ class Reception:
         ):
             return await self._store.keep(f"{platform}:{attachment.file_id}", name, pieces)
 
-    async def _heard(self, attachment: Attachment, what: str, path: Path) -> str:
+    async def _heard(self, attachment: Attachment, what: str, path: Path, marker: str) -> str:
+        """`marker`: of the fence around the words, which the person did not speak; empty: they did."""
         if self._transcribe is None:
             return _unheard(attachment, what, path)
         try:
@@ -114,6 +118,9 @@ class Reception:
             del self._heard_lately[next(iter(self._heard_lately))]
         if not words.strip():
             return f"[{what}: no words can be heard in it. The sound is stored as {path}]"
+        if marker:
+            spoken = fenced(words.strip(), marker, max_chars=_SPOKEN_MAX_CHARS)
+            return f"[{what}; it was forwarded. A machine wrote down what is said in it: {spoken}]"
         return f"[{what}; the person spoke, and this was written down by a machine:]\n{words.strip()}"
 
 
@@ -134,12 +141,18 @@ def _unheard(attachment: Attachment, what: str, path: Path) -> str:
     )
 
 
-def _described(attachment: Attachment) -> str:
+def _plain(why: str) -> str:
+    return " ".join("".join(each if each.isprintable() and each not in "[]" else " " for each in why).split())
+
+
+def _described(attachment: Attachment, marker: str) -> str:
     kind = {"image": "picture", "voice": "voice message"}.get(attachment.kind, attachment.kind)
-    name = "".join(each for each in attachment.name if each.isprintable() and each not in "[]")[:_NAME_CHARS]
+    name, media_type = (" ".join(each.split()) for each in (attachment.name, attachment.media_type))
     about = [
-        f'"{name}"' if name else "",
-        attachment.media_type,
+        fenced(name, marker, max_chars=_NAME_CHARS) if name else "",
+        fenced(media_type, marker, max_chars=_TYPE_CHARS)
+        if media_type and media_type not in _SUFFIXES
+        else media_type,
         f"{attachment.seconds} s" if attachment.seconds else "",
         amount(attachment.size_bytes) if attachment.size_bytes else "",
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
+from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
 from hermes.types import DeadLetter, InboundKey, Obligation, Place, Seen, Sent
@@ -136,6 +137,26 @@ class FileSource(Protocol):
         """What is in it, piece by piece. Raises PlatformError."""
 
 
+class ForeignKind(StrEnum):
+    QUOTE = "quote"  # of the message that this one answers
+    OWN_QUOTE = "own_quote"  # the same, and the bot wrote it
+    THREAD = "thread"  # earlier messages of a thread
+    FORWARD = "forward"
+    STICKER = "sticker"
+    CONTACT = "contact"
+    LOCATION = "location"
+    POLL = "poll"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Foreign:
+    """A part of a message that its sender did not write."""
+
+    kind: ForeignKind
+    text: str
+    by: str = ""  # the author's name, where it is known
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inbound:
     """What a person did on a chat platform: wrote a message, a command, or pressed a button."""
@@ -143,15 +164,21 @@ class Inbound:
     id: InboundKey  # the platform's own, for exactly-once
     place: Place
     user: str
-    text: str
+    text: str  # the person's own words, and nothing else
     chat_type: str = "dm"  # dm, group, channel or thread
     answers: str = ""  # the token of the button that was pressed; `text` is the choice
     choice: int | None = None  # its number among the choices, where `text` may not be all of it
     user_name: str = ""
     chat_name: str = ""
-    before: str = ""  # what a model has to know first: the words that these answer, what was said in a thread so far
+    foreign: tuple[Foreign, ...] = ()  # shown to the model before `text`
+    mentions: tuple[tuple[str, str], ...] = ()  # id and display name of people who stand in `text` as `@ID`
     edited: bool = False  # it replaces what the person wrote before as `place.message`
     deleted: bool = False  # the person took back what they wrote as `place.message`
     attachments: tuple[Attachment, ...] = ()
     pieces: tuple[InboundKey, ...] = ()  # the platform's id of each attachment, where they came one by one
     former_chat: str = ""  # not empty: the chat has moved, and its conversations still bear this id
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether it brings a forwarded message. Then it is never a command, nor an answer to a question."""
+        return any(each.kind is ForeignKind.FORWARD for each in self.foreign)

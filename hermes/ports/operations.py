@@ -16,8 +16,8 @@ class Operations(Protocol):
     def actors(self) -> list[ActorView]: ...
     async def store_stats(self) -> StoreStats: ...
     async def backup(self, target: Path) -> None: ...
-    async def take_in(self, file: Path) -> Mapping[str, Any]:
-        """Import an export. What came of it, for whoever asked."""
+    async def take_in(self, file: Path, *, trust: bool = False) -> Mapping[str, Any]:
+        """Import an export. Returns a report. `trust`: its key, preferences, grants and prompts hold here, too."""
 
     async def verify(self) -> list[str]:
         """Problems of the store in plain words; none is an empty list."""

@@ -42,6 +42,7 @@ class Submission:
     more_s: float = 0.0  # how long its turn is held for the rest of it
     said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
     opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
+    may_answer: bool = True  # False: it brings a forwarded message, which answers no question
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,23 +2,27 @@
 
 A conversation keeps its ids where they are free, and gets new ones throughout where one of them is taken; what is
 here already is refused. Nobody's key is taken away: one that means another session here is replaced. And nothing
-begins to work by itself: a session whose turn was open is suspended until somebody resumes it.
+begins to work by itself: a session whose turn was open is suspended until somebody resumes it. Unless it is trusted,
+its key, preferences, grants and prompts do not hold here (distrust.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
 from typing import Any, Final, get_args
 
 from hermes.actors.session_state import evolve, is_pending, replay
 from hermes.errors import BadInputError, BadRowError
 from hermes.ports.storage import Append, Reader
-from hermes.records import BadRecord, LogEntry, Record, SessionStarted, Suspended
+from hermes.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
 from hermes.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
+from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints
 from hermes.values import dataclass
 
+_ANY: Final = SessionKey("")
 _OPEN: Final = "it was imported while its work was open; to have it go on, resume it"
 
 Ids = dict[SessionId, SessionId]  # of the export -> here
@@ -30,6 +34,7 @@ class Adoption:
     appends: tuple[Append, ...]  # one transaction
     suspended: tuple[SessionId, ...] = ()
     new_key: bool = False  # what led to the conversation there leads to another one here
+    trusted: bool = False
 
     @property
     def renamed(self) -> bool:
@@ -47,31 +52,44 @@ class Adoption:
             "records": self.records,
             "suspended": list(self.suspended),
             "new_key": self.new_key,
+            "trusted": self.trusted,
         }
 
 
 def adopt(
-    reader: Reader, exported: Exported, *, epoch: Epoch, new_id: Callable[[], SessionId], now: float
+    reader: Reader,
+    exported: Exported,
+    *,
+    epoch: Epoch,
+    new_id: Callable[[], SessionId],
+    now: float,
+    trust: bool = False,
 ) -> Adoption:
     """Raises BadInputError when all of it is here already."""
     taken = {session: log for session in exported if (log := _log(reader, session))}
-    if len(taken) == len(exported) and all(starts_with(taken[name], log) for name, log in exported.items()):
+    plain = exported if trust else {name: without_system_messages(log) for name, log in exported.items()}
+    if len(taken) == len(exported) and any(_are_in(taken, logs) for logs in (exported, plain)):
         names = ", ".join(exported)
         raise BadInputError(f"{names}: here already, with all of these records; nothing was imported")
     ids = {session: new_id() if taken else session for session in exported}
-    here = [[_renamed(entry, ids) for entry in log] for log in exported.values()]
+    here = [[_renamed(entry, ids) for entry in log] for log in plain.values()]
     key = next((key for log in here if (key := _key_of(log))), None)
-    new_key = key is None or reader.bound(key) is not None
+    new_key = not trust or key is None or reader.bound(key) is not None
     if new_key:
         fresh = SessionKey(f"agent:main:imported:dm:{next(reversed(ids.values()))}")
         here = [_with_key(log, fresh) for log in here]
     appends, suspended = [], []
     for name, log in zip(ids.values(), here, strict=True):
-        append = _append(name, log, epoch, now)
+        append = _append(name, log, epoch, now, trust=trust)
         appends.append(append)
-        if len(append.records) > len(log):
+        if isinstance(append.records[-1], Suspended) and append.records[-1].reason == _OPEN:
             suspended.append(name)
-    return Adoption(ids=ids, appends=_bound(appends), suspended=tuple(suspended), new_key=new_key)
+    return Adoption(ids=ids, appends=_bound(appends), suspended=tuple(suspended), new_key=new_key, trusted=trust)
+
+
+def _are_in(taken: Exported, logs: Exported) -> bool:
+    """Whatever key leads to them."""
+    return all(starts_with(_with_key(taken[name], _ANY), _with_key(log, _ANY)) for name, log in logs.items())
 
 
 def _log(reader: Reader, session: SessionId) -> list[LogEntry]:
@@ -101,15 +119,14 @@ def _with_key(log: list[LogEntry], key: SessionKey) -> list[LogEntry]:
     return [replace(first, record=replace(first.record, key=key)), *log[1:]]
 
 
-def _append(session: SessionId, log: list[LogEntry], epoch: Epoch, now: float) -> Append:
+def _append(session: SessionId, log: list[LogEntry], epoch: Epoch, now: float, *, trust: bool) -> Append:
     head = replay(session, log)
     assert head is not None, "an export has no session without records"
-    records: list[Record | BadRecord] = [entry.record for entry in log]
-    head = replace(head, next_seq=Seq(len(records)))
+    added: list[Record] = [] if trust else [AuthorityDropped(at=now, reason=IMPORTED)]
     if is_pending(head):
-        halt = Suspended(at=now, reason=_OPEN)
-        head = replace(evolve(head, halt), next_seq=Seq(len(records) + 1))
-        records.append(halt)
+        added.append(Suspended(at=now, reason=_OPEN))
+    records: list[Record | BadRecord] = [*(entry.record for entry in log), *added]
+    head = replace(reduce(evolve, added, head), next_seq=Seq(len(records)))
     return Append(
         session=session,
         expected_seq=Seq(0),

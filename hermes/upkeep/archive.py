@@ -1,7 +1,8 @@
 """The archive of a backup: a tar file that begins with a manifest, which names every file with size and checksum.
 
-It appears under its name when it is whole. What comes out of it is checked while it is written, and nothing comes
-out that the manifest does not name.
+The seal of the manifest follows it (seal.py). The archive appears under its name when it is whole. What comes out of
+it is checked while it is written, and nothing comes out that the manifest does not name. Sizes are bounded before
+anything is written.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import stat
 import tarfile
 import zlib
@@ -18,10 +20,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Final, TypeAlias
+from typing import IO, Any, Final, Self, TypeAlias
 
 from hermes.durable import sync_directory
 from hermes.errors import HermesError
+from hermes.upkeep import seal
+from hermes.upkeep.seal import Seal
 from hermes.values import dataclass
 
 FORMAT: Final = 1
@@ -29,12 +33,33 @@ SUFFIXES: Final = (".tar", ".tar.gz", ".tgz")
 _MANIFEST: Final = "manifest.json"
 _QUICK: Final = 1  # of gzip's levels: a store shrinks nearly as much as with the best of them
 _CHUNK: Final = 1 << 20
+_MAX_MANIFEST_BYTES: Final = 64 << 20
+_MAX_FILES: Final = 250_000
+_MAX_UNPACKED_BYTES: Final = 1 << 40
+_MAX_HEADER_BYTES: Final = 64 << 10  # of what tar says about an entry, such as a long name
+_RATIO_FROM_BYTES: Final = 1 << 30  # smaller archives may be as dense as they like
+_MAX_RATIO: Final = 200
 
 Progress: TypeAlias = Callable[[str, int, int], None]  # what is being done, and how many bytes of how many are
 
 
 class BackupError(HermesError):
     """No backup was made, or it cannot be used. What was there is as it was."""
+
+
+class UnsealedError(BackupError):
+    """Nobody vouches for the backup. Nothing was changed."""
+
+    def __init__(self, state: Seal) -> None:
+        super().__init__(_UNSEALED[state])
+        self.state = state
+
+
+_UNSEALED: Final = {
+    Seal.MISSING: "the backup has no HMAC: it is a copy of a store, or of an older Hermes",
+    Seal.NO_KEY: "this home has no backup.key to check the backup's HMAC with; copy it from the home that made it",
+    Seal.WRONG: "the backup's HMAC does not match backup.key: it was changed, or made by another home",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +124,8 @@ def list_items(directory: Path, progress: Progress) -> Iterator[Item]:
         )
 
 
-def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress) -> None:
+def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress, *, key: str) -> None:
+    """`key` seals it."""
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     meter = _Meter("packing", manifest.size_bytes, progress)
     try:
@@ -107,7 +133,8 @@ def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress) 
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
             with _open_tar(file, plain=target.suffix == ".tar") as archive:
                 raw = manifest.encode()
-                archive.addfile(_entry(_MANIFEST, len(raw), 0o600, manifest.made_at), io.BytesIO(raw))
+                for name, content in ((_MANIFEST, raw), (seal.MEMBER, seal.sealed(raw, key))):
+                    archive.addfile(_entry(name, len(content), 0o600, manifest.made_at), io.BytesIO(content))
                 for item in manifest.files:
                     entry = _entry(item.path, item.size_bytes, item.mode, manifest.made_at)
                     with (directory / item.path).open("rb") as source:
@@ -164,24 +191,50 @@ def _entry(name: str, size: int, mode: int, at: float) -> tarfile.TarInfo:
 # ---------------------------------------------------------------- out
 
 
-def unpack(source: Path, into: Path, progress: Progress) -> Manifest:
-    """Everything that the manifest names, and nothing else, each file checked as it is written."""
+def unpack(
+    source: Path, into: Path, progress: Progress, *, key: str | None = None, untrusted: bool = False
+) -> Manifest:
+    """Everything that the manifest names, and nothing else, each file checked as it is written.
+
+    Raises UnsealedError where the seal is not made with the key, unless `untrusted` says that it does not matter.
+    """
     try:
         with _opened(source) as archive:
-            manifest = _manifest(archive)
+            manifest, state = _manifest(archive, key)
+            _require(state, untrusted=untrusted)
+            _check_limits(manifest, source.stat().st_size, shutil.disk_usage(into.parent).free)
             _unpack_all(archive, manifest, into, progress)
     except (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise BackupError(f"{source} is cut off or damaged; nothing was changed") from error
     except OSError as error:
         raise BackupError(f"{source} cannot be unpacked: {error.strerror}; nothing was changed") from error
+    except UnsealedError:
+        raise
     except BackupError as error:
         raise BackupError(f"{source} cannot be used: {error}; nothing was changed") from error
     return manifest
 
 
+def _require(state: Seal, *, untrusted: bool) -> None:
+    if state is not Seal.VALID and not untrusted:
+        raise UnsealedError(state)
+
+
+def _check_limits(manifest: Manifest, archive_bytes: int, free_bytes: int) -> None:
+    unpacked = manifest.size_bytes
+    if len(manifest.files) > _MAX_FILES:
+        raise BackupError(f"it has more than {_MAX_FILES:,} files")
+    if any(item.size_bytes < 0 for item in manifest.files) or unpacked > _MAX_UNPACKED_BYTES:
+        raise BackupError("the sizes in its manifest are out of bounds")
+    if unpacked > _RATIO_FROM_BYTES and unpacked > _MAX_RATIO * archive_bytes:
+        raise BackupError(f"it would grow to more than {_MAX_RATIO} times its size")
+    if unpacked > free_bytes:
+        raise BackupError(f"it needs {unpacked >> 20:,} MB and the disk has {free_bytes >> 20:,} MB left")
+
+
 def _opened(source: Path) -> tarfile.TarFile:
     try:
-        return tarfile.open(source)
+        return tarfile.open(source, tarinfo=_Entry)
     except tarfile.TarError as error:
         raise BackupError("it is not an archive, or damaged from its first bytes on") from error
 
@@ -190,6 +243,8 @@ def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progre
     expected = {item.path: item for item in manifest.files}
     meter = _Meter("unpacking", manifest.size_bytes, progress)
     for entry in islice(archive, 1, None):
+        if entry.name == seal.MEMBER:
+            continue
         item = expected.pop(entry.name, None)
         if item is None or not entry.isreg():
             raise BackupError(f"it holds {entry.name!r}, which its manifest does not name")
@@ -198,18 +253,42 @@ def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progre
         raise BackupError(f"{len(expected)} of its files are missing, {min(expected)!r} among them")
 
 
-def _manifest(archive: tarfile.TarFile) -> Manifest:
-    first = archive.next()
-    file = archive.extractfile(first) if first is not None and first.name == _MANIFEST and first.isreg() else None
-    if file is None:
+def _manifest(archive: tarfile.TarFile, key: str | None) -> tuple[Manifest, Seal]:
+    raw = _content(archive, archive.next(), _MANIFEST, _MAX_MANIFEST_BYTES)
+    if raw is None:
         raise BackupError("it does not begin with a manifest: it is no backup of Hermes")
-    return Manifest.decode(file.read())
+    found = _content(archive, archive.next(), seal.MEMBER, seal.MAX_BYTES)
+    return Manifest.decode(raw), seal.check(raw, found, key)
+
+
+def _content(archive: tarfile.TarFile, entry: tarfile.TarInfo | None, name: str, most: int) -> bytes | None:
+    """None when the entry is another one."""
+    if entry is None or entry.name != name or not entry.isreg():
+        return None
+    if entry.size > most:
+        raise BackupError(f"its {name} is larger than {most:,} bytes")
+    file = archive.extractfile(entry)
+    assert file is not None, "it is a regular file"
+    return file.read()
+
+
+class _Entry(tarfile.TarInfo):
+    """An entry whose description is of bounded size: tarfile reads that into memory."""
+
+    @classmethod
+    def frombuf(cls, *args: Any, **more: Any) -> Self:
+        found = super().frombuf(*args, **more)
+        if found.size > _MAX_HEADER_BYTES and found.type not in tarfile.REGULAR_TYPES:
+            raise BackupError("an entry has a description of excessive size")
+        return found
 
 
 def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: Path, meter: _Meter) -> None:
     target = into / item.path
     if not target.is_relative_to(into) or ".." in Path(item.path).parts:
         raise BackupError(f"{item.path!r} leads out of the home")
+    if entry.size != item.size_bytes:
+        raise BackupError(f"{item.path!r} is damaged: its size is not that in the manifest")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = archive.extractfile(entry)
     assert source is not None, "it is a regular file"
@@ -221,5 +300,5 @@ def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: P
             file.write(chunk)
         file.flush()
         os.fsync(file.fileno())
-    if entry.size != item.size_bytes or digest.hexdigest() != item.sha256:
+    if digest.hexdigest() != item.sha256:
         raise BackupError(f"{item.path!r} is damaged: its checksum does not match")

@@ -3,7 +3,7 @@
 It holds a consistent copy of the store, the configuration, the character, the conversations' folders and what is
 known of background processes. What can be made anew (the search index), what is nobody's conversation (logs) and
 what is secret is left out, and said to be. Everything is put together inside the home, which is private and has
-room; the archive gets its name when it is whole, wherever that is.
+room; the archive is sealed with a key of the home (seal.py) and gets its name when it is whole, wherever that is.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Final
 from hermes import __version__
 from hermes.home import Home
 from hermes.upkeep.archive import SUFFIXES, BackupError, Manifest, Progress, list_items, pack
+from hermes.upkeep.seal import make_key
 
 STORE: Final = "store"
 CONFIG: Final = "config.yaml"
@@ -67,7 +68,7 @@ def make_backup(
                 problems=tuple(problems),
                 left_out=tuple(left_out),
             )
-            pack(bench, manifest, target, progress)
+            pack(bench, manifest, target, progress, key=make_key(home))
     except OSError as error:
         raise BackupError(f"no backup was made in {target}: {error.strerror or error}") from error
     return manifest

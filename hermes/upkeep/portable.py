@@ -17,7 +17,7 @@ from dataclasses import fields, is_dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import IO, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from zlib import crc32
 
 from hermes import __version__
@@ -28,6 +28,9 @@ from hermes.types import EncodedMessage, Seq, SessionId
 from hermes.values import dataclass
 
 FORMAT: Final = 1
+MAX_BYTES: Final = 1 << 30
+MAX_LINE_BYTES: Final = 64 << 20
+MAX_SESSIONS: Final = 10_000
 _MARK: Final = "hermes_export"
 _KINDS: Final[Mapping[str, type]] = {kind.__name__: kind for kind in (*get_args(Record), BadRecord)}
 T = TypeVar("T")
@@ -114,6 +117,8 @@ def _header(raw: bytes) -> tuple[list[SessionId], int]:
     if number != FORMAT:
         known = f"this Hermes ({__version__}) knows {FORMAT}"
         raise BadInputError(f"the export has format {number} and {known}: it is from version {values.get('version')}")
+    if isinstance(names, list) and len(names) > MAX_SESSIONS:
+        raise BadInputError(f"the export names more than {MAX_SESSIONS:,} sessions; nothing was imported")
     try:
         return [_session_id(name) for name in _of(list, "sessions", names)], count
     except ValueError as error:
@@ -219,10 +224,20 @@ def _message(name: str, raw: bytes) -> EncodedMessage:
 
 def read_export(file: Path) -> Exported:
     try:
-        with file.open("rb") as lines:
-            return from_lines(lines)
+        with file.open("rb") as source:
+            return from_lines(_bounded(source))
     except OSError as error:
         raise BadInputError(f"{file} cannot be read: {error.strerror}") from error
+
+
+def _bounded(source: IO[bytes]) -> Iterator[bytes]:
+    total = 0
+    while line := source.readline(MAX_LINE_BYTES + 1):
+        total += len(line)
+        if len(line) > MAX_LINE_BYTES or total > MAX_BYTES:
+            most = f"{MAX_LINE_BYTES >> 20} MB in a line, {MAX_BYTES >> 20} MB in all"
+            raise BadInputError(f"the export is too large ({most}); nothing was imported")
+        yield line
 
 
 def starts_with(entries: Sequence[LogEntry], beginning: Sequence[LogEntry]) -> bool:

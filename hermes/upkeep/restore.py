@@ -3,6 +3,9 @@
 Everything is unpacked, checked and brought to today's format beside them first; only then the present contents are
 moved aside, and nothing of them is ever deleted. The store leaves first and comes last: whatever cuts this off, the
 home has the old store, the new one, or none, with which no daemon starts; and the same command once more does it.
+
+A configuration is put in place only if it is wanted. Of a backup that nobody vouches for, only conversations and
+their files are taken, without any authority (distrust.py).
 """
 
 from __future__ import annotations
@@ -10,6 +13,8 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Callable
+from difflib import unified_diff
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -19,12 +24,24 @@ from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId
-from hermes.upkeep.archive import BackupError, Manifest, Progress, unpack
+from hermes.upkeep.archive import BackupError, Manifest, Progress, UnsealedError, unpack
 from hermes.upkeep.backup import CONFIG, KEPT, KEY, STORE
+from hermes.upkeep.distrust import drop_authority
+from hermes.upkeep.seal import Seal, find_key
 from hermes.values import dataclass
 
 _PART: Final = "restore.part"
 _INDEX: Final = "index"  # made anew from the store
+_HARMLESS: Final = ("work", "media")  # what is taken from a backup that nobody vouches for, besides the store
+
+
+class ConfigFate(StrEnum):
+    """What became of the configuration in the backup."""
+
+    NONE = "none"  # there was none, or nobody vouches for it
+    SAME = "same"  # as the present one
+    APPLIED = "applied"
+    DECLINED = "declined"  # the present one stays
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,21 +52,36 @@ class Restored:
     open_sessions: tuple[SessionId, ...]  # had work in flight then, and take it up at the next start
     owed: int  # messages that were to be said then, and will be
     problems: tuple[str, ...] = ()  # that the store had already when it was copied
+    config: ConfigFate = ConfigFate.NONE
+    untrusted: bool = False
 
 
-def restore(home: Home, source: Path, *, check: Callable[[Path], list[str]], progress: Progress) -> Restored:
-    """For a home that this process has locked. Raises BackupError, and then nothing was changed."""
+def restore(
+    home: Home,
+    source: Path,
+    *,
+    check: Callable[[Path], list[str]],
+    progress: Progress,
+    wants_config: Callable[[list[str]], bool] = lambda _diff: False,
+    untrusted: bool = False,
+) -> Restored:
+    """For a home that this process has locked. Raises BackupError, and then nothing was changed.
+
+    `wants_config` is shown how the configuration would change, as a diff, and says whether it is to.
+    """
     part = home.data_dir / _PART
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700)
     try:
-        manifest = _fetch(source, part, progress)
+        manifest = _fetch(home, source, part, progress, untrusted=untrusted)
         progress("checking the store", 0, 0)
-        open_sessions, owed = _bring_up_to_date(part / STORE)
+        open_sessions, owed = _bring_up_to_date(part / STORE, untrusted=untrusted)
         problems = check(part / STORE)
         if strange := [each for each in problems if manifest is None or each not in manifest.problems]:
             raise BackupError(f"the store in {source} is not sound ({strange[0]}); nothing was changed")
-        kept_in, names = _exchange(home, part, whole=manifest is not None)
+        places = _places(home, untrusted=untrusted) if manifest is not None else {STORE: home.store_dir}
+        config = _decide_config(home, part, places, wants_config)
+        kept_in, names = _exchange(home, part, places)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     progress("checking what is in place now", 0, 0)
@@ -62,33 +94,60 @@ def restore(home: Home, source: Path, *, check: Callable[[Path], list[str]], pro
         open_sessions=open_sessions,
         owed=owed,
         problems=tuple(problems),
+        config=config,
+        untrusted=untrusted,
     )
 
 
-def _fetch(source: Path, part: Path, progress: Progress) -> Manifest | None:
+def _fetch(home: Home, source: Path, part: Path, progress: Progress, *, untrusted: bool) -> Manifest | None:
     if not source.is_dir():
-        manifest = unpack(source, part, progress)
+        manifest = unpack(source, part, progress, key=find_key(home), untrusted=untrusted)
         if not (part / STORE / DATA_FILE).is_file():
             raise BackupError(f"{source} holds no store; nothing was changed")
         return manifest
     if not (source / DATA_FILE).is_file():
         raise BackupError(f"{source} is neither an archive made by `hermes backup` nor a copy of a store")
+    if not untrusted:
+        raise UnsealedError(Seal.MISSING)
     progress("copying the store", 0, 0)
     copy_store(source, part / STORE)
     return None
 
 
-def _bring_up_to_date(store: Path) -> tuple[tuple[SessionId, ...], int]:
+def _bring_up_to_date(store: Path, *, untrusted: bool) -> tuple[tuple[SessionId, ...], int]:
     """An older one is migrated here, where a failure costs nothing. What the next start will go on with."""
     engine = LmdbEngine.open(store)
     try:
+        if untrusted:
+            drop_authority(engine, time.time())
         return tuple(engine.pending()), len(engine.outbox())
     finally:
         engine.close()
 
 
-def _exchange(home: Home, part: Path, *, whole: bool) -> tuple[Path | None, tuple[str, ...]]:
-    places = _places(home) if whole else {STORE: home.store_dir}
+def _decide_config(
+    home: Home, part: Path, places: dict[str, Path], wants_config: Callable[[list[str]], bool]
+) -> ConfigFate:
+    """Leaves the configuration out of the places if the present one is to stay."""
+    if CONFIG not in places or not (part / CONFIG).is_file():
+        places.pop(CONFIG, None)
+        return ConfigFate.NONE
+    present, brought = _lines(home.config_file), _lines(part / CONFIG)
+    diff = list(unified_diff(present, brought, "present configuration", "configuration in the backup", lineterm=""))
+    if diff and wants_config(diff):
+        return ConfigFate.APPLIED
+    del places[CONFIG]
+    return ConfigFate.DECLINED if diff else ConfigFate.SAME
+
+
+def _lines(file: Path) -> list[str]:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except FileNotFoundError:
+        return []
+
+
+def _exchange(home: Home, part: Path, places: dict[str, Path]) -> tuple[Path | None, tuple[str, ...]]:
     if not (part / KEY).exists():
         places.pop(KEY, None)  # the present key goes on being valid
     aside = _new_directory(home.data_dir, time.time())
@@ -110,8 +169,10 @@ def _exchange(home: Home, part: Path, *, whole: bool) -> tuple[Path | None, tupl
     return aside, tuple(brought)
 
 
-def _places(home: Home) -> dict[str, Path]:
+def _places(home: Home, *, untrusted: bool) -> dict[str, Path]:
     """Where each part of a backup belongs, the store first."""
+    if untrusted:
+        return {STORE: home.store_dir, **{name: home.data_dir / name for name in _HARMLESS}}
     inside = {name: home.data_dir / name for name in KEPT}
     return {STORE: home.store_dir, CONFIG: home.config_file, KEY: home.api_key_file, **inside}
 

@@ -16,6 +16,7 @@ from hermes.actors.process_services import ProcessSettings
 from hermes.actors.staleness import StalenessSettings, blocking
 from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
 from hermes.events import ProcessEnded, ProcessStarted
+from hermes.fence import without_fences
 from hermes.ports.storage import Erase, PutProcess
 from hermes.processes.process import EndReason, ProcessSpec
 from hermes.types import SessionId
@@ -299,7 +300,7 @@ async def test_a_watched_line_that_was_held_back_is_told_when_the_process_ends()
         await here.look()
         here.host.finish(name)
         await until(lambda: len(here.sent) == 2)
-        assert text_of(here).endswith("ready 2")
+        assert without_fences(text_of(here)).endswith("ready 2")
 
 
 async def test_a_watched_line_that_was_held_back_is_told_by_the_next_daemon() -> None:
@@ -311,7 +312,7 @@ async def test_a_watched_line_that_was_held_back_is_told_by_the_next_daemon() ->
         await here.look()
         await here.restart()
         await until(lambda: len(here.sent) == 2)
-        assert text_of(here).endswith("ready 2")
+        assert without_fences(text_of(here)).endswith("ready 2")
         assert "ready 1" not in text_of(here)
 
 

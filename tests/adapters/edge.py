@@ -8,7 +8,9 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
+from hermes.adapters.chat.speaker import as_shown
 from hermes.errors import HermesError
+from hermes.fence import without_fences
 from hermes.ports.chat import ChatAdapter, Inbound
 from hermes.types import Place
 
@@ -65,7 +67,8 @@ class FakeEdge:
 
     @property
     def texts(self) -> list[str]:
-        return [each.before + each.text for each in self.taken]
+        """As a model is shown them in a private chat, without the marks of fences."""
+        return [without_fences(as_shown(each, shared=False, marker="0").text) for each in self.taken]
 
 
 class FileEdge(FakeEdge):

@@ -6,7 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from hermes.agent.context_files import CHARS_MOST, admitted, read_project_file, read_soul
+from hermes.agent import context_files
+from hermes.agent.context_files import CHARS_MOST, MAX_BYTES, ContextFile, admitted, prompt_files, read_soul
+from hermes.prompt_trust import TrustedPrompts
+
+NOBODYS = Path("/nobody")
+
+
+def read_project_file(cwd: Path) -> ContextFile | None:
+    """Where everything is approved."""
+    return context_files.read_project_file(cwd, person_home=NOBODYS, trusts=lambda _path, _content: True)
 
 
 def test_without_files_there_is_nothing(tmp_path: Path) -> None:
@@ -62,7 +71,10 @@ def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
         file.truncate(1 << 34)
     found = read_project_file(tmp_path)
     assert found is not None
-    assert found.text.startswith("ä" * CHARS_MOST)
+    assert found.blocked == "it is larger than 1 MB"
+    (tmp_path / "AGENTS.md").write_bytes(b"x" * MAX_BYTES)
+    found = read_project_file(tmp_path)
+    assert found is not None
     assert "is cut here" in found.text
 
 
@@ -121,3 +133,51 @@ async def test_reading_belongs_into_a_thread(tmp_path: Path) -> None:
     found = await asyncio.to_thread(read_project_file, tmp_path)
     assert found is not None
     assert found.text == "fine"
+
+
+def test_only_an_approved_content_is_used(tmp_path: Path) -> None:
+    project, data = tmp_path / "project", tmp_path / "data"
+    project.mkdir()
+    data.mkdir()
+    file = project / "AGENTS.md"
+    file.write_text("Run make test.")
+    store = TrustedPrompts(data)
+
+    def read() -> ContextFile:
+        found = context_files.read_project_file(project, person_home=NOBODYS, trusts=store.holds)
+        assert found is not None
+        return found
+
+    assert read().untrusted
+    assert "make test" not in read().text
+    assert f"`hermes trust {project}`" in read().text
+    [(path, content)] = prompt_files(project, person_home=NOBODYS)
+    store.add(path, content)
+    assert (read().text, read().untrusted) == ("Run make test.", False)
+    file.write_text("Run make test. Obey.")
+    assert read().untrusted
+    file.write_text("Run make test.")
+    assert not read().untrusted
+    store.remove(project)
+    assert read().untrusted
+
+
+def test_home_directory_has_no_prompt_files(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    inner = tmp_path / "project"
+    inner.mkdir()
+    for name in ("AGENTS.md", "HERMES.md"):
+        (tmp_path / name).write_text("obey")
+    link = tmp_path / "elsewhere"
+    link.symlink_to(tmp_path)
+    for cwd in (tmp_path, inner, link):
+        found = context_files.read_project_file(cwd, person_home=tmp_path, trusts=lambda _path, _content: True)
+        assert found is None
+        assert prompt_files(cwd, person_home=tmp_path) == ()
+
+
+def test_all_files_that_could_be_used_are_approved_together(tmp_path: Path) -> None:
+    for name in ("AGENTS.md", "CLAUDE.md"):
+        (tmp_path / name).write_text(name)
+    (tmp_path / "HERMES.md").symlink_to("/etc/hostname")
+    assert [path.name for path, _ in prompt_files(tmp_path, person_home=NOBODYS)] == ["AGENTS.md", "CLAUDE.md"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from hermes.home import Home
@@ -47,9 +48,12 @@ def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, ho
     assert "search index (index) is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
     made = json.loads(hermes("backup", str(tmp_path / "b.tar"), "--json").stdout)
     assert made["hot"] is False
+    (tmp_path / "other").mkdir(mode=0o700)
+    shutil.copy(home.data_dir / "backup.key", tmp_path / "other")
     other = {"HERMES_HOME": str(tmp_path / "other")}
     report = json.loads(hermes("restore", str(tmp_path / "b.tar"), "--json", **other).stdout)
     assert report["kept_in"] is None
+    assert (report["config"], report["untrusted"]) == ("none", False)
     assert "Ada" in hermes("show", "-", **other).stdout
     assert hermes("restore", str(tmp_path / "nothing"), **other).stderr.endswith("nothing was changed\n")
     assert "Ada" in hermes("chat", "-r", "-", "-z", "Who am I?", **other).stdout
@@ -74,7 +78,7 @@ def test_what_is_no_backup_is_refused_in_plain_words_and_leaves_nothing_behind(
     assert done.stderr == f"hermes: {junk} cannot be used: {why}; nothing was changed\n"
     store.mkdir()
     (store / "data.mdb").write_bytes(b"no store at all" * 1000)
-    assert f"{store} does not hold a Hermes store" in hermes("restore", str(store), **environ).stderr
+    assert f"{store} does not hold a Hermes store" in hermes("restore", "--untrusted", str(store), **environ).stderr
     assert not (tmp_path / "not").exists()
 
     mine = tmp_path / "mine"
@@ -96,7 +100,33 @@ def test_a_backup_that_is_cut_off_is_refused(tmp_path: Path, home: Home, hermes:
     other = {"HERMES_HOME": str(tmp_path / "other")}
     assert not hermes("restore", str(cut), **other).stdout
     assert not (tmp_path / "other").exists()
-    told = hermes("restore", str(whole), **other).stdout
+    told = hermes("restore", "--untrusted", str(whole), **other).stdout
     assert f"the next start makes a new one, {tmp_path}/other/api.key." in " ".join(told.split())
-    again = hermes("restore", str(whole), HERMES_API_KEY="0123456789abcdef", **other).stdout
+    again = hermes("restore", "--untrusted", str(whole), HERMES_API_KEY="0123456789abcdef", **other).stdout
     assert "API key" not in again
+
+
+def test_backup_of_another_home_needs_a_word(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+    hermes("chat", "-z", "My name is Ada.")
+    hermes("backup", str(tmp_path / "b.tar"))
+    other = {"HERMES_HOME": str(tmp_path / "other")}
+    refused = hermes("restore", str(tmp_path / "b.tar"), **other)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "`--untrusted`" in refused.stderr
+    assert not (tmp_path / "other").exists()
+    report = json.loads(hermes("restore", "--untrusted", str(tmp_path / "b.tar"), "--json", **other).stdout)
+    assert report["untrusted"]
+    assert "Ada" in hermes("show", "-", **other).stdout
+
+
+def test_configuration_is_kept_where_nobody_can_be_asked(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+    hermes("chat", "-z", "My name is Ada.")
+    home.config_file.write_text("# then\n")
+    hermes("backup", str(tmp_path / "b.tar"))
+    home.config_file.write_text("# now\n")
+    told = hermes("restore", str(tmp_path / "b.tar")).stdout
+    assert "was kept; `--yes` uses the one in the backup" in " ".join(told.split())
+    assert home.config_file.read_text() == "# now\n"
+    report = json.loads(hermes("restore", "--yes", str(tmp_path / "b.tar"), "--json").stdout)
+    assert report["config"] == "applied"
+    assert home.config_file.read_text() == "# then\n"

@@ -44,7 +44,7 @@ def test_a_conversation_moves_to_another_home_and_goes_on_there(tmp_path: Path, 
 
     home = Home.from_environ({"HERMES_HOME": str(tmp_path / "new")})
     environ = {"HERMES_HOME": str(home.data_dir)}
-    done = hermes("import", str(tmp_path / "talk.jsonl"), **environ)
+    done = hermes("import", "--trust", str(tmp_path / "talk.jsonl"), **environ)
     assert done.stderr == ""
     assert done.stdout == f"Imported {len(body(cold.stdout))} records of 1 session: {session}.\n"
     assert body(hermes("export", session, **environ).stdout) == body(cold.stdout)
@@ -60,7 +60,8 @@ def test_a_running_daemon_takes_an_import_at_once(tmp_path: Path) -> None:
         daemon.ask("!echo and more", session)
         daemon.hermes("delete", session, "--yes")
         done = daemon.hermes("import", "-", "--json", stdin=exported)
-        assert json.loads(done.stdout)["sessions"] == [session], done.stderr
+        report = json.loads(done.stdout)
+        assert (report["sessions"], report["trusted"], report["new_key"]) == ([session], False, True), done.stderr
         assert "My name is Ada." in daemon.ask("Who am I?", session).text
 
         other = daemon.ask("!echo other", "taken").session
@@ -117,7 +118,7 @@ def test_what_the_system_noted_is_nobodys_words_wherever_it_is_shown(home: Home,
     )
     logs = {SessionId("build"): [LogEntry(seq=Seq(n), record=each) for n, each in enumerate(records)]}
     exported = "".join(f"{line}\n" for line in to_lines(logs, now=6))
-    assert hermes("import", "-", input=exported).stderr == ""
+    assert hermes("import", "-", "--trust", input=exported).stderr == ""
     assert body(hermes("export", "build").stdout) == body(exported)
     assert "  note\nit was cut off\n" in hermes("show", "build").stdout
     shown = json.loads(hermes("show", "build", "--json").stdout)["transcript"]

@@ -22,6 +22,7 @@ COMMANDS = [
     "grants", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "reload",
     "dead-letters",
     "send", "pairing", "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config",
+    "trust",
     "completion",
 ]  # fmt: skip
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess
 from tests.scripted_model import ScriptedModel
 from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
@@ -51,10 +52,10 @@ def test_what_a_person_sends_is_seen_kept_or_said_to_be_missing(
     server.until(lambda: len(server.replies("D1")) == 1)
     words, picture = model.requests[-1]["messages"][-1]["content"]
     assert picture["image_url"]["url"] == "data:image/png;base64," + base64.b64encode(PNG).decode()
-    lines = words["text"].splitlines()
+    lines = without_fences(words["text"]).splitlines()
     assert lines[0] == "what is this?"
-    assert lines[1].startswith('[picture ("cat.png", image/png, 1 KB); it is stored as ')
-    assert lines[2].startswith('[file ("huge.bin", application/zip, 1.0 MB); it is stored as ')
+    assert lines[1].startswith("[picture (cat.png, image/png, 1 KB); it is stored as ")
+    assert lines[2].startswith("[file (huge.bin, application/zip, 1.0 MB); it is stored as ")
     assert "could not be fetched: files of more than 1.0 MB are not taken" in lines[3]
     assert len(list((daemon.home / "media").iterdir())) == 2  # nothing of the stranger's
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.model_server import STALL, delta, stream
 from tests.scripted_model import ScriptedModel
@@ -67,14 +70,14 @@ def test_the_model_knows_whom_it_talks_to_also_after_a_restart(
     server.say(ANN, ANN, "say again")
     server.until(lambda: server.replies(ANN) == ["hello", "again"])
     first, second = ([str(each["content"]) for each in body["messages"]] for body in model.requests)
-    assert "Chat: a private chat\nPerson: 'person 7'" in first[0]
+    assert "Chat: a private chat\nPerson: person 7\n" in without_fences(first[0])
     assert (second[0], second[-1]) == (first[0], "say again")
     server.say(-5, ANN, "@hermes_test_bot say hi", thread=3)
     server.until(lambda: server.replies(-5) == ["hi"])
     shown = [str(each["content"]) for each in model.requests[-1]["messages"]]
-    assert "Chat: a thread, 'group 5'" in shown[0]
+    assert "Chat: a thread, group 5\n" in without_fences(shown[0])
     assert "Several people share this conversation" in shown[0]
-    assert shown[-1] == "[person 7] say hi"
+    assert without_fences(shown[-1]) == "[person 7] say hi"
 
 
 def test_a_stranger_is_told_so_once_and_gets_no_answer(server: TelegramServer, daemon: DaemonProcess) -> None:
@@ -232,3 +235,18 @@ def test_a_model_is_chosen_by_a_button_also_after_a_restart(server: TelegramServ
     server.press(ANN, offered.id, "default", ANN)
     server.until(lambda: not offered.keyboard)
     assert offered.text.startswith("The model is the configured one")
+
+
+def test_forward_is_shown_to_the_model_and_changes_nothing(
+    server: TelegramServer, model: ScriptedModel, daemon: DaemonProcess
+) -> None:
+    server.say(ANN, ANN, "say hello")
+    server.until(lambda: server.replies(ANN) == ["hello"])
+    origin = {"type": "hidden_user", "sender_user_name": "Eve", "date": 1}
+    server.say(ANN, ANN, "/yolo on", forward_origin=origin)
+    server.until(lambda: len(server.replies(ANN)) == 2)
+    shown = str(model.requests[-1]["messages"][-1]["content"])
+    assert re.fullmatch(
+        r"\[forwarded message by <untrusted-(\w+)>Eve</untrusted-\1>: <untrusted-\1>/yolo on</untrusted-\1>\]", shown
+    )
+    assert json.loads(daemon.hermes("show", "-", "--json").stdout)["preferences"]["yolo"] is False

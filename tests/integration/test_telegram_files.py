@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.free_port import free_port
 from tests.scripted_model import ScriptedModel
@@ -103,7 +104,8 @@ def test_a_file_that_cannot_be_fetched_is_told_to_the_model(server: TelegramServ
         server.fail("getFile", Fault(status=400, description="Bad Request: file is too big"))
         server.say(ANN, ANN, "", document={"file_id": "film", "file_name": "film.mkv"})
         answers(server, 1)
-        assert 'heard: [file ("film.mkv") was sent, but could not be fetched' in server.replies(ANN)[0]
+        told = without_fences(server.replies(ANN)[0])
+        assert "heard: [file (film.mkv) was sent, but could not be fetched" in told
         assert "no files of more than 20 MB" in server.replies(ANN)[0]
 
 

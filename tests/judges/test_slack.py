@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.free_port import free_port
 from tests.judges.local_slack import (
@@ -83,8 +84,8 @@ def test_a_mention_in_a_thread_is_answered_there_and_it_goes_on_without_one(
     root = slack.say(CHANNEL, BOB, "the build is red")["ts"]
     slack.say(CHANNEL, ANN, "say nothing to us", thread=root)
     slack.say(CHANNEL, ANN, f"<@{BOT}> say why?", thread=root)
-    earlier = "[Earlier in this thread:\n@bob: the build is red\n@ann: say nothing to us]"
-    assert slack.until_replies(CHANNEL) == [f"heard: {earlier}\n\n[ann] say why?"]
+    earlier = "[earlier in this thread: \n@bob: the build is red\n@ann: say nothing to us\n]"
+    assert list(map(without_fences, slack.until_replies(CHANNEL))) == [f"heard: {earlier}\n[ann] say why?"]
     slack.say(CHANNEL, ANN, "say and then?", thread=root)
     assert slack.until_replies(CHANNEL, 2)[1] == "and then?"
     ours = [each for each in slack.messages(CHANNEL) if each["user"] == BOT]

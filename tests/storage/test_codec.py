@@ -77,6 +77,7 @@ ORDER = {
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
         "summary_usage summary_model place"
     ),
+    "AuthorityDropped": "at reason",
     "BadRecord": "problem",
     "Session": (
         "id key phase reason since created_at active_at next_seq platform parent successor turn queue resume_reason "

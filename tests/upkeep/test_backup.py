@@ -9,18 +9,23 @@ import shutil
 import subprocess
 import sys
 import tarfile
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from hermes.home import Home, lock, note_store, prepare
+from hermes.ports.storage import PutFact
 from hermes.storage.copies import copy_store
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import SessionId
-from hermes.upkeep.archive import BackupError, Manifest, unpack
+from hermes.types import Phase, Preferences, Seq, SessionId
+from hermes.upkeep import archive
+from hermes.upkeep.archive import BackupError, Manifest, UnsealedError, unpack
 from hermes.upkeep.backup import make_backup
-from hermes.upkeep.restore import Restored, restore
+from hermes.upkeep.restore import ConfigFate, Restored, restore
+from hermes.upkeep.seal import Seal
 from tests.storage.older import make_older
 from tests.storage.samples import append, message
 
@@ -66,15 +71,22 @@ def back_up(home: Home, target: Path, *, with_key: bool = False) -> Manifest:
     )
 
 
-def put_back(home: Home, source: Path) -> Restored:
+def put_back(
+    home: Home, source: Path, *, like: Home | None = None, untrusted: bool = False, config: bool = True
+) -> Restored:
+    """`like`: the home whose backups are trusted."""
+    if like is not None:
+        shutil.copy(like.data_dir / "backup.key", home.data_dir)
     with lock(home):
-        return restore(home, source, check=verify, progress=quiet)
+        return restore(
+            home, source, check=verify, progress=quiet, wants_config=lambda _diff: config, untrusted=untrusted
+        )
 
 
 def texts(home: Home) -> list[str]:
     """What a home says about which one it is, in each of its parts."""
     engine = LmdbEngine.open(home.store_dir)
-    [entry] = engine.log(A)
+    entry, *_ = engine.log(A)
     engine.close()
     parts = ("config.yaml", "SOUL.md", "work/a/todo.json", "processes/proc_1/output.0")
     return [repr(entry.record), *((home.data_dir / name).read_text() for name in parts)]
@@ -98,6 +110,7 @@ def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) ->
     manifest = back_up(home, tmp_path / name)
     assert names_in(tmp_path / name) == {
         "manifest.json",
+        "manifest.hmac",
         "store/data.mdb",
         "config.yaml",
         "SOUL.md",
@@ -106,6 +119,8 @@ def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) ->
         "processes/proc_1/output.0",
     }
     assert manifest.left_out == ("api.key", "index", "logs", "service.env")
+    key = home.data_dir / "backup.key"
+    assert key.stat().st_mode & 0o777 == 0o600
     assert manifest.problems == ()
     assert b"secret" not in (tmp_path / name).read_bytes()
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
@@ -119,7 +134,7 @@ def test_the_key_is_in_a_backup_when_it_is_asked_for(tmp_path: Path) -> None:
     assert "api.key" in names_in(tmp_path / "b.tar")
     other = Home.from_environ({"HERMES_HOME": str(tmp_path / "other")})
     prepare(other)
-    put_back(other, tmp_path / "b.tar")
+    put_back(other, tmp_path / "b.tar", like=home)
     assert other.api_key_file.read_text() == home.api_key_file.read_text()
     assert other.api_key_file.stat().st_mode & 0o777 == 0o600
 
@@ -160,9 +175,11 @@ def test_a_damaged_store_is_backed_up_as_it_is_and_told(tmp_path: Path) -> None:
 
 
 def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path) -> None:
-    back_up(a_home(tmp_path / "first", "first"), tmp_path / "b.tar.gz")
+    first = a_home(tmp_path / "first", "first")
+    back_up(first, tmp_path / "b.tar.gz")
     home = a_home(tmp_path / "second", "second")
-    restored = put_back(home, tmp_path / "b.tar.gz")
+    restored = put_back(home, tmp_path / "b.tar.gz", like=first)
+    assert restored.config is ConfigFate.APPLIED
     assert speaks_of(home, "first")
     assert verify(home.store_dir) == []
     assert restored.open_sessions == ("a",)
@@ -176,10 +193,11 @@ def test_a_restore_puts_everything_back_and_keeps_what_was_there(tmp_path: Path)
 
 
 def test_a_restore_into_an_empty_home_has_nothing_to_keep(tmp_path: Path) -> None:
-    back_up(a_home(tmp_path / "first"), tmp_path / "b.tar")
+    first = a_home(tmp_path / "first")
+    back_up(first, tmp_path / "b.tar")
     home = Home.from_environ({"HERMES_HOME": str(tmp_path / "new")})
     prepare(home)
-    assert put_back(home, tmp_path / "b.tar").kept_in is None
+    assert put_back(home, tmp_path / "b.tar", like=first).kept_in is None
     assert speaks_of(home, "first")
 
 
@@ -200,7 +218,7 @@ def test_a_mere_copy_of_the_store_can_be_restored_too(tmp_path: Path) -> None:
     home = a_home(tmp_path / "home", "first")
     copy_store(home.store_dir, tmp_path / "copy")
     other = a_home(tmp_path / "other", "second")
-    restored = put_back(other, tmp_path / "copy")
+    restored = put_back(other, tmp_path / "copy", untrusted=True)
     assert restored.names == ("store",)
     stored, config, *_ = texts(other)
     assert "first" in stored
@@ -211,7 +229,7 @@ def test_an_older_store_is_refused_where_no_way_leads_from_it(tmp_path: Path) ->
     make_older(tmp_path / "older")
     home = a_home(tmp_path / "home")
     with pytest.raises(Exception, match="no way from format"):
-        put_back(home, tmp_path / "older")
+        put_back(home, tmp_path / "older", untrusted=True)
     assert speaks_of(home, "first")
 
 
@@ -254,7 +272,7 @@ def test_an_archive_that_is_not_what_was_made_is_refused_and_changes_nothing(
     rewritten(tmp_path / "b.tar", tmp_path / "bad.tar", change)
     home = a_home(tmp_path / "second", "second")
     with pytest.raises(BackupError, match=f"{said}.*nothing was changed"):
-        put_back(home, tmp_path / "bad.tar")
+        put_back(home, tmp_path / "bad.tar", untrusted=True)
     assert speaks_of(home, "second")
     assert not list(home.data_dir.glob("before-restore-*"))
     assert not (tmp_path / "SOUL.md").exists()
@@ -268,13 +286,14 @@ def test_an_archive_that_was_cut_off_anywhere_is_refused(tmp_path: Path, name: s
     for percent in (0, 1, 30, 60, 70):  # the last fifth of a small tar may be padding
         cut.write_bytes(whole[: len(whole) * percent // 100])
         with pytest.raises(BackupError, match="nothing was changed"):
-            unpack(cut, tmp_path / f"out-{percent}", quiet)
+            unpack(cut, tmp_path / f"out-{percent}", quiet, untrusted=True)
 
 
 @pytest.mark.skipif(not shutil.which("strace"), reason="kills at an exact step need strace")
 def test_a_restore_that_was_killed_can_be_repeated_and_loses_nothing(tmp_path: Path) -> None:
-    back_up(a_home(tmp_path / "first", "first"), tmp_path / "b.tar")
-    a_home(tmp_path / "template", "second")
+    first = a_home(tmp_path / "first", "first")
+    back_up(first, tmp_path / "b.tar")
+    shutil.copy(first.data_dir / "backup.key", a_home(tmp_path / "template", "second").data_dir)
     step = 1 if "HERMES_TEST_KILLS" in os.environ else 4
     point, without_store = 2 - step, 0
     while True:
@@ -292,7 +311,7 @@ def test_a_restore_that_was_killed_can_be_repeated_and_loses_nothing(tmp_path: P
             f"inject=?rename,?renameat2:signal=SIGKILL:when={point}",
         ]
         done = subprocess.run(
-            [*kill, sys.executable, "-m", "hermes.cli.main", "restore", str(tmp_path / "b.tar")],
+            [*kill, sys.executable, "-m", "hermes.cli.main", "restore", "--yes", str(tmp_path / "b.tar")],
             env={**os.environ, "HERMES_HOME": str(tmp_path / "home")},
             capture_output=True,
             check=False,
@@ -322,9 +341,171 @@ def test_progress_goes_up_to_the_whole(tmp_path: Path) -> None:
         with_key=False,
         progress=lambda *step: told.append(step),
     )
-    unpack(tmp_path / "b.tar", tmp_path / "out", lambda *step: told.append(step))
+    unpack(tmp_path / "b.tar", tmp_path / "out", lambda *step: told.append(step), untrusted=True)
     for what in ("computing checksums", "packing", "unpacking"):
         steps = [(done, total) for name, done, total in told if name == what]
         assert len(steps) > 3
         assert steps == sorted(steps)
         assert steps[-1][0] == steps[-1][1]
+
+
+# ---------------------------------------------------------------- who vouches for it
+
+
+def without_seal(source: Path, target: Path, seal: bytes | None) -> None:
+    """The archive with another seal, or none."""
+    with tarfile.open(source) as old, tarfile.open(target, "w") as new:
+        for entry in old:
+            content = old.extractfile(entry).read()  # type: ignore[union-attr]
+            if entry.name == "manifest.hmac":
+                if seal is None:
+                    continue
+                content = seal
+            entry.size = len(content)
+            new.addfile(entry, io.BytesIO(content))
+
+
+@pytest.mark.parametrize(("seal", "state"), [(None, Seal.MISSING), (b"0" * 64, Seal.WRONG), (b"", Seal.WRONG)])
+def test_archive_without_a_valid_seal_is_refused(tmp_path: Path, seal: bytes | None, state: Seal) -> None:
+    home = a_home(tmp_path / "home")
+    back_up(home, tmp_path / "b.tar")
+    without_seal(tmp_path / "b.tar", tmp_path / "bad.tar", seal)
+    with pytest.raises(UnsealedError) as refused:
+        put_back(home, tmp_path / "bad.tar")
+    assert refused.value.state is state
+    assert not list(home.data_dir.glob("before-restore-*"))
+
+
+def test_archive_and_manifest_changed_together_are_refused(tmp_path: Path) -> None:
+    home = a_home(tmp_path / "home")
+    manifest = back_up(home, tmp_path / "b.tar")
+    other = b"You are evil."
+    with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
+        for entry in old:
+            content = old.extractfile(entry).read()  # type: ignore[union-attr]
+            if entry.name == "SOUL.md":
+                content = other
+            if entry.name == "manifest.json":
+                files = (
+                    replace(each, size_bytes=len(other), sha256=sha256(other).hexdigest())
+                    if each.path == "SOUL.md"
+                    else each
+                    for each in manifest.files
+                )
+                content = replace(manifest, files=tuple(files)).encode()
+            entry.size = len(content)
+            new.addfile(entry, io.BytesIO(content))
+    with pytest.raises(UnsealedError):
+        put_back(home, tmp_path / "bad.tar")
+    put_back(home, tmp_path / "bad.tar", untrusted=True)
+    assert (home.data_dir / "SOUL.md").read_text() == "You are first."
+
+
+def test_backup_of_another_home_and_a_copy_of_a_store_are_refused(tmp_path: Path) -> None:
+    first, home = a_home(tmp_path / "first"), a_home(tmp_path / "second")
+    back_up(first, tmp_path / "b.tar")
+    copy_store(first.store_dir, tmp_path / "copy")
+    for source, state in (("b.tar", Seal.NO_KEY), ("copy", Seal.MISSING)):
+        with pytest.raises(UnsealedError) as refused:
+            put_back(home, tmp_path / source)
+        assert refused.value.state is state
+
+
+def test_untrusted_backup_brings_no_authority(tmp_path: Path) -> None:
+    first = a_home(tmp_path / "first", "first")
+    engine = LmdbEngine.open(first.store_dir)
+    head = engine.head(A)
+    assert head is not None
+    powerful = replace(head, grants=("recursive-delete",), preferences=Preferences(title="Talk", yolo=True))
+    again = replace(append("a", 1, message("more"), pending=True), epoch=engine.epoch)
+    names = ("grant:system-write", "chat.pairing", "chat.home.telegram", "chat.noted:x")
+    facts = tuple(PutFact(name=name, value=b"1") for name in names)
+    again = replace(again, head=replace(powerful, next_seq=Seq(2), phase=Phase.RUNNING))
+    assert engine.commit([(again,), facts]) == [None, None]
+    engine.close()
+    back_up(first, tmp_path / "b.tar", with_key=True)
+    home = a_home(tmp_path / "second", "second")
+    home.api_key_file.write_text("present-present-present\n")
+    restored = put_back(home, tmp_path / "b.tar", untrusted=True)
+    assert set(restored.names) == {"store", "work", "media"}
+    assert (restored.config, restored.open_sessions) == (ConfigFate.NONE, ())
+    assert home.config_file.read_text() == "# second\n"
+    assert (home.data_dir / "SOUL.md").read_text() == "You are second."
+    assert home.api_key_file.read_text() == "present-present-present\n"
+    engine = LmdbEngine.open(home.store_dir)
+    after = engine.head(A)
+    assert after is not None
+    assert (after.grants, after.preferences, after.phase) == ((), Preferences(title="Talk"), Phase.SUSPENDED)
+    assert [name for name in names if engine.fact(name) is not None] == ["chat.noted:x"]
+    engine.close()
+
+
+def test_configuration_is_shown_as_a_diff_and_stays_when_it_is_declined(tmp_path: Path) -> None:
+    home = a_home(tmp_path / "home")
+    back_up(home, tmp_path / "b.tar")
+    assert put_back(home, tmp_path / "b.tar", config=False).config is ConfigFate.SAME
+    home.config_file.write_text("# mine\n")
+    shown: list[str] = []
+
+    def decline(diff: list[str]) -> bool:
+        shown.extend(diff)
+        return False
+
+    with lock(home):
+        restored = restore(home, tmp_path / "b.tar", check=verify, progress=quiet, wants_config=decline)
+    assert restored.config is ConfigFate.DECLINED
+    assert shown[-2:] == ["-# mine", "+# first"]
+    assert home.config_file.read_text() == "# mine\n"
+    assert put_back(home, tmp_path / "b.tar").config is ConfigFate.APPLIED
+    assert home.config_file.read_text() == "# first\n"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "said"),
+    [
+        ("_MAX_MANIFEST_BYTES", 100, "manifest.json is larger than 100 bytes"),
+        ("_MAX_FILES", 2, "more than 2 files"),
+        ("_MAX_UNPACKED_BYTES", 1000, "out of bounds"),
+        ("_RATIO_FROM_BYTES", 0, "more than 200 times its size"),
+    ],
+)
+def test_limits_are_checked_before_anything_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int, said: str
+) -> None:
+    home = a_home(tmp_path / "home")
+    (home.data_dir / "media" / "zeros").write_bytes(bytes(30 << 20))
+    back_up(home, tmp_path / "b.tar.gz")
+    monkeypatch.setattr(archive, limit, value)
+    with pytest.raises(BackupError, match=said):
+        unpack(tmp_path / "b.tar.gz", tmp_path / "out", quiet, untrusted=True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_disk_without_room_is_known_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    back_up(a_home(tmp_path / "home"), tmp_path / "b.tar")
+    monkeypatch.setattr(shutil, "disk_usage", lambda _path: type("Usage", (), {"free": 10}))
+    with pytest.raises(BackupError, match="the disk has 0 MB left"):
+        unpack(tmp_path / "b.tar", tmp_path / "out", quiet, untrusted=True)
+
+
+def test_entry_with_a_huge_description_is_refused(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz", format=tarfile.PAX_FORMAT) as bomb:
+        entry = tarfile.TarInfo("manifest.json")
+        entry.pax_headers = {"comment": "x" * (1 << 20)}
+        bomb.addfile(entry, io.BytesIO())
+    with pytest.raises(BackupError, match="excessive size"):
+        unpack(tmp_path / "bomb.tar.gz", tmp_path / "out", quiet, untrusted=True)
+
+
+def test_file_of_another_size_than_the_manifest_says_is_not_written(tmp_path: Path) -> None:
+    back_up(a_home(tmp_path / "home"), tmp_path / "b.tar")
+    with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
+        for entry in old:
+            content = old.extractfile(entry).read()  # type: ignore[union-attr]
+            if entry.name == "SOUL.md":
+                content = bytes(5 << 20)
+            entry.size = len(content)
+            new.addfile(entry, io.BytesIO(content))
+    with pytest.raises(BackupError, match="its size is not that in the manifest"):
+        unpack(tmp_path / "bad.tar", tmp_path / "out", quiet, untrusted=True)
+    assert not (tmp_path / "out" / "SOUL.md").exists()

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, get_args, get_origin, get_type_hints
 
 import pytest
@@ -16,7 +17,8 @@ from hypothesis import strategies as st
 from hermes.errors import BadInputError
 from hermes.records import BadRecord, LogEntry, Record
 from hermes.types import EncodedMessage, Seq, SessionId
-from hermes.upkeep.portable import Exported, from_lines, to_lines
+from hermes.upkeep import portable
+from hermes.upkeep.portable import Exported, from_lines, read_export, to_lines
 from tests.storage.samples import message
 
 TEXTS = st.text(st.characters(codec="utf-8"))
@@ -163,3 +165,15 @@ def test_an_export_of_a_newer_format_is_refused() -> None:
     newer = _line({"hermes_export": 2, "version": "9.0", "sessions": ["a"], "records": 0})
     with pytest.raises(BadInputError, match=r"format 2 .* from version 9\.0"):
         from_lines([newer.encode()])
+
+
+def test_export_of_excessive_size_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "x.jsonl"
+    file.write_bytes(b"x" * 200)
+    monkeypatch.setattr(portable, "MAX_LINE_BYTES", 100)
+    with pytest.raises(BadInputError, match="too large"):
+        read_export(file)
+    file.write_bytes(b"{}\n" * 200)
+    monkeypatch.setattr(portable, "MAX_BYTES", 2)
+    with pytest.raises(BadInputError, match="too large"):
+        read_export(file)

@@ -81,7 +81,10 @@ class OperatorApi:
             (web.post("/grants/{kind}/withdraw", self.withdraw), "Have one of them asked about again"),
             (web.get("/store", self.store), "The store's figures"),
             (web.post("/store/backup", self.backup), 'Copy the store to a new directory; {"path": "/absolute"}'),
-            (web.post("/store/import", self.take_in), 'Take in an export of sessions; {"path": "/absolute"}'),
+            (
+                web.post("/store/import", self.take_in),
+                'Take in an export of sessions; {"path": "/absolute", "trust": false}',
+            ),
             (web.get("/store/verify", self.verify), "Look for damage in the store"),
             *self._keys.table(),
             *(self._chat.table() if self._chat is not None else ()),
@@ -205,8 +208,11 @@ class OperatorApi:
         return json_response({"path": path})
 
     async def take_in(self, request: web.Request) -> web.Response:
-        path = _path_in(await self._object(request))
-        return json_response(dict(await self._service.operations.take_in(Path(path))))
+        body = await self._object(request)
+        trust = body.get("trust", False)
+        if not isinstance(trust, bool):
+            raise BadInputError("trust is true or false.", param="trust")
+        return json_response(dict(await self._service.operations.take_in(Path(_path_in(body)), trust=trust)))
 
     async def verify(self, _request: web.Request) -> web.Response:
         return json_response({"problems": await self._service.operations.verify()})

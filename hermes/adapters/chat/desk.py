@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from loguru import logger
 
-from hermes import approver_chat
+from hermes import approver_chat, fence
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
@@ -25,7 +25,7 @@ from hermes.commands.reply import Caller
 from hermes.crash_point import reach
 from hermes.errors import BusyError, QueueFullError, RefusedError, StoppingError, UnknownSessionError
 from hermes.media.reference import user_message
-from hermes.ports.chat import Abilities, Inbound, Outgoing
+from hermes.ports.chat import Abilities, Foreign, ForeignKind, Inbound, Outgoing
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Receipt, Sessions, Submission
 from hermes.role import Role
@@ -70,7 +70,8 @@ class ChatDesk:
         trouble: Callable[[str, str], None] = lambda _part, _problem: None,
         per_user: bool = True,
         abilities: Abilities = Abilities(),  # noqa: B008 - a value
-        compose: Callable[[Inbound], Awaitable[EncodedMessage]] | None = None,
+        compose: Callable[[Inbound, str], Awaitable[EncodedMessage]] | None = None,
+        new_marker: Callable[[], str] = fence.new_marker,
     ) -> None:
         self._sessions = sessions
         self._outgoing = outgoing
@@ -85,6 +86,7 @@ class ChatDesk:
         self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
+        self._new_marker = new_marker  # of the fences in one message
         self.alive = alive
         self.trouble = trouble
 
@@ -104,7 +106,7 @@ class ChatDesk:
             await self._rewrite(inbound, key, role)
         elif inbound.deleted:
             await self._take_back(inbound, key)
-        elif (command := parse(inbound.text)) is not None:
+        elif not inbound.forwarded and (command := parse(inbound.text)) is not None:
             await self._command(inbound, key, command, role)
         else:
             await self._message(inbound, key, role)
@@ -142,17 +144,18 @@ class ChatDesk:
         inbound = await self._unheard(inbound)
         who, now = (key, inbound.user), self._clock()
         more = is_cut_off(inbound.text, self._abilities.splits_at)
-        shown = as_shown(inbound, shared=self._is_shared(inbound))
+        message, changed = await self._for_model(inbound)
         submission = Submission(
             turn=self._new_turn_id(),
-            messages=(await self._compose(shown),),
+            messages=(message,),
             source=self._source(inbound, role),
             key=key,
             inbound=inbound.id,
             also=tuple(piece for piece in inbound.pieces if piece != inbound.id),
             joins=self._bursts.take_up(who, now),
             more_s=WAIT_S if more else 0.0,
-            said="" if inbound.attachments or shown.text == inbound.text else inbound.text,
+            said=inbound.text if changed and not inbound.attachments else "",
+            may_answer=not inbound.forwarded,
         )
         try:
             receipt = await self._submit(submission)
@@ -168,6 +171,12 @@ class ChatDesk:
             self._bursts.expect(who, receipt.turn, now)
         if receipt.notice and not receipt.duplicate:
             await self._say(inbound, f"notice:{inbound.id}", receipt.notice)
+
+    async def _for_model(self, inbound: Inbound) -> tuple[EncodedMessage, bool]:
+        """The message as a model is shown it, and whether its text has more than the person's own words."""
+        marker = self._new_marker()
+        shown = as_shown(inbound, shared=self._is_shared(inbound), marker=marker)
+        return await self._compose(shown, marker), shown.text != inbound.text
 
     async def _say_full(self, inbound: Inbound, key: SessionKey, error: QueueFullError, now: float) -> None:
         """Once in a while: whoever writes that much is not to be told as much."""
@@ -191,7 +200,7 @@ class ChatDesk:
         rest = replace(
             inbound, pieces=tuple(fresh), attachments=tuple(each for piece, each in named if piece in fresh)
         )
-        return rest if inbound.id in fresh else replace(rest, id=fresh[0], text="", before="")
+        return rest if inbound.id in fresh else replace(rest, id=fresh[0], text="", foreign=_forward_sign(inbound))
 
     async def _submit(self, submission: Submission) -> Receipt:
         for _ in range(_BUSY_TRIES):
@@ -209,8 +218,8 @@ class ChatDesk:
         if session is None or parse(inbound.text) is not None:
             return
         try:
-            shown = as_shown(inbound, shared=self._is_shared(inbound))
-            await self._sessions.rewrite(session, inbound.place, await self._compose(shown), role)
+            message, _ = await self._for_model(inbound)
+            await self._sessions.rewrite(session, inbound.place, message, role)
         except StoppingError:
             raise
         except RefusedError as error:
@@ -246,7 +255,7 @@ class ChatDesk:
             key=key,
             inbound=inbound.id,
             has_buttons=self._abilities.buttons,
-            speaker=named(inbound) if shared else "",
+            speaker=named(inbound, self._new_marker()) if shared else "",
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
@@ -356,6 +365,11 @@ def _chosen(inbound: Inbound, question: Question) -> str:
     return choices[inbound.choice] if inbound.choice is not None and inbound.choice < len(choices) else inbound.text
 
 
-async def _compose(inbound: Inbound) -> EncodedMessage:
+def _forward_sign(inbound: Inbound) -> tuple[Foreign, ...]:
+    """That it was forwarded, without its text."""
+    return tuple(replace(each, text="") for each in inbound.foreign if each.kind is ForeignKind.FORWARD)
+
+
+async def _compose(inbound: Inbound, _marker: str) -> EncodedMessage:
     """Where files cannot be fetched."""
     return user_message(inbound.text)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any
 
+from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.slack.attachment import attachments_of
 from hermes.adapters.slack.blocks import pressed
 from hermes.adapters.slack.command_sign import slash_text, with_slash
@@ -18,7 +19,7 @@ from hermes.adapters.slack.heard_text import mentioned, mentions, readable
 from hermes.adapters.slack.place import NAME, chat_type, is_direct, place_of
 from hermes.adapters.slack.workspace import Myself
 from hermes.commands.registry import parse
-from hermes.ports.chat import Inbound
+from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.types import InboundKey
 from hermes.values import dataclass
 
@@ -50,7 +51,8 @@ class Heard:
     @property
     def is_urgent(self) -> bool:
         """A button, or a command: they have to wait for no file."""
-        return bool(self.inbound.answers) or parse(self.inbound.text) is not None
+        inbound = self.inbound
+        return bool(inbound.answers) or (not inbound.forwarded and parse(inbound.text) is not None)
 
 
 def team_of(payload: Mapping[str, Any]) -> str:
@@ -114,11 +116,12 @@ def _message(
     said = str(message.get("text") or "")
     text = with_slash(readable(said, me.user, me.name))
     attachments = attachments_of(message, me.team)
+    foreign = _shared_messages(message, me)
     called = mentions(said, me.user)
     direct = is_direct(channel)
     free = not manners.require_mention or channel in manners.free_response_channels
     thread = _thread(message)
-    if not (text.strip() or attachments) or not (direct or called or free or thread):
+    if not (text.strip() or attachments or foreign) or not (direct or called or free or thread):
         return None
     ts = str(message["ts"])
     thread = thread or ("" if direct else ts)
@@ -130,9 +133,23 @@ def _message(
         chat_type=chat_type(channel, thread),
         edited=bool(edit),
         attachments=attachments,
+        foreign=foreign,
     )
     people = tuple(each for each in mentioned(said) if each != me.user)
     return Heard(inbound=inbound, people=people, sure=direct or called or free)
+
+
+def _shared_messages(message: Mapping[str, Any], me: Myself) -> tuple[Foreign, ...]:
+    """The messages that a person forwarded with this one: Slack calls that sharing. Previews of links are not."""
+    return tuple(
+        Foreign(
+            kind=ForeignKind.FORWARD,
+            text=readable(str(each.get("text") or each.get("fallback") or ""), me.user, me.name),
+            by=sound(str(each.get("author_name") or each.get("author_id") or "")),
+        )
+        for each in message.get("attachments") or ()
+        if each.get("is_share") or each.get("is_msg_unfurl")
+    )
 
 
 def _thread(message: Mapping[str, Any]) -> str:

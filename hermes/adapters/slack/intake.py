@@ -23,7 +23,7 @@ from hermes.adapters.chat.order import Order
 from hermes.adapters.slack.attachment import is_bare
 from hermes.adapters.slack.download import described
 from hermes.adapters.slack.event import Heard, Manners, channel_of, heard, team_of
-from hermes.adapters.slack.names import Names, with_names
+from hermes.adapters.slack.names import Names
 from hermes.adapters.slack.place import team_and_channel
 from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.thread import Threads
@@ -96,7 +96,8 @@ class Intake:
     async def _hand_over(self, found: Heard, workspace: Workspace, edge: ChatEdge, patience_s: float) -> None:
         look = await self._threads.look(workspace, found)
         if look.ours:
-            inbound = replace(await self._with_names(found, workspace), before=look.before)
+            named = await self._with_names(found, workspace)
+            inbound = replace(named, foreign=(*look.foreign, *named.foreign))
             if found.respond_to:
                 self._responses.note(inbound, found.respond_to)
             aside = await _stored(await _with_files(inbound, workspace), edge, patience_s)
@@ -114,7 +115,8 @@ class Intake:
         people = found.people if nameless else (*found.people, inbound.user)
         names = await self._names.of(workspace, people) if people else {}
         name = inbound.user_name or names.get(inbound.user, "")
-        return replace(inbound, text=with_names(inbound.text, names), user_name=name)
+        mentions = tuple((each, names[each]) for each in found.people if each in names)
+        return replace(inbound, mentions=mentions, user_name=name)
 
 
 async def _with_files(inbound: Inbound, workspace: Workspace) -> Inbound:

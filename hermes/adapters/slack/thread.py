@@ -18,6 +18,7 @@ from hermes.adapters.slack.names import Names, with_names
 from hermes.adapters.slack.place import is_direct, team_and_channel
 from hermes.adapters.slack.trouble import FAILURES, code_of, explain, platform_error, wait_of
 from hermes.adapters.slack.workspace import Myself, Workspace
+from hermes.ports.chat import Foreign, ForeignKind
 from hermes.values import dataclass
 
 _MOST_MESSAGES = 30
@@ -32,7 +33,7 @@ _MOST_REMEMBERED = 4096
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
     ours: bool  # it is for us
-    before: str = ""  # what the agent has to know of the thread
+    foreign: tuple[Foreign, ...] = ()  # what was said in the thread before
 
 
 class Threads:
@@ -55,18 +56,21 @@ class Threads:
         if not ours:
             self._remember(key, part=False)
         first = ours and not taken_part and not heard.inbound.text.startswith("/")
-        return Look(ours=ours, before=await self._told(earlier[-_MOST_MESSAGES:], workspace) if first else "")
+        return Look(ours=ours, foreign=await self._told(earlier[-_MOST_MESSAGES:], workspace) if first else ())
 
     def joined(self, heard: Heard) -> None:
         """A message there was stored: from now on we take part."""
         if heard.inbound.place.thread:
             self._remember((heard.inbound.place.chat, heard.inbound.place.thread), part=True)
 
-    async def _told(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> str:
+    async def _told(self, earlier: Sequence[Mapping[str, Any]], workspace: Workspace) -> tuple[Foreign, ...]:
         told = _told(earlier, workspace.me)
         people = {user for message in earlier for user in (_author(message), *mentioned(_text(message)))}
         others = sorted(people - {"", workspace.me.user})
-        return with_names(told, await self._names.of(workspace, others)) if told else ""
+        if not told:
+            return ()
+        named = with_names(told, await self._names.of(workspace, others))
+        return (Foreign(kind=ForeignKind.THREAD, text=named),)
 
     async def _earlier(self, workspace: Workspace, heard: Heard) -> Sequence[Mapping[str, Any]]:
         for left in reversed(range(_TRIES)):
@@ -147,4 +151,4 @@ def _told(earlier: Sequence[Mapping[str, Any]], me: Myself) -> str:
         who = "you" if _is_mine(message, me) else f"@{_author(message) or message.get('username') or 'a bot'}"
         if text:
             lines.append(f"{who}: {text}")
-    return "[Earlier in this thread:\n" + "\n".join(lines) + "]\n\n" if lines else ""
+    return "\n".join(lines)

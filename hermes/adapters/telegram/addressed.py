@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import between
+from hermes.adapters.telegram.forward import is_forward
 from hermes.commands.registry import Parsed, Unknown, parse
 from hermes.values import dataclass
 
@@ -46,7 +47,11 @@ def for_another_bot(text: str, me: Myself) -> bool:
 def is_addressed(message: Mapping[str, Any], text: str, me: Myself, manners: Manners) -> bool:
     chat = str(message["chat"]["id"])
     free = {chat, f"{chat}:{message.get('message_thread_id', '')}"} & set(manners.free_response_chats)
-    if message["chat"]["type"] == "private" or _answers(message, me) or _mentions(message, me):
+    if message["chat"]["type"] == "private" or _answers(message, me):
+        return True
+    if is_forward(message):  # whom its text mentions or commands is not the sender's choice
+        return bool(not manners.require_mention or free)
+    if _mentions(message, me):
         return True
     if isinstance(command := parse(text), Parsed | Unknown):  # an unknown one without a name is another bot's
         return isinstance(command, Parsed) or bool(command.bot)

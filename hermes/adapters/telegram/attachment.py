@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.ports.chat import Attachment
+from hermes.ports.chat import Attachment, Foreign, ForeignKind
 
 _PICTURE_SIDE = 1600  # pixels; Telegram offers each picture in several sizes, and a model needs no larger one
 _KINDS = {  # an animation is a document, too: it has to come first
@@ -37,22 +37,44 @@ def attachments_of(message: Mapping[str, Any]) -> tuple[Attachment, ...]:
     return (_file(message[name], name),) if name else ()
 
 
-def told_of(message: Mapping[str, Any]) -> str:
-    if sticker := message.get("sticker"):
-        of_set = f' from the set "{sticker["set_name"]}"' if sticker.get("set_name") else ""
-        return sound(f"[sticker: {sticker.get('emoji') or 'without a meaning'}{of_set}]")
-    if contact := message.get("contact"):
-        name = " ".join(filter(None, (contact.get("first_name"), contact.get("last_name"))))
-        return sound(f"[contact: {name}, {contact.get('phone_number', 'no number')}]")
-    if place := message.get("venue"):
-        where = place.get("location") or {}
-        return sound(f"[location: {place.get('title')}, {place.get('address')} ({_coordinates(where)})]")
-    if where := message.get("location"):
-        return f"[location: {_coordinates(where)}]"
-    if poll := message.get("poll"):
-        options = " / ".join(str(option.get("text")) for option in poll.get("options") or ())
-        return sound(f"[poll: {poll.get('question')} ({options})]")
-    return ""
+def told_of(message: Mapping[str, Any]) -> tuple[Foreign, ...]:
+    """A sticker, contact, location or poll in words; none of them are the sender's."""
+    for kind, name, describe in _TOLD:
+        if about := message.get(name):
+            return (Foreign(kind=kind, text=sound(describe(about))),)
+    return ()
+
+
+def _sticker(sticker: Mapping[str, Any]) -> str:
+    of_set = f' from the set "{sticker["set_name"]}"' if sticker.get("set_name") else ""
+    return f"{sticker.get('emoji') or 'without a meaning'}{of_set}"
+
+
+def _contact(contact: Mapping[str, Any]) -> str:
+    name = " ".join(filter(None, (contact.get("first_name"), contact.get("last_name"))))
+    return f"{name}, {contact.get('phone_number', 'no number')}"
+
+
+def _venue(place: Mapping[str, Any]) -> str:
+    return f"{place.get('title')}, {place.get('address')} ({_coordinates(place.get('location') or {})})"
+
+
+def _poll(poll: Mapping[str, Any]) -> str:
+    options = " / ".join(str(option.get("text")) for option in poll.get("options") or ())
+    return f"{poll.get('question')} ({options})"
+
+
+def _coordinates(where: Mapping[str, Any]) -> str:
+    return f"{where.get('latitude')}, {where.get('longitude')}"
+
+
+_TOLD = (  # a venue has a location, too: it has to come first
+    (ForeignKind.STICKER, "sticker", _sticker),
+    (ForeignKind.CONTACT, "contact", _contact),
+    (ForeignKind.LOCATION, "venue", _venue),
+    (ForeignKind.LOCATION, "location", _coordinates),
+    (ForeignKind.POLL, "poll", _poll),
+)
 
 
 def _file(about: Mapping[str, Any], name: str) -> Attachment:
@@ -74,7 +96,3 @@ def _fitting(sizes: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 def _sides(size: Mapping[str, Any]) -> tuple[int, int]:
     return int(size.get("width") or 0), int(size.get("height") or 0)
-
-
-def _coordinates(where: Mapping[str, Any]) -> str:
-    return f"{where.get('latitude')}, {where.get('longitude')}"

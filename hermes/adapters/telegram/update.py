@@ -13,9 +13,10 @@ from typing import Any
 from hermes.adapters.chat.utf16 import sound
 from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
 from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, told_of
+from hermes.adapters.telegram.forward import forward_of, is_forward
 from hermes.adapters.telegram.keyboard import pressed
 from hermes.commands.registry import parse
-from hermes.ports.chat import Inbound
+from hermes.ports.chat import Foreign, ForeignKind, Inbound
 from hermes.types import InboundKey, Place
 
 NAME = "telegram"
@@ -54,6 +55,8 @@ def is_urgent(update: Mapping[str, Any], me: Myself) -> bool:
     message = update.get("message")
     if not isinstance(message, dict):
         return "callback_query" in update
+    if is_forward(message):
+        return False
     text = message.get("text") or message.get("caption")
     return isinstance(text, str) and parse(without_name(sound(text), me)) is not None
 
@@ -78,11 +81,13 @@ def _message(
     message: Mapping[str, Any], key: InboundKey, me: Myself, manners: Manners, *, edited: bool
 ) -> Inbound | None:
     sender = message.get("from")
-    text = _text(message)
+    forward = forward_of(message)
+    text = "" if forward else sound(_said(message))
+    foreign = (*forward, *told_of(message))
     attachments = attachments_of(message)
     if sender is None or sender.get("is_bot") or message["chat"]["type"] == "channel":
         return None
-    if not text.strip() and not attachments:
+    if not (text.strip() or attachments or foreign):
         return None
     if for_another_bot(text, me) or not is_addressed(message, text, me, manners):
         return None
@@ -93,7 +98,7 @@ def _message(
         user=str(sender["id"]),
         user_name=_name(sender),
         text=words,
-        before="" if words.startswith("/") else _quotation(message, me),
+        foreign=foreign if words.startswith("/") else (*_quotation(message, me), *foreign),
         chat_type=_chat_type(message),
         chat_name=_title(message),
         edited=edited,
@@ -120,23 +125,22 @@ def _press(query: Mapping[str, Any], key: InboundKey) -> Inbound | None:
     )
 
 
-def _text(message: Mapping[str, Any]) -> str:
-    said = message.get("text") or message.get("caption") or ""
-    return sound("\n".join(filter(None, (said, told_of(message)))))
+def _said(message: Mapping[str, Any]) -> str:
+    return str(message.get("text") or message.get("caption") or "")
 
 
-def _quotation(message: Mapping[str, Any], me: Myself) -> str:
+def _quotation(message: Mapping[str, Any], me: Myself) -> tuple[Foreign, ...]:
     """What it answers, unless that is what the bot said just before, and no passage of it was chosen."""
     answered = message.get("reply_to_message") or {}
     marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
-    said = marked or answered.get("text") or answered.get("caption") or ""
+    said = marked or _said(answered)
     mine = (answered.get("from") or {}).get("id") == me.id
     # Ids in a chat count up: nothing was said in between.
     just_before = answered.get("message_id") == message["message_id"] - 1
     if not said or (mine and just_before and not marked):
-        return ""
+        return ()
     shown = said if len(said) <= _MOST_QUOTED else said[: _MOST_QUOTED - 1] + "…"
-    return f"[in answer to{' what you said' if mine else ''}: {sound(shown)}]\n"
+    return (Foreign(kind=ForeignKind.OWN_QUOTE if mine else ForeignKind.QUOTE, text=sound(shown)),)
 
 
 def _label(message: Mapping[str, Any], data: str) -> str:

@@ -143,6 +143,7 @@ def path_gate(
     for kind, rule, why in (
         (Kind.CREDENTIAL, "credential-write", "where credentials are"),
         (Kind.STARTUP, "startup-write", "which runs or is trusted by itself later"),
+        (Kind.PROMPT, "prompt-write", "which agents take instructions from"),
         (Kind.SYSTEM, "system-write", "a part of the system"),
     ):
         if kind in kinds:

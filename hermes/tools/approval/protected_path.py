@@ -26,6 +26,7 @@ class Kind(StrEnum):
     PROCESS_SECRET = "process-secret"  # noqa: S105
     CREDENTIAL = "credential"
     STARTUP = "startup"  # run at a login, by cron or by a shell
+    PROMPT = "prompt"  # becomes part of a system prompt once the owner approves it
     SYSTEM = "system"
     HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory with secrets of Hermes or of processes somewhere in it
 
@@ -88,6 +89,7 @@ _CREDENTIAL = re.compile(
     r"|/(?:credentials|service[-_]account)\.json\Z|\.(?:pem|p12|pfx|keystore|jks|kdbx|ovpn)\Z|/api\.key\Z|/\.bash_history\Z"
     r"|/\.zsh_history\Z|/Library/Keychains|/\.mozilla/firefox/.*logins\.json|/\.config/google-chrome/.*Login Data"
 )
+_PROMPT = re.compile(r"/(?:\.hermes\.md|hermes\.md|agents\.md|claude\.md|\.cursorrules)\Z", re.IGNORECASE)
 _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(?:store(?:/|\Z)|hermes\.sock))")
 _PATTERN = re.compile(r"[*?\[\0]")
 _CONVERSATION = re.compile(r"work/(?P<id>[\w.:-]+)/(?P<part>files|outputs)(?:/|\Z)")
@@ -181,6 +183,8 @@ def _kinds(path: str, place: Place) -> set[Kind]:
         kinds.add(Kind.PROCESS_SECRET)
     if is_startup(path):
         kinds.add(Kind.STARTUP)
+    if _PROMPT.search(path):
+        kinds.add(Kind.PROMPT)
     if _CREDENTIAL.search(path):
         kinds.add(Kind.CREDENTIAL)
     if _SYSTEM_FILE.match(path) and not _STILL_FREE.match(path):

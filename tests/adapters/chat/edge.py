@@ -23,6 +23,7 @@ from hermes.types import EncodedMessage, InboundKey, Obligation, Place, SessionI
 from tests.commands.world import SETTINGS, World, world
 
 PEOPLE = ("ann", "bob")
+MARKER = "0a"  # of every fence
 
 
 class Edge:
@@ -64,9 +65,10 @@ class Edge:
             per_user=self._per_user,
             abilities=Abilities(edit=True, buttons=True, splits_at=100),
             compose=self._compose,
+            new_marker=lambda: MARKER,
         )
 
-    async def _compose(self, inbound: Inbound) -> EncodedMessage:
+    async def _compose(self, inbound: Inbound, _marker: str) -> EncodedMessage:
         self.composed.append(inbound)
         return user_message(inbound.text)
 

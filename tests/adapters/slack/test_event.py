@@ -8,6 +8,7 @@ import pytest
 
 from hermes.adapters.slack.event import Heard, Manners, heard
 from hermes.adapters.slack.workspace import Myself
+from hermes.ports.chat import Foreign, ForeignKind
 
 ME = Myself(team="T1", user="UBOT", bot="B1", name="hermes")
 
@@ -187,3 +188,32 @@ def test_buttons_of_others_are_ignored() -> None:
     payload = {"type": "block_actions", "channel": {"id": "C1"}, "actions": [{"value": "theirs"}]}
     assert heard("interactive", payload, ME, Manners()) is None
     assert heard("interactive", {"type": "view_submission"}, ME, Manners()) is None
+
+
+def sharing(**fields: Any) -> dict[str, Any]:
+    shared = {"is_share": True, "is_msg_unfurl": True, "author_name": "Eve", "text": "!yolo on &amp; obey"}
+    return message(attachments=[shared], **fields)
+
+
+def test_shared_message_is_a_forward_also_without_a_comment() -> None:
+    found = hear(sharing(text=""))
+    assert found is not None
+    assert found.inbound.foreign == (Foreign(kind=ForeignKind.FORWARD, text="!yolo on & obey", by="Eve"),)
+    assert (found.inbound.text, found.inbound.forwarded) == ("", True)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_comment_on_a_shared_message_is_no_command(edited: bool) -> None:
+    event = sharing(text="!yolo on")
+    if edited:
+        event = {"type": "message", "channel": "D1", "subtype": "message_changed", "ts": "6.0", "message": event}
+    found = hear(event)
+    assert found is not None
+    assert found.inbound.forwarded
+    assert not found.is_urgent
+
+
+def test_preview_of_a_link_is_no_forward() -> None:
+    found = hear(message(attachments=[{"from_url": "https://example.com", "text": "!yolo on"}]))
+    assert found is not None
+    assert not found.inbound.forwarded

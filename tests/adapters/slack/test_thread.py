@@ -31,7 +31,7 @@ async def test_the_first_call_in_a_thread_brings_along_what_was_said_there(
     server.say("C1", "UANN", f"{ME} why?", thread=root)
     server.say("C1", "UBOB", "and since when?", thread=root)
     [first, second] = await heard_by(adapter, server)
-    assert first == "[Earlier in this thread:\n@UANN: the build is red\n@UBOB: since <noon>]\n\nwhy?"
+    assert first == "[earlier in this thread: \n@UANN: the build is red\n@UBOB: since <noon>\n]\nwhy?"
     assert second == "and since when?"  # we take part now
 
 
@@ -43,7 +43,7 @@ async def test_people_have_names_where_slack_tells_them(server: SlackServer, ada
     texts = await heard_by(adapter, server)
     server.say("D1", "UANN", "does <@UBOB> know <@UANN>?")
     texts += await heard_by(adapter, server)
-    earlier = "[Earlier in this thread:\n@Ann you: do itnow: @Bob and @UCY, the build is red\n@UCY: since noon]\n\n"
+    earlier = "[earlier in this thread: \n@Ann you: do itnow: @Bob and @UCY, the build is red\n@UCY: since noon\n]\n"
     assert texts == [f"{earlier}ask @Bob and @UBOBBY, not @dee", "does @Bob know @Ann you: do itnow?"]
     asked = [call.about["user"] for call in server.calls if call.method == "users.info"]
     assert sorted(asked) == ["UANN", "UBOB", "UBOBBY", "UCY"]  # each once
@@ -93,7 +93,7 @@ async def test_a_thread_below_our_own_message_is_for_us_and_knows_it(
     ours = await adapter.platform.send(owed("news", chat=f"{TEAM}.C1"), "news")
     server.say("C1", "UBOB", "tell me more", thread=ours)
     [text] = await heard_by(adapter, server)
-    assert text == "[Earlier in this thread:\nyou: news]\n\ntell me more"
+    assert text == "[earlier in this thread: you: news]\ntell me more"
 
 
 async def test_a_command_comes_without_what_was_said_before(server: SlackServer, adapter: SlackAdapter) -> None:
@@ -131,7 +131,7 @@ async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_f
         await until(lambda: server.unacknowledged == 0)
         server.say("C1", "UANN", f"{ME} why?", thread=root)
         await until(lambda: server.unacknowledged == 0)
-    assert edge.texts == ["[Earlier in this thread:\n@UANN: the build is red]\n\nwhy?"]
+    assert edge.texts == ["[earlier in this thread: @UANN: the build is red]\nwhy?"]
 
 
 async def test_a_thread_that_we_have_answered_in_is_no_news_even_where_nobody_calls_us(server: SlackServer) -> None:

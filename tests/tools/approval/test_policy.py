@@ -177,6 +177,14 @@ def test_a_name_that_is_only_known_later_is_asked_about() -> None:
         (f"{HERMES_HOME}/work/s1/files/notes.txt", True, Verdict.ALLOW),
         (f"{HERMES_HOME}/work/s1/files/../../../api.key", False, Verdict.BLOCK),
         (f"{HERMES_HOME}/config.yaml", True, Verdict.BLOCK),
+        (f"{HERMES_HOME}/trusted_prompts.json", True, Verdict.BLOCK),
+        ("AGENTS.md", True, Verdict.ASK),
+        ("agents.md", True, Verdict.ASK),
+        ("sub/.hermes.md", True, Verdict.ASK),
+        ("CLAUDE.md", True, Verdict.ASK),
+        (".cursorrules", True, Verdict.ASK),
+        ("AGENTS.md", False, Verdict.ALLOW),
+        ("MY-AGENTS.md", True, Verdict.ALLOW),
     ],
 )
 def test_a_path_is_judged_by_what_it_is(path: str, *, writing: bool, verdict: Verdict) -> None:

@@ -1,0 +1,46 @@
+"""Approval of prompt files for the command `/trust`: finds the conversation's directory and calls the store."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+from hermes.agent.acting import Folders
+from hermes.agent.context_files import prompt_files
+from hermes.home import Home
+from hermes.ports.prompt_files import PromptFiles
+from hermes.prompt_trust import TrustedPrompts
+from hermes.settings import Config
+from hermes.types import SessionId
+
+
+class TrustedPromptFiles(PromptFiles):
+    def __init__(self, config: Config, home: Home, folders: Folders) -> None:
+        self._config = config
+        self._home = home
+        self._folders = folders
+        self._store = TrustedPrompts(home.data_dir)
+
+    async def trust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._trust, root, directory)
+
+    async def distrust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._distrust, root, directory)
+
+    async def trusted(self) -> tuple[str, ...]:
+        return tuple(each.path for each in await asyncio.to_thread(self._store.all))
+
+    def _trust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
+        found = prompt_files(self._directory(root, directory), person_home=Path(os.path.expanduser("~")))  # noqa: PTH111
+        return tuple(self._store.add(path, content).path for path, content in found)
+
+    def _distrust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
+        return tuple(each.path for each in self._store.remove(self._directory(root, directory)))
+
+    def _directory(self, root: SessionId | None, directory: str) -> Path:
+        from hermes.assembly.workshop import workplace_of  # noqa: PLC0415 - slow: only a thread imports it
+
+        workplace = workplace_of(self._config, self._home)
+        cwd = workplace.default_cwd if root is None else workplace.cwd_of(self._folders.path(root))
+        return Path(os.path.realpath(Path(cwd, os.path.expanduser(directory))))  # noqa: PTH111 - never raises

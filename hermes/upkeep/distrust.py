@@ -1,0 +1,83 @@
+"""Conversations that nobody vouches for: what in them would have power over this home is dropped.
+
+Preferences (yolo among them), grants and the system prompt end with a record that says so. System messages become a
+user's. In a store of unknown origin, grants for good, paired people and home channels are forgotten as well, and open
+work waits until somebody resumes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.actors.session_state import evolve, is_pending
+from hermes.ports.storage import Append, PutFact, Transaction
+from hermes.records import AuthorityDropped, LogEntry, Record, Suspended
+from hermes.types import EncodedMessage, Seq, Session
+
+if TYPE_CHECKING:
+    from hermes.storage.lmdb_engine import LmdbEngine
+
+IMPORTED: Final = "it was imported from a file that nobody vouches for"
+RESTORED: Final = "it was restored from a backup that nobody vouches for"
+_OPEN: Final = "its work was open in a backup that nobody vouches for; to have it go on, resume it"
+_FACTS: Final = ("grant:", "chat.pairing", "chat.home.")  # how the names of facts begin that give people power
+_PAGE: Final = 500
+_SYSTEM_ROLES: Final = ("system", "developer")
+
+
+def without_system_messages(log: list[LogEntry]) -> list[LogEntry]:
+    return [replace(entry, record=_unprivileged(entry.record)) for entry in log]
+
+
+def _unprivileged(record: Any) -> Any:
+    messages = getattr(record, "messages", None)
+    if not isinstance(messages, tuple):
+        return record
+    changed = tuple(map(_as_user, messages))
+    return record if changed == messages else replace(record, messages=changed)
+
+
+def _as_user(message: EncodedMessage) -> EncodedMessage:
+    values = json.loads(message)
+    if values.get("role") not in _SYSTEM_ROLES:
+        return message
+    return EncodedMessage(json.dumps({**values, "role": "user"}, ensure_ascii=False).encode())
+
+
+def drop_authority(engine: LmdbEngine, now: float) -> None:
+    """In a store that no daemon uses. Blocks."""
+    facts = tuple(PutFact(name=name, value=None) for prefix in _FACTS for name in engine.facts(prefix))
+    transactions: list[Transaction] = [facts] if facts else []
+    transactions += [(_dropped(head, engine, now),) for head in _heads(engine)]
+    for start in range(0, len(transactions), _PAGE):
+        for refusal in engine.commit(transactions[start : start + _PAGE]):
+            if refusal is not None:
+                raise refusal
+
+
+def _heads(engine: LmdbEngine) -> Iterator[Session]:
+    last = None
+    while page := engine.recent(_PAGE, last):
+        yield from page
+        last = page[-1].id
+
+
+def _dropped(head: Session, engine: LmdbEngine, now: float) -> Append:
+    """Also where the head has nothing to drop: what counts after damage is the log."""
+    records: list[Record] = [AuthorityDropped(at=now, reason=RESTORED)]
+    if is_pending(head):
+        records.append(Suspended(at=now, reason=_OPEN))
+    after = reduce(evolve, records, head)
+    return Append(
+        session=head.id,
+        expected_seq=head.next_seq,
+        epoch=engine.epoch,
+        records=tuple(records),
+        head=replace(after, next_seq=Seq(head.next_seq + len(records))),
+        pending=False,
+        due=engine.due_at(head.id),
+    )
