@@ -24,10 +24,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Folders:
-    """The private folder of each conversation, made when it is first needed."""
+    """The private folder of each conversation, made when it is first needed.
 
-    def __init__(self, root: Path) -> None:
+    Files that people sent are in `media`, with a directory for each scope.
+    """
+
+    def __init__(self, root: Path, media: Path | None = None) -> None:
         self.root = root
+        self._media = media
+
+    def media(self, scope: str) -> Path | None:
+        """Return the directory of the files that people sent to a conversation; None if it is in no chat."""
+        return self._media / scope if self._media is not None and scope else None
 
     def path(self, session: SessionId) -> Path:
         """Where it is, whether or not it has been made."""
@@ -62,6 +70,7 @@ class Acting:
             call=f"{job.turn[:8]}_{_UNSAFE.sub('_', job.call)}",
             platform=job.platform,
             folder=folder,
+            media=self._folders.media(job.media_scope),
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -107,7 +107,14 @@ class Thinking:
         proposed = NOTHING
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
-            context = ToolContext(session=job.session, turn=job.turn, call="", platform=job.platform, folder=folder)
+            context = ToolContext(
+                session=job.session,
+                turn=job.turn,
+                call="",
+                platform=job.platform,
+                folder=folder,
+                media=self._folders.media(job.media_scope),
+            )
             proposed = await self._proposed(job, reply, workshop.toolbox, context)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)

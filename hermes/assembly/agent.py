@@ -141,7 +141,7 @@ def process_settings(config: Config) -> ProcessSettings:
 
 
 def folders_of(home: Home) -> Folders:
-    return Folders(home.data_dir / "work")
+    return Folders(home.data_dir / "work", home.media_dir)
 
 
 # ---------------------------------------------------------------- put together

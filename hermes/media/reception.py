@@ -16,9 +16,10 @@ from loguru import logger
 
 from hermes.errors import HermesError, PlatformError
 from hermes.media.reference import user_message
+from hermes.media.scope import scope_of
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
-from hermes.types import EncodedMessage
+from hermes.types import EncodedMessage, Place
 from hermes.values import dataclass
 
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
@@ -37,7 +38,7 @@ _REMEMBERED = 100
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     note: str
-    picture: str = ""  # its name in the store
+    picture: str = ""  # its scope and name in the store
 
 
 class Reception:
@@ -62,16 +63,14 @@ class Reception:
         await self._store.tidy()
         if not inbound.attachments:
             return user_message(inbound.text)
-        read = await asyncio.gather(
-            *(self._read(inbound.place.platform, attachment) for attachment in inbound.attachments)
-        )
+        read = await asyncio.gather(*(self._read(inbound.place, attachment) for attachment in inbound.attachments))
         text = "\n".join(filter(None, (inbound.text, *(each.note for each in read))))
         return user_message(text, [each.picture for each in read if each.picture])
 
-    async def _read(self, platform: str, attachment: Attachment) -> _Read:
+    async def _read(self, place: Place, attachment: Attachment) -> _Read:
         what = _described(attachment)
         try:
-            path = await self._fetched(platform, attachment)
+            path = await self._fetched(place, attachment)
         except (HermesError, TimeoutError) as error:
             why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
             logger.info("a file that a person sent could not be fetched: {}", why)
@@ -83,10 +82,10 @@ class Reception:
             return _Read(note=await self._heard(attachment, what, path))
         note = f"[{what}; it is stored as {path}]"
         if await asyncio.to_thread(_is_picture, path, attachment.media_type):
-            return _Read(note=note, picture=path.name)
+            return _Read(note=note, picture=f"{path.parent.name}/{path.name}")
         return _Read(note=note)
 
-    async def _fetched(self, platform: str, attachment: Attachment) -> Path:
+    async def _fetched(self, place: Place, attachment: Attachment) -> Path:
         most = self._store.limits.file_bytes
         if attachment.size_bytes > most:
             raise PlatformError(f"files of more than {amount(most)} are not taken")
@@ -96,7 +95,7 @@ class Reception:
             asyncio.timeout(self._fetch_within_s),
             aclosing(self._source.fetch(attachment)) as pieces,
         ):
-            return await self._store.keep(f"{platform}:{attachment.file_id}", name, pieces)
+            return await self._store.keep(scope_of(place), f"{place.platform}:{attachment.file_id}", name, pieces)
 
     async def _heard(self, attachment: Attachment, what: str, path: Path) -> str:
         if self._transcribe is None:

@@ -58,6 +58,7 @@ class ModelJob:
 
     session: SessionId
     root: SessionId  # whose folder the conversation works in
+    media_scope: str = ""  # of the files that people sent to the conversation; empty: it is in no chat
     turn: TurnId
     attempt: int
     replies: int
@@ -96,6 +97,7 @@ class ModelReport:
 class ToolJob:
     session: SessionId
     root: SessionId
+    media_scope: str = ""  # as in ModelJob
     turn: TurnId
     attempt: int
     call: str

@@ -35,6 +35,7 @@ from hermes.sandbox.plan import (
 )
 from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
 from hermes.sandbox.seccomp import program
+from hermes.tool_readable import make_readable_directory
 from hermes.values import dataclass
 
 _WORLD_READABLE: Final = stat.S_IROTH
@@ -64,7 +65,7 @@ class Sandbox:
         if user is not None:
             folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
         outputs = folder / "outputs"
-        outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_readable_directory(outputs)
         return Place(
             work=os.path.realpath(work),
             tmp=str(folder / "tmp"),

@@ -2,7 +2,8 @@
 
 Paths are relative to the conversation's current directory and lose their symbolic links before a gate judges them;
 the judgement is made again when the call runs, since a link may have changed while somebody was asked for leave. A
-conversation may always read its own spilled outputs. All disk work is done in threads.
+conversation may always read its own spilled outputs and the files that people sent to it. All disk work is done in
+threads.
 """
 
 from __future__ import annotations
@@ -68,7 +69,9 @@ class _Paths:
 
 
 def _is_own_output(context: ToolContext, real: str) -> bool:
-    return Path(real).is_relative_to(os.path.realpath(context.folder / "outputs"))
+    """Whether it is one of the conversation's long outputs, or a file that a person sent there."""
+    own = (context.folder / "outputs", *(() if context.media is None else (context.media,)))
+    return any(Path(real).is_relative_to(os.path.realpath(each)) for each in own)
 
 
 def _joint(gates: Iterable[Gate]) -> Gate:

@@ -33,6 +33,7 @@ class ToolContext:
     call: str  # the model's id of this call, unique in its turn
     platform: str  # where the conversation takes place
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
+    media: Path | None = None  # the files that people sent to this conversation; None: it is in no chat
     role: Role = Role.OWNER  # of the person whose turn this is
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
 

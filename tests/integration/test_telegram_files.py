@@ -50,7 +50,7 @@ def answers(server: TelegramServer, number: int) -> None:
 
 
 def stored(daemon: DaemonProcess) -> list[Path]:
-    return [path for path in (daemon.home / "media").glob("*") if path.is_file()]
+    return [path for path in (daemon.home / "media").glob("*/*") if path.is_file()]
 
 
 def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
@@ -63,7 +63,7 @@ def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
         assert picture["image_url"]["url"] == "data:image/jpeg;base64," + base64.b64encode(JPEG).decode()
         [file] = stored(daemon)
         assert file.read_bytes() == JPEG
-        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(file.parent.parent.stat().st_mode) == 0o700
         daemon.terminate()
         daemon.start({"HERMES_MODEL_VISION": "auto"})
         server.say(ANN, ANN, "and now?")
