@@ -94,12 +94,13 @@ def _own_directories(context: ToolContext) -> list[str]:
 
 
 def _on_machine(folder: Path, cwd: str, path: str) -> str:
-    """Return where a path below the sandbox's tmp or home is outside of it; any other path as it is."""
+    """Return where a file in the sandbox's tmp or home is outside of it; any other path as it is."""
     named = HOME + path[1:] if path == "~" or path.startswith("~/") else path
     inside = os.path.normpath(os.path.join(cwd, named))  # noqa: PTH118 - text, as the others are
     for target, name in ((TMP, "tmp"), (HOME, "home")):
-        if _is_below(inside, target):
-            return str(folder / name) + inside[len(target) :]
+        outside = str(folder / name) + inside[len(target) :]
+        if _is_below(inside, target) and Path(outside).exists():
+            return outside
     return path
 
 
