@@ -79,13 +79,14 @@ class MediaStore:
         finally:
             await asyncio.to_thread(file.close)
 
-    def put_aside(self, file: Path) -> Path:
+    def put_aside(self, source: BinaryIO, name: str) -> Path:
         """A copy of a file that is to be sent, under its own name. In a thread; raises OSError."""
         self._make_room()
         folder = self.root / _OUT / secrets.token_hex(16)
         folder.mkdir(mode=0o700, parents=True)
-        copy = folder / (os.fsencode(file.name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
-        shutil.copyfile(file, copy)
+        copy = folder / (os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(source, file)
         return copy
 
     # ------------------------------------------------------------ what is too much, or too old

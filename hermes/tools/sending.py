@@ -11,9 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import stat
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, BinaryIO, TypeAlias
 
 from hermes.media.reference import COPY
 from hermes.sandbox.plan import HOME, TMP
@@ -25,7 +27,7 @@ from hermes.types import Gate, Verdict
 MOST_BYTES = 50 << 20
 
 GateRead: TypeAlias = Callable[[str], Gate]  # of an absolute path without links
-PutAside: TypeAlias = Callable[[Path], Path]
+PutAside: TypeAlias = Callable[[BinaryIO, str], Path]
 
 
 def send_file_tool(
@@ -46,7 +48,8 @@ def send_file_tool(
 
         def prepared() -> str:
             real = _sendable(workplace, gate, context, path, boxed=boxed)
-            copy = put_aside(Path(real))
+            with _opened(real) as file:
+                copy = put_aside(file, Path(real).name)
             told = {"status": "on its way to the person", "size_bytes": copy.stat().st_size, COPY: str(copy)}
             return json.dumps(told, ensure_ascii=False)
 
@@ -84,6 +87,16 @@ def _sendable(workplace: Workplace, gate: GateRead, context: ToolContext, path: 
             f"{path} has {status.st_size / (1 << 20):.0f} MB; chat platforms take 50 MB at most from a bot"
         )
     return real
+
+
+def _opened(real: str) -> BinaryIO:
+    """Open a path that was checked. A command may have put a link or another kind of file there since."""
+    descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    same = sys.platform != "linux" or os.readlink(f"/proc/self/fd/{descriptor}") == real  # noqa: PTH115 - as text
+    if not same or not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise ToolError(f"{real} was replaced while it was read; send it again")
+    return open(descriptor, "rb")  # noqa: PTH123 - a descriptor has no path
 
 
 def _own_directories(context: ToolContext) -> list[str]:

@@ -8,6 +8,7 @@ import re
 import stat
 import time
 from collections.abc import AsyncGenerator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -90,8 +91,7 @@ async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path)
     second = await store.keep(SCOPE, "second", "", pieces(b"123456"))
     flat = tmp_path / "media" / ("0" * 64)  # where older versions kept it
     await asyncio.to_thread(flat.write_bytes, b"")
-    sent = await asyncio.to_thread(store.put_aside, second)
-    await asyncio.to_thread(sent.write_bytes, b"")
+    sent = await asyncio.to_thread(store.put_aside, BytesIO(b""), "report.txt")
     for path, at in ((old, 1.0), (first, 9_999_000.0), (second, 9_999_001.0), (sent, 2.0), (flat, 3.0)):
         os.utime(path, (at, at))
     await asyncio.to_thread(store.sweep)
@@ -113,9 +113,7 @@ async def test_it_tidies_itself_once_an_hour(tmp_path: Path) -> None:
 
 
 async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) -> None:
-    source = tmp_path / ("ü" * 100 + ".txt")
-    await asyncio.to_thread(source.write_bytes, b"report")
-    copy = await asyncio.to_thread(a_store(tmp_path).put_aside, source)
+    copy = await asyncio.to_thread(a_store(tmp_path).put_aside, BytesIO(b"report"), "ü" * 100 + ".txt")
     assert copy.name.startswith("üü")
     assert await asyncio.to_thread(copy.read_bytes) == b"report"
 

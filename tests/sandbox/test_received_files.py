@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -82,7 +83,7 @@ async def test_command_reads_long_output_of_another_tool(ann: Conversation) -> N
 async def test_command_reads_received_file_of_its_own_chat_only(ann: Conversation) -> None:
     own = await ann.store.keep(ANN, "1", "a.txt", content("for ann"))
     other = await ann.store.keep(BOB, "2", "b.txt", content("for bob"))
-    sent = await asyncio.to_thread(ann.store.put_aside, other)
+    sent = await asyncio.to_thread(ann.store.put_aside, BytesIO(b"for bob"), "b.txt")
     read = await ann.run(f"cat {own}")
     assert (read.ok, read.text.splitlines()[0]) == (True, "for ann")
     for command in (

@@ -14,7 +14,9 @@ from hermes.media.scope import media_scope
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.registry import Toolbox
 from hermes.tools.sending import MOST_BYTES, send_file_tool
+from hermes.tools.tool import ToolError
 from hermes.tools.workplace import Workplace
+from hermes.types import Gate
 from tests.tools.workbench import Workbench
 
 SCOPE = media_scope("toy", "ann")
@@ -113,6 +115,25 @@ async def test_link_of_the_sandbox_leads_nowhere_else(sender: Workbench, tmp_pat
     assert "only files below" in await sender.problem("send_file", path="/tmp/link.txt")
 
 
+@pytest.mark.parametrize("swapped", ["a.txt", "inner"])
+async def test_link_that_appears_after_the_check_is_not_followed(
+    swapped: str, sender: Workbench, tmp_path: Path, bench: Workbench
+) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "a.txt").write_text("x")
+    wanted = sender.write("inner/a.txt" if swapped == "inner" else "a.txt", "mine")
+    place = Workplace(default_cwd=str(bench.cwd), home=str(tmp_path), hermes_home=str(tmp_path / "hermes"))
+
+    def gate(path: str) -> Gate:
+        (sender.cwd / swapped).rename(tmp_path / "aside")
+        (sender.cwd / swapped).symlink_to(tmp_path / "other" / ("" if swapped == "inner" else "a.txt"))
+        return Gate()
+
+    tool = send_file_tool(place, gate, lambda file, name: Path(name), frozenset({bench.context.platform}))
+    with pytest.raises(ToolError):
+        await tool.run(sender.context, path=str(wanted))
+
+
 @pytest.mark.parametrize("name", ["secret.txt", "asked.txt", "link.txt"])
 async def test_secrets_are_never_sent(name: str, sender: Workbench) -> None:
     sender.write("secret.txt", "s")
@@ -139,7 +160,9 @@ async def test_what_cannot_be_sent_is_explained_to_the_model(sender: Workbench, 
 
 async def test_where_nobody_takes_files_the_model_is_told(bench: Workbench, tmp_path: Path) -> None:
     place = Workplace(default_cwd=str(bench.cwd), home=str(tmp_path), hermes_home=str(tmp_path))
-    tool = send_file_tool(place, lambda path: bench._gate(path, False), lambda path: path, frozenset({"elsewhere"}))
+    tool = send_file_tool(
+        place, lambda path: bench._gate(path, False), lambda file, name: Path(name), frozenset({"elsewhere"})
+    )
     bench.toolbox = Toolbox((tool,), toolsets={"default": ["send_file"]})
     bench.write("a.txt", "a")
     assert "not on a chat platform" in await bench.problem("send_file", path="a.txt")
