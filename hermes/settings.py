@@ -191,7 +191,7 @@ class SandboxConfig:
     read_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
     write_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
     network: str = setting("proxy", choices=("proxy", "none"))
-    allowed_hosts: tuple[str, ...] = setting((), complaint=_host_pattern_complaint)
+    allowed_hosts: tuple[str, ...] = setting(("default",), complaint=_host_pattern_complaint)
     git_config: str = setting("ro", choices=("ro", "rw"))
     memory_mb: int = setting(4096, least=64, most=16_777_216)
     max_processes: int = setting(512, least=16, most=100_000)

@@ -71,6 +71,7 @@ class Acting:
             platform=job.platform,
             folder=folder,
             media=self._folders.media(job.media_scope),
+            permitted=job.permitted,
             progress=lambda text: self._hub.publish(
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),

@@ -22,6 +22,7 @@ from hermes.agent.runner import AgentRunner
 from hermes.agent.seeing import Sight
 from hermes.agent.summarising import Summarising, SummarySettings
 from hermes.agent.thinking import Thinking, ThinkingSettings
+from hermes.assembly.sandbox import SandboxOpener
 from hermes.home import Home
 from hermes.log import redact
 from hermes.ports.agent import Model
@@ -33,7 +34,6 @@ from hermes.wall_clock import pace, wall
 
 if TYPE_CHECKING:
     from hermes.assembly.workshop import Workshop
-    from hermes.sandbox.sandbox import Sandbox
 
 T = TypeVar("T")
 
@@ -155,7 +155,7 @@ def make_workshop(
     search: SearchDesk,
     desk: FrontDesk,
     processes: BackgroundProcesses,
-    sandbox: Callable[[], Sandbox],
+    sandbox: SandboxOpener,
 ) -> Workshop:
     from hermes.assembly import workshop  # noqa: PLC0415 - slow, and not needed before the first turn
 

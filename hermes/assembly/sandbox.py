@@ -14,6 +14,7 @@ from hermes.home import Home
 from hermes.settings import Config
 
 if TYPE_CHECKING:
+    from hermes.sandbox.network import SandboxNetwork
     from hermes.sandbox.probe import Probe
     from hermes.sandbox.sandbox import Sandbox
 
@@ -26,6 +27,7 @@ class SandboxOpener:
         self._home = home
         self._lock = threading.Lock()
         self._opened: Sandbox | None = None
+        self._network: SandboxNetwork | None = None
 
     def __call__(self) -> Sandbox:
         """Blocking. Raises ConfigError."""
@@ -41,6 +43,20 @@ class SandboxOpener:
                 )
                 _log(self._opened)
             return self._opened
+
+    @property
+    def network(self) -> SandboxNetwork | None:
+        """What sandboxes reach; None: nothing. Its parts belong to the event loop."""
+        if self._network is None and self._config.sandbox.network == "proxy" and self().works:
+            from hermes.sandbox.host_list import allowed_hosts  # noqa: PLC0415
+            from hermes.sandbox.network import SandboxNetwork  # noqa: PLC0415
+
+            self._network = SandboxNetwork(allowed_hosts(self._config.sandbox.allowed_hosts))
+        return self._network
+
+    async def close(self) -> None:
+        if self._network is not None:
+            await self._network.close()
 
     def status(self) -> Mapping[str, Any]:
         """For `hermes status` and the API. Empty until it was opened."""

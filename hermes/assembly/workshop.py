@@ -17,15 +17,18 @@ from hermes.agent.context_files import read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
+from hermes.assembly.sandbox import SandboxOpener
 from hermes.home import Home
 from hermes.log import redacted
 from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
+from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
 from hermes.tools.approval.policy import decide, inside_rules, path_gate
+from hermes.tools.boxed_files import BoxedFiles
 from hermes.tools.child import Limits
 from hermes.tools.clarify import clarify_tool
 from hermes.tools.files import file_tools
@@ -60,13 +63,14 @@ def make_workshop(
     heads: Heads,
     processes: BackgroundProcesses,
     clock: Clock,
-    sandbox: Callable[[], Sandbox],
+    sandbox: SandboxOpener,
 ) -> Workshop:
     toolbox = make_toolbox(
         config,
         home,
         environ,
         sandbox=sandbox(),
+        network=sandbox.network,
         search=search,
         messages=messages,
         recent=recent,
@@ -92,6 +96,7 @@ def make_toolbox(
     heads: Heads,
     processes: BackgroundProcesses,
     sandbox: Sandbox,
+    network: SandboxNetwork | None,
 ) -> Toolbox:
     workplace = workplace_of(config, home)
     terminal = TerminalSettings(
@@ -106,13 +111,23 @@ def make_toolbox(
     tools = config.tools
     return Toolbox(
         (
-            terminal_tool(terminal, partial(_gate, config, workplace), background_starter(processes), sandbox),
+            terminal_tool(
+                terminal,
+                partial(_gate, config, workplace),
+                background_starter(processes, network),
+                sandbox,
+                network,
+            ),
             process_tool(
                 processes,
                 ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
                 partial(_command_gate, config, workplace),
             ),
-            *file_tools(workplace, partial(_path_gate, workplace)),
+            *file_tools(
+                workplace,
+                partial(_path_gate, workplace),
+                BoxedFiles(sandbox, workplace) if sandbox.works else None,
+            ),
             *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
             todo_tool(),
             clarify_tool(),

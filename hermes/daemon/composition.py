@@ -143,6 +143,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         views.of = processes.front
         stack.push_async_callback(search.stop)
         sandbox = SandboxOpener(config, home)
+        stack.push_async_callback(sandbox.close)
         workshop = Prepared(
             partial(
                 make_workshop,

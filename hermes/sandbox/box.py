@@ -1,4 +1,4 @@
-"""A box: everything needed to start one program in a sandbox, as values. Pure.
+"""A box: everything needed to start one program in a sandbox, as values.
 
 Options reach bubblewrap through a descriptor, because a command can read its init's command line. A daemon that runs
 as root drops to another user first. That user may not be able to reach the sources of the mounts (below /root, say),
@@ -7,7 +7,9 @@ so root binds those to places of a private mount namespace before it drops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
@@ -106,3 +108,20 @@ def _dropping(bwrap: str, user: ToolUser, places: Mapping[str, str]) -> tuple[st
 def _quoted(path: str) -> str:
     """As fstab wants it."""
     return "".join(f"\\{ord(each):03o}" if each in " \t\n\\#" else each for each in path)
+
+
+def memory_file(held: ExitStack, content: bytes) -> int:
+    descriptor = os.memfd_create("sandbox")
+    held.callback(os.close, descriptor)
+    os.set_blocking(descriptor, False)  # memory never blocks, and this says so
+    os.write(descriptor, content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def boxed_line(box: Box, argv: Sequence[str], held: ExitStack) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The command line for a program in the box, and the descriptors it inherits, open until `held` closes."""
+    seccomp = memory_file(held, box.seccomp)
+    more = ("--seccomp", str(seccomp)) if box.seccomp else ()
+    arguments = memory_file(held, box.arguments(*more))
+    return (*box.prefix, "--args", str(arguments), "--", *argv), (arguments, seccomp)

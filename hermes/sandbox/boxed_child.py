@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from hermes.processes.shim.member import children, look_at
-from hermes.sandbox.box import Box
+from hermes.sandbox.box import Box, memory_file
 from hermes.tools.child import Child, Output, connected, fixed_file, is_bash, prepare_terminal
 
 _START_S: Final = 10.0
@@ -153,12 +153,12 @@ async def spawn_boxed(
         ours.callback(output.close)
         if terminal:
             prepare_terminal(source)
-        seccomp = _memory_file(theirs, box.seccomp)
+        seccomp = memory_file(theirs, box.seccomp)
         left = fixed_file(ours, _LEFT_MAX_BYTES)
         block = os.dup(go_out)  # bubblewrap closes its own; the program reads from the other
         theirs.callback(os.close, block)
         more = ["--json-status-fd", str(status_in), "--block-fd", str(block)]
-        arguments = _memory_file(theirs, box.arguments(*more, *(("--seccomp", str(seccomp)) if box.seccomp else ())))
+        arguments = memory_file(theirs, box.arguments(*more, *(("--seccomp", str(seccomp)) if box.seccomp else ())))
         if box.user is not None:
             for descriptor in (sink, go_out):
                 os.fchown(descriptor, box.user.uid, box.user.gid)  # or it could not be opened by its name in /dev/fd
@@ -209,15 +209,6 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
     ours.callback(os.close, out)
     theirs.callback(os.close, into)
     return out, into
-
-
-def _memory_file(held: ExitStack, content: bytes) -> int:
-    descriptor = os.memfd_create("sandbox")
-    held.callback(os.close, descriptor)
-    os.set_blocking(descriptor, False)  # memory never blocks, and this says so
-    os.write(descriptor, content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
 
 
 async def _started(process: Process, status: int, output: Output) -> int:

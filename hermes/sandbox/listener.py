@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import subprocess
 import sys
-from asyncio.subprocess import DEVNULL, Process
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -24,47 +24,56 @@ _ANSWER_S: Final = 10.0
 class Listeners:
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
-        self._helper: Process | None = None
-        self._ours: socket.socket | None = None
+        self._helper: _Helper | None = None
 
     async def open(self, init: int) -> socket.socket:
         """A socket that listens on the loopback of the sandbox that `init` leads. Raises OSError."""
         async with self._lock:
-            namespace = os.open(f"/proc/{init}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
             try:
-                connection = await self._connection()
-                try:
-                    async with asyncio.timeout(_ANSWER_S):
-                        return await asyncio.shield(asyncio.to_thread(_asked, connection, namespace))
-                except (TimeoutError, OSError, asyncio.CancelledError):
-                    await self.close()  # an answer that comes later would belong to another request
-                    raise
-            finally:
-                os.close(namespace)
+                async with asyncio.timeout(_ANSWER_S):
+                    return await asyncio.to_thread(self._opened, init)
+            except (TimeoutError, OSError, asyncio.CancelledError):
+                await self.close()  # an answer that comes later would belong to another request
+                raise
 
     async def close(self) -> None:
-        if self._ours is not None:
-            self._ours.shutdown(socket.SHUT_RDWR)
-            self._ours.close()
-            self._ours = None
-        if self._helper is not None:
-            with suppress(ProcessLookupError):
-                self._helper.kill()
-            await self._helper.wait()
+        if (helper := self._helper) is not None:
             self._helper = None
+            await asyncio.shield(asyncio.to_thread(helper.close))
 
-    async def _connection(self) -> socket.socket:
-        if self._helper is not None and self._helper.returncode is None and self._ours is not None:
-            return self._ours
-        await self.close()
-        ours, theirs = socket.socketpair()
+    def _opened(self, init: int) -> socket.socket:
+        if self._helper is None or not self._helper.lives:
+            self._helper = _Helper()
+        namespace = os.open(f"/proc/{init}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return _asked(self._helper.connection, namespace)
+        finally:
+            os.close(namespace)
+
+
+class _Helper:
+    def __init__(self) -> None:
+        self.connection, theirs = socket.socketpair()
         with theirs:
-            self._helper = await asyncio.create_subprocess_exec(
-                sys.executable, "-I", "-S", str(Path(net_helper.__file__)), str(PROXY_PORT),
-                stdin=theirs.fileno(), stdout=DEVNULL, stderr=DEVNULL, env={}, start_new_session=True,
-            )  # fmt: skip
-        self._ours = ours
-        return ours
+            self._process = subprocess.Popen(  # noqa: S603 - our own program
+                [sys.executable, "-I", "-S", str(Path(net_helper.__file__)), str(PROXY_PORT)],
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                start_new_session=True,
+            )
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self.connection.shutdown(socket.SHUT_RDWR)  # whoever waits for an answer gets none
+        self.connection.close()
+        self._process.kill()
+        self._process.wait()
 
 
 def _asked(connection: socket.socket, namespace: int) -> socket.socket:

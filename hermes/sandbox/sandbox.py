@@ -19,7 +19,7 @@ from typing import Final
 
 import hermes
 from hermes.errors import ConfigError
-from hermes.sandbox.box import Box, ToolUser, make_box
+from hermes.sandbox.box import Box, ToolUser, boxed_line, make_box
 from hermes.sandbox.plan import (
     HOME,
     PROXY_PORT,
@@ -35,7 +35,6 @@ from hermes.sandbox.plan import (
 )
 from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
 from hermes.sandbox.seccomp import program
-from hermes.tool_readable import make_readable_directory
 from hermes.values import dataclass
 
 _WORLD_READABLE: Final = stat.S_IROTH
@@ -64,13 +63,11 @@ class Sandbox:
             _own(folder / name, user)
         if user is not None:
             folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
-        outputs = folder / "outputs"
-        make_readable_directory(outputs)
         return Place(
             work=os.path.realpath(work),
             tmp=str(folder / "tmp"),
             home=str(folder / "home"),
-            readable=tuple(path for path in (str(outputs), *readable) if Path(path).exists()),
+            readable=tuple(path for path in (str(folder / "outputs"), *readable) if Path(path).exists()),
             git=_git_of(Path(work)),
         )
 
@@ -167,19 +164,7 @@ def _own(path: Path, user: ToolUser | None) -> None:
 def _proved(sandbox: Sandbox) -> Probe:
     box = sandbox.box(sandbox.plan(None))
     with ExitStack() as held:
-        seccomp = _memory_file(held, box.seccomp)
-        more = ("--seccomp", str(seccomp)) if box.seccomp else ()
-        arguments = _memory_file(held, box.arguments(*more))
-        line = [*box.prefix, "--args", str(arguments), "--", "/bin/sh", "-c", PROOF]
-        return run_probe(line, (arguments, seccomp))
-
-
-def _memory_file(held: ExitStack, content: bytes) -> int:
-    descriptor = os.memfd_create("sandbox")
-    held.callback(os.close, descriptor)
-    os.write(descriptor, content)
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    return descriptor
+        return run_probe(*boxed_line(box, ("/bin/sh", "-c", PROOF), held))
 
 
 def _tool_user(name: str) -> ToolUser:

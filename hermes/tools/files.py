@@ -1,9 +1,9 @@
 """The file tools: read_file, write_file, patch, search_files.
 
-Paths are relative to the conversation's current directory and lose their symbolic links before a gate judges them;
-the judgement is made again when the call runs, since a link may have changed while somebody was asked for leave. A
-conversation may always read its own spilled outputs and the files that people sent to it. All disk work is done in
-threads.
+Where there is a sandbox they work inside it (`boxed_files`), and its mounts decide what they reach. Elsewhere paths
+lose their symbolic links before a gate judges them, and the judgement is made again when the call runs, since a link
+may have changed while somebody was asked. A conversation may always read its own long outputs and the files that
+people sent to it.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar
+from typing import Annotated, Any, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from hermes.tools import patching, v4a
-from hermes.tools.reading import check_regular, missing, read_page
-from hermes.tools.replacement import replace_file
+from hermes.sandbox.box import Box
+from hermes.tools.boxed_files import BoxedFiles
+from hermes.tools.file_operations import Operation, patched_paths, perform
 from hermes.tools.search import Found, Query, search
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
@@ -27,50 +27,114 @@ GatePath: TypeAlias = Callable[[str, bool], Gate]  # of an absolute path without
 P = ParamSpec("P")
 T = TypeVar("T")
 
+ASKED_INSIDE = frozenset({"prompt-file-write"})  # in a sandbox, too: what a later prompt would trust
 _CONTEXT_MOST = 20
 _RESULTS_MOST = 1_000
 _SEVERITY = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
 
-def file_tools(workplace: Workplace, gate_path: GatePath) -> tuple[Tool, ...]:
-    paths = _Paths(workplace, gate_path)
-    return _read_file(paths), _write_file(paths), _patch(paths), _search_files(paths)
+def file_tools(workplace: Workplace, gate_path: GatePath, boxed: BoxedFiles | None = None) -> tuple[Tool, ...]:
+    """`gate_path` judges real paths where there is no sandbox, and in one the paths as they were given."""
+    files: _Files = _Direct(workplace, gate_path) if boxed is None else _Inside(workplace, gate_path, boxed)
+    return _read_file(files), _write_file(files), _patch(files), _search_files(files)
 
 
-class _Paths:
-    """What a path means in a conversation, and what may be done there."""
+class _Files(Protocol):
+    """How a conversation reaches files, and what may be done with them."""
+
+    def gate(self, context: ToolContext, path: str, *, writing: bool) -> Gate:
+        """Blocking."""
+
+    async def perform(self, context: ToolContext, operation: Operation, arguments: Mapping[str, Any]) -> str: ...
+
+    async def search(self, context: ToolContext, query: Query) -> Found: ...
+
+    def shown(self, context: ToolContext, real: str) -> str:
+        """Blocking."""
+
+
+class _Inside:
+    """Through a worker in the conversation's sandbox."""
+
+    def __init__(self, workplace: Workplace, gate_path: GatePath, boxed: BoxedFiles) -> None:
+        self._workplace = workplace
+        self._gate_path = gate_path
+        self._boxed = boxed
+
+    def gate(self, context: ToolContext, path: str, *, writing: bool) -> Gate:
+        if not writing:
+            return Gate()
+        given = os.path.join(self._workplace.cwd_of(context.folder, context.role), path)  # noqa: PTH118 - text
+        found = self._gate_path(os.path.normpath(given), writing)
+        return found if ASKED_INSIDE.intersection(found.rules) else Gate()
+
+    async def perform(self, context: ToolContext, operation: Operation, arguments: Mapping[str, Any]) -> str:
+        return await self._boxed.perform(context, operation, arguments)
+
+    async def search(self, context: ToolContext, query: Query) -> Found:
+        box: Box = await self._boxed.box(context)
+        return await search(query, lambda _: True, box=box)
+
+    def shown(self, context: ToolContext, real: str) -> str:
+        cwd = self._workplace.cwd_of(context.folder, context.role)
+        return os.path.relpath(real, cwd) if real.startswith(f"{cwd}/") else real
+
+
+class _Direct:
+    """In threads of the daemon, for machines without a sandbox."""
 
     def __init__(self, workplace: Workplace, gate_path: GatePath) -> None:
         self._workplace = workplace
         self._gate_path = gate_path
 
     def gate(self, context: ToolContext, path: str, *, writing: bool) -> Gate:
-        return self._gate(context, self._workplace.resolve(context.folder, path), writing=writing)
+        real = self._workplace.resolve(context.folder, path, context.role)
+        return self._gate(context, real, writing=writing)
+
+    async def perform(self, context: ToolContext, operation: Operation, arguments: Mapping[str, Any]) -> str:
+        cancelled = threading.Event()
+        try:
+            return await _in_thread(perform, operation, arguments, _Checked(self, context), cancelled.is_set)
+        finally:
+            cancelled.set()  # the thread may still be at it
+
+    async def search(self, context: ToolContext, query: Query) -> Found:
+        own = await asyncio.to_thread(_is_own_output, context, query.root)
+        return await search(query, lambda real: own or self._gate_path(real, False).verdict is Verdict.ALLOW)
+
+    def shown(self, context: ToolContext, real: str) -> str:
+        return self._workplace.shown(context.folder, real, context.role)
 
     def usable(self, context: ToolContext, path: str, *, writing: bool) -> str:
         """The real path, unless it is blocked by now."""
-        real = self._workplace.resolve(context.folder, path)
+        real = self._workplace.resolve(context.folder, path, context.role)
         gate = self._gate(context, real, writing=writing)
         if gate.verdict is Verdict.BLOCK:
             raise ToolError(f"{path} may not be {'written' if writing else 'read'}: {gate.reason}")
         return real
-
-    def readable_below(self, context: ToolContext, root: str) -> Callable[[str], bool]:
-        """Of the files below a real path: which may be read without asking. What comes back looks at no disk."""
-        own = _is_own_output(context, root)
-        return lambda real: own or self._gate_path(real, False).verdict is Verdict.ALLOW
-
-    def shown(self, context: ToolContext, real: str) -> str:
-        return self._workplace.shown(context.folder, real)
 
     def _gate(self, context: ToolContext, real: str, *, writing: bool) -> Gate:
         own = not writing and _is_own_output(context, real)
         return Gate() if own else self._gate_path(real, writing)
 
 
+class _Checked:
+    """The names of one call."""
+
+    def __init__(self, files: _Direct, context: ToolContext) -> None:
+        self._files = files
+        self._context = context
+
+    def resolve(self, path: str, *, writing: bool) -> str:
+        return self._files.usable(self._context, path, writing=writing)
+
+    def shown(self, real: str) -> str:
+        return self._files.shown(self._context, real)
+
+
 def _is_own_output(context: ToolContext, real: str) -> bool:
     """Whether it is one of the conversation's long outputs, or a file that a person sent there."""
-    own = (context.folder / "outputs", *(() if context.media is None else (context.media,)))
+    own = (str(context.folder / "outputs"), *context.received)
     return any(Path(real).is_relative_to(os.path.realpath(each)) for each in own)
 
 
@@ -93,7 +157,7 @@ async def _in_thread(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs
         raise ToolError(f"{where}{error.strerror or error}") from error
 
 
-def _read_file(paths: _Paths) -> Tool:
+def _read_file(paths: _Files) -> Tool:
     def decide(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
         return paths.gate(context, arguments["path"], writing=False)
 
@@ -109,20 +173,13 @@ def _read_file(paths: _Paths) -> Tool:
 
         The last line says how many lines there are and where to go on. A directory is listed.
         """
-        cancelled = threading.Event()
-
-        def read() -> str:
-            return read_page(paths.usable(context, path, writing=False), offset, limit, cancelled.is_set)
-
-        try:
-            return await _in_thread(read)
-        finally:
-            cancelled.set()  # the thread may still be at it
+        given = {"path": path, "offset": offset, "limit": limit}
+        return await paths.perform(context, Operation.READ, given)
 
     return read_file
 
 
-def _write_file(paths: _Paths) -> Tool:
+def _write_file(paths: _Files) -> Tool:
     def decide(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
         return paths.gate(context, arguments["path"], writing=True)
 
@@ -135,33 +192,14 @@ def _write_file(paths: _Paths) -> Tool:
     ) -> str:
         """Write a file, replacing what it held. To change parts of a file use patch."""
 
-        def write() -> str:
-            return _written(paths.usable(context, path, writing=True), content)
-
-        return await _in_thread(write)
+        return await paths.perform(context, Operation.WRITE, {"path": path, "content": content})
 
     return write_file
 
 
-def _written(path: str, content: str) -> str:
-    try:
-        data = content.encode()
-    except UnicodeEncodeError:
-        raise ToolError("the content holds half of a surrogate pair, which no file can hold") from None
-    file = Path(path)
-    try:
-        check_regular(file.stat().st_mode, path)
-        done = "overwritten"
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        done = "created"
-    replace_file(file, data)
-    return f"{path} was {done}: {len(data):,} bytes, {len(content.splitlines()):,} lines"
-
-
-def _patch(paths: _Paths) -> Tool:
+def _patch(paths: _Files) -> Tool:
     def decide(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
-        named = _patched_paths(arguments)
+        named = patched_paths(arguments)
         return _joint(paths.gate(context, path, writing=True) for path in named)
 
     @tool("file", decide=decide)
@@ -189,37 +227,21 @@ def _patch(paths: _Paths) -> Tool:
         *** Delete File: path
         *** End Patch
         """
-        given = {"mode": mode, "path": path, "old_string": old_string, "new_string": new_string, "patch": patch}
-        return await _in_thread(_patched, paths, context, given, every=replace_all)
+        given = {
+            "mode": mode,
+            "path": path,
+            "old_string": old_string,
+            "new_string": new_string,
+            "patch": patch,
+            "replace_all": replace_all,
+        }
+        patched_paths(given)  # what is missing is said before anything is looked at
+        return await paths.perform(context, Operation.PATCH, given)
 
     return patch
 
 
-def _patched_paths(arguments: Mapping[str, Any]) -> list[str]:
-    if arguments.get("mode") == "patch":
-        if not arguments.get("patch"):
-            raise ToolError("mode patch needs the argument patch")
-        return v4a.paths(v4a.parse(arguments["patch"]))
-    for name in ("path", "old_string", "new_string"):
-        if arguments.get(name) is None:
-            raise ToolError(f"mode replace needs the argument {name}")
-    return [arguments["path"]]
-
-
-def _patched(paths: _Paths, context: ToolContext, arguments: Mapping[str, Any], *, every: bool) -> str:
-    real = {path: paths.usable(context, path, writing=True) for path in _patched_paths(arguments)}
-    if arguments["mode"] == "patch":
-        changes = patching.plan_patch(v4a.parse(arguments["patch"]), real.__getitem__)
-        said = f"{len(changes)} files changed" if len(changes) != 1 else "1 file changed"
-    else:
-        old, new = arguments["old_string"], arguments["new_string"]
-        change, places = patching.plan_replace(real[arguments["path"]], old, new, every=every)
-        changes, said = [change], f"changed in {places}"
-    patching.apply(changes)
-    return "\n".join([said, *(patching.diff(change, paths.shown(context, change.path)) for change in changes)])
-
-
-def _search_files(paths: _Paths) -> Tool:
+def _search_files(paths: _Files) -> Tool:
     def decide(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
         return paths.gate(context, arguments.get("path", "."), writing=False)
 
@@ -244,7 +266,7 @@ def _search_files(paths: _Paths) -> Tool:
         """
         offset, limit = max(0, offset), max(1, min(limit, _RESULTS_MOST))
         by_name = target == "files"
-        root, readable = await _in_thread(_search_place, paths, context, path)
+        root = await paths.perform(context, Operation.FIND_ROOT, {"path": path})
         query = Query(
             root=root,
             pattern=None if by_name else pattern,
@@ -253,20 +275,10 @@ def _search_files(paths: _Paths) -> Tool:
             lines=output_mode == "content",
             most=offset + limit,
         )
-        found = await search(query, readable)
+        found = await paths.search(context, query)
         return await _in_thread(_shown, found, query, offset, lambda real: paths.shown(context, real), output_mode)
 
     return search_files
-
-
-def _search_place(paths: _Paths, context: ToolContext, path: str) -> tuple[str, Callable[[str], bool]]:
-    root = paths.usable(context, path, writing=False)
-    try:
-        if not Path(root).is_dir():
-            check_regular(Path(root).stat().st_mode, root)
-    except (FileNotFoundError, NotADirectoryError):
-        raise ToolError(missing(root)) from None
-    return root, paths.readable_below(context, root)
 
 
 def _shown(found: Found, query: Query, offset: int, name: Callable[[str], str], output_mode: str) -> str:

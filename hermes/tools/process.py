@@ -9,16 +9,22 @@ harmless by coming in pieces. Hence calls run one after the other.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
+from loguru import logger
+
 from hermes.errors import BadInputError
 from hermes.ports.processes import BackgroundProcesses, ProcessOrder
 from hermes.processes.process import Chunk
+from hermes.processes.shim.member import children
 from hermes.processes.typed import as_read
 from hermes.processes.watch import BETWEEN_S
+from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.plan import PROXY_PORT
 from hermes.tools.child import is_bash, limit_commands
 from hermes.tools.command_output import plain_text
 from hermes.tools.terminal import BackgroundCommand
@@ -36,6 +42,11 @@ _WATCHED: Final = (
 )
 _SEVERITY: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
+# The daemon learns of a background command's sandbox when it runs already.
+_UNTIL_PROXY: Final = (
+    f"for _ in {{1..100}}; do (: <>/dev/tcp/127.0.0.1/{PROXY_PORT}) 2>/dev/null && break; sleep 0.02; done; "
+)
+
 Action = Literal["list", "poll", "log", "wait", "kill", "write", "submit", "close"]
 
 
@@ -45,8 +56,10 @@ class ProcessToolSettings:
     wait_max_s: float = 600.0
 
 
-def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCommand], Awaitable[str]]:
-    """For the terminal tool's `background`."""
+def background_starter(
+    processes: BackgroundProcesses, network: SandboxNetwork | None = None
+) -> Callable[[BackgroundCommand], Awaitable[str]]:
+    """For the terminal tool's `background`. `network` serves sandboxes that have one."""
 
     async def start(asked: BackgroundCommand) -> str:
         if len(asked.watch) > _PATTERNS_MAX or any(not 0 < len(each) <= _PATTERN_CHARS for each in asked.watch):
@@ -67,10 +80,22 @@ def background_starter(processes: BackgroundProcesses) -> Callable[[BackgroundCo
             )
         except BadInputError as error:
             raise ToolError(str(error)) from error
+        if network is not None and asked.box is not None and asked.box.network:
+            await _connect(network, view, asked)
         told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
         return f"Started in the background as {view.id} (pid {view.pid}). {told}{_WATCHED if asked.watch else ''}"
 
     return start
+
+
+async def _connect(network: SandboxNetwork, view: ProcessView, asked: BackgroundCommand) -> None:
+    """The command waits for its proxy; should it fail, the command runs on without a network."""
+    inits = await asyncio.to_thread(children, view.pid)
+    try:
+        for init in inits[:1]:
+            await network.follow(init, permitted=asked.permitted)
+    except OSError as error:
+        logger.warning("process {}: no network in its sandbox: {}", view.id, error)
 
 
 def _argv(asked: BackgroundCommand) -> tuple[str, ...]:
@@ -78,7 +103,8 @@ def _argv(asked: BackgroundCommand) -> tuple[str, ...]:
     options = ("--noprofile", "--norc") if bash else ()
     limits = f"{{ {limit_commands(asked.limits, bash=bash)} }} 2>/dev/null"
     # The command as an argument: whatever it holds, it cannot get into what sets the limits.
-    return (asked.shell, *options, "-c", f'{limits}; eval "$1"', "hermes-background", asked.command)
+    wait = _UNTIL_PROXY if bash and asked.box is not None and asked.box.network else ""
+    return (asked.shell, *options, "-c", f'{limits}; {wait}eval "$1"', "hermes-background", asked.command)
 
 
 def process_tool(

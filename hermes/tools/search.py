@@ -15,10 +15,11 @@ import shutil
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
+from hermes.sandbox.box import Box, boxed_line
 from hermes.tools import search_worker
 from hermes.tools.output import cut_line
 from hermes.tools.tool import ToolError
@@ -106,17 +107,22 @@ def _bytes_or_text(value: Mapping[str, str]) -> str:
     return value["text"] if "text" in value else os.fsdecode(base64.b64decode(value["bytes"]))
 
 
-async def search(query: Query, allowed: Callable[[str], bool], *, deadline_s: float = DEADLINE_S) -> Found:
-    """Search until there is enough or time is up. `allowed` says of a path whether it may be read."""
+async def search(
+    query: Query, allowed: Callable[[str], bool], *, deadline_s: float = DEADLINE_S, box: Box | None = None
+) -> Found:
+    """Search until there is enough or time is up. `allowed` says of a path whether it may be read.
+
+    With a box the programs run in that sandbox.
+    """
     if query.pattern is not None and (len(query.pattern) > PATTERN_CHARS_MOST or "\0" in query.pattern):
         raise ToolError(f"the pattern must have at most {PATTERN_CHARS_MOST:,} characters and no NUL")
     found = Found(query, allowed)
     try:
         async with asyncio.timeout(deadline_s):
             ripgrep = await asyncio.to_thread(shutil.which, "rg")
-            if ripgrep is None or not _suits_ripgrep(query) or not await _by_ripgrep(ripgrep, query, found):
+            if ripgrep is None or not _suits_ripgrep(query) or not await _by_ripgrep(ripgrep, query, found, box):
                 found = Found(query, allowed)
-                await _by_worker(query, found)
+                await _by_worker(query, found, box)
     except TimeoutError:
         found.timed_out = True
     return found
@@ -126,7 +132,7 @@ def _suits_ripgrep(query: Query) -> bool:
     return query.pattern is not None and (query.glob is None or "/" not in query.glob)
 
 
-async def _by_ripgrep(program: str, query: Query, found: Found) -> bool:
+async def _by_ripgrep(program: str, query: Query, found: Found, box: Box | None) -> bool:
     """Whether it could do it."""
     # A type instead of --glob, which would bring back what .gitignore names.
     names = [f"--type-add=wanted:{query.glob}", "--type=wanted"] if query.glob else []
@@ -151,39 +157,47 @@ async def _by_ripgrep(program: str, query: Query, found: Found) -> bool:
         query.root,
     ]
     try:
-        code = await _run(command, None, found.take)
+        code = await _run(command, None, found.take, box)
     except (ValueError, LookupError, TypeError, OSError):  # a report too long or of another shape; no program
         return False
     return code in (0, 1) or bool(found.files)  # 2 is also for a directory that it may not read
 
 
-async def _by_worker(query: Query, found: Found) -> None:
+async def _by_worker(query: Query, found: Found, box: Box | None) -> None:
     request = {"root": query.root, "pattern": query.pattern, "glob": query.glob, "context": query.context}
     command = [sys.executable, "-I", "-S", str(Path(search_worker.__file__))]
-    code = await _run(command, json.dumps(request).encode(), found.take)
+    code = await _run(command, json.dumps(request).encode(), found.take, box)
     if code:
         raise ToolError("the search failed; try a simpler pattern or another path")
 
 
-async def _run(command: Sequence[str], request: bytes | None, take: Callable[[Mapping[str, Any]], bool]) -> int:
-    process = await asyncio.create_subprocess_exec(
-        *command,
-        stdin=DEVNULL if request is None else PIPE,
-        stdout=PIPE,
-        stderr=DEVNULL,
-        cwd="/",
-        env=_ENVIRONMENT,
-        limit=_EVENT_BYTES,
-        start_new_session=True,  # a Ctrl+C at the daemon's terminal is not for it
-    )
+async def _run(
+    command: Sequence[str],
+    request: bytes | None,
+    take: Callable[[Mapping[str, Any]], bool],
+    box: Box | None,
+) -> int:
+    with ExitStack() as held:
+        line, descriptors = (command, ()) if box is None else boxed_line(box, command, held)
+        process = await asyncio.create_subprocess_exec(
+            *line,
+            stdin=DEVNULL if request is None else PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            cwd="/",
+            env=_ENVIRONMENT,
+            limit=_EVENT_BYTES,
+            start_new_session=True,  # a Ctrl+C at the daemon's terminal is not for it
+            pass_fds=descriptors,
+        )
     assert process.stdout is not None
     try:
         if request is not None:
             assert process.stdin is not None
             process.stdin.write(request)
             process.stdin.close()
-        while line := await process.stdout.readline():
-            if take(json.loads(line)):
+        while report := await process.stdout.readline():
+            if take(json.loads(report)):
                 return 0
         return await process.wait()
     finally:

@@ -102,8 +102,7 @@ def _opened(real: str) -> BinaryIO:
 def _own_directories(context: ToolContext) -> list[str]:
     """The conversation's own beside its working directory: long outputs, files that people sent, tmp and home."""
     folder = os.path.realpath(context.folder)
-    received = () if context.media is None else (os.path.realpath(context.media),)
-    return [*(f"{folder}/{name}" for name in ("outputs", "tmp", "home")), *received]
+    return [*(f"{folder}/{name}" for name in ("outputs", "tmp", "home")), *map(os.path.realpath, context.received)]
 
 
 def _on_machine(folder: Path, cwd: str, path: str) -> str:

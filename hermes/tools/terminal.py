@@ -13,7 +13,7 @@ import asyncio
 import os
 import shutil
 import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
@@ -21,6 +21,8 @@ from typing import Annotated, Any, Final, Protocol
 from hermes.role import Role
 from hermes.sandbox.box import Box
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
+from hermes.sandbox.host_grants import joined_gate, network_gate, requested_hosts
+from hermes.sandbox.network import Attachment, SandboxNetwork
 from hermes.sandbox.plan import BadWorkdirError, Plan
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.child import Child, Limits, spawn
@@ -74,6 +76,7 @@ class BackgroundCommand:
     limits: Limits
     shell: str = "/bin/sh"
     box: Box | None = None  # the sandbox it runs in
+    permitted: frozenset[str] = frozenset()  # for its network
     notify: bool = False  # its end is told
     watch: tuple[str, ...] = ()  # texts in its output that are told
 
@@ -103,8 +106,10 @@ def terminal_tool(
     decide: Decide,
     background: Callable[[BackgroundCommand], Awaitable[str]] | None = None,
     sandbox: Sandbox | None = None,
+    network: SandboxNetwork | None = None,
 ) -> Tool:
-    shell = _Terminal(settings, background, sandbox)
+    """Without `network` a sandbox has none."""
+    shell = _Terminal(settings, background, sandbox, network)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
         outside = bool(arguments.get("outside_sandbox"))
@@ -112,7 +117,9 @@ def terminal_tool(
         cwd = shell.directory(context, arguments.get("workdir", ""), inside=inside)
         own = Path(settings.work_of(context.folder, context.role)).parent == context.folder
         found = decide(arguments["command"], cwd, inside=inside, own_directory=own)
-        return _leaving(found) if shell.boxed and outside else found
+        if shell.boxed and outside:
+            return _leaving(found)
+        return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
 
     made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
     return replace(made, parameters=_with_times(_offered(made.parameters, boxed=shell.boxed), settings))
@@ -130,7 +137,8 @@ def _offered(parameters: Mapping[str, Any], *, boxed: bool) -> Mapping[str, Any]
     """Without a sandbox there is no way out of it."""
     if boxed:
         return parameters
-    left = {name: value for name, value in parameters["properties"].items() if name != "outside_sandbox"}
+    only_inside = ("outside_sandbox", "network_hosts")
+    left = {name: value for name, value in parameters["properties"].items() if name not in only_inside}
     return {**parameters, "properties": left}
 
 
@@ -150,7 +158,9 @@ class _Terminal:
         settings: TerminalSettings,
         background: Callable[[BackgroundCommand], Awaitable[str]] | None,
         sandbox: Sandbox | None,
+        network: SandboxNetwork | None,
     ) -> None:
+        self._network = network
         self._settings = settings
         self._background = background
         self._sandbox = sandbox if sandbox is not None and sandbox.works else None
@@ -159,6 +169,17 @@ class _Terminal:
     @property
     def boxed(self) -> bool:
         return self._sandbox is not None
+
+    def network_gate(self, texts: Sequence[str], role: Role) -> Gate:
+        try:
+            hosts = requested_hosts(texts)
+        except ValueError as error:
+            raise ToolError(str(error)) from error
+        if not hosts or not self.boxed:
+            return Gate()
+        if self._network is None or role is Role.GUEST:
+            raise ToolError("there is no network in this sandbox, so no host can be allowed")
+        return network_gate(hosts, self._network.hosts)
 
     def directory(self, context: ToolContext, workdir: str, *, inside: bool) -> str:
         """Where a command would run now; empty when it cannot. Blocking, like all that looks at the disk."""
@@ -183,6 +204,9 @@ class _Terminal:
         outside_sandbox: Annotated[
             bool, "run outside the sandbox, with all rights of the owner's user; the owner is asked each time"
         ] = False,
+        network_hosts: Annotated[  # noqa: ARG002
+            list[str] | None, "hosts to reach that were refused before; the owner is asked about them"
+        ] = None,  # judged by the gate; what was allowed is in `context.permitted`
     ) -> ToolResult:
         """Run a shell command and get its output (standard error included) and exit code.
 
@@ -206,8 +230,9 @@ class _Terminal:
             stored_max_bytes=self._settings.stored_max_bytes,
         )
         feed = LineFeed(context.progress, terminal=pty)
+        attached: list[Attachment] = []
         with open_capture() as capture:
-            child = await self._spawn(command, start, capture, pty=pty)
+            child = await self._spawn(command, start, capture, pty=pty, attach=self._attach(context, start, attached))
             try:
                 end = await run_to_end(
                     child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
@@ -218,10 +243,13 @@ class _Terminal:
             finally:
                 feed.close()
                 child.close()
+                for each in attached:
+                    await each.close()
             keeps = end.whole and not (self.boxed and outside_sandbox)
             kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if keeps else ()
         advice = self._advice() if end.timed_out else ()
-        notes = [*start.notes, *end.notes, *advice, *kept, *_exit_code(end)]
+        refused = filter(None, (each.note() for each in attached))
+        notes = [*start.notes, *end.notes, *advice, *kept, *refused, *_exit_code(end)]
         return ToolResult(text=_told(output.text(terminal=pty), notes), ok=end.whole and end.code == 0)
 
     def _checked(self, command: str, timeout_s: float | None) -> float:
@@ -287,9 +315,8 @@ class _Terminal:
         """Blocking."""
         assert self._sandbox is not None
         try:
-            received = () if context.media is None else (str(context.media),)
-            place = self._sandbox.place(context.folder, work, readable=received)
-            return self._sandbox.plan(place)
+            place = self._sandbox.place(context.folder, work, readable=context.received)
+            return self._sandbox.plan(place, network=self._network is not None and context.role is not Role.GUEST)
         except BadWorkdirError as error:
             raise ToolError(f"nothing was run: {error}. Choose another directory (terminal.cwd).") from error
         except OSError as error:
@@ -319,12 +346,34 @@ class _Terminal:
             limits=self._limits(start),
             shell=start.shell,
             box=self._box(start, pty=pty),
+            permitted=context.permitted,
             notify=notify,
             watch=watch,
         )
         return _told(await self._background(asked), start.notes)
 
-    async def _spawn(self, command: str, start: _Start, capture: int, *, pty: bool) -> Child:
+    def _attach(
+        self, context: ToolContext, start: _Start, attached: list[Attachment]
+    ) -> Callable[[int], Awaitable[None]] | None:
+        """What gives the sandbox its network, before the command starts."""
+        network = self._network
+        if network is None or start.plan is None or not start.plan.network:
+            return None
+
+        async def attach(init: int) -> None:
+            attached.append(await network.attach(init, permitted=context.permitted))
+
+        return attach
+
+    async def _spawn(
+        self,
+        command: str,
+        start: _Start,
+        capture: int,
+        *,
+        pty: bool,
+        attach: Callable[[int], Awaitable[None]] | None,
+    ) -> Child:
         argv = shell_argv(
             shell=start.shell,
             env=start.env_program,
@@ -336,7 +385,13 @@ class _Terminal:
             box = await asyncio.to_thread(self._box, start, pty=pty)
             if box is not None:
                 return await spawn_boxed(
-                    box, argv, shell=start.shell, environ=start.environ, terminal=pty, pass_fds=(capture,)
+                    box,
+                    argv,
+                    shell=start.shell,
+                    environ=start.environ,
+                    terminal=pty,
+                    pass_fds=(capture,),
+                    prepare=attach,
                 )
             return await spawn(
                 argv,

@@ -35,7 +35,13 @@ class ToolContext:
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
     media: Path | None = None  # the files that people sent to this conversation; None: it is in no chat
     role: Role = Role.OWNER  # of the person whose turn this is
+    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
+
+    @property
+    def received(self) -> tuple[str, ...]:
+        """The directory of the files that people sent, for a sandbox."""
+        return () if self.media is None else (str(self.media),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

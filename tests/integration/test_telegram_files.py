@@ -194,7 +194,7 @@ def test_a_received_file_is_open_to_the_tools_of_its_chat_only(server: TelegramS
         server.until(lambda: len(files(server)) == 1)
         assert all("for ann alone" in text for text in results(server)[:2])
         assert files(server)[0][2] == b"for ann alone"
-        refusals = ("No such file or directory", "not a file that was sent to this conversation", "only files below")
+        refusals = ("No such file or directory", "does not exist", "only files below")
         said = server.replies(GROUP)
         assert all(why in text and "for ann" not in text for why, text in zip(refusals, said, strict=True))
 

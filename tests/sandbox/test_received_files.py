@@ -12,9 +12,11 @@ import pytest
 
 from hermes.media.scope import media_scope
 from hermes.media.store import MediaLimits, MediaStore
+from hermes.tools.boxed_files import BoxedFiles
 from hermes.tools.output import OutputLimits, fit
 from hermes.tools.terminal import TerminalSettings, terminal_tool
-from hermes.tools.tool import ToolContext, ToolResult
+from hermes.tools.tool import ToolContext, ToolError, ToolResult
+from hermes.tools.workplace import Workplace
 from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 
@@ -38,8 +40,9 @@ class Conversation:
         )
         self._tool = terminal_tool(settings, lambda *_, **__: Gate(), None, working_sandbox())
 
-    async def run(self, command: str) -> ToolResult:
-        context = ToolContext(
+    @property
+    def context(self) -> ToolContext:
+        return ToolContext(
             session=SessionId("ann"),
             turn=TurnId("t"),
             call="call",
@@ -47,7 +50,9 @@ class Conversation:
             folder=self.folder,
             media=self.home / "media" / ANN,
         )
-        result = await self._tool.run(context, command=command)
+
+    async def run(self, command: str) -> ToolResult:
+        result = await self._tool.run(self.context, command=command)
         assert isinstance(result, ToolResult)
         return result
 
@@ -98,6 +103,21 @@ async def test_command_reads_received_file_of_its_own_chat_only(ann: Conversatio
         assert "No such file or directory" in refused.text
     assert (await ann.run(f"ls {ann.home}/media")).text.splitlines()[0] == ANN
     assert "for bob" not in (await ann.run(f"grep -r for {ann.home}; true")).text
+
+
+async def test_file_tools_read_received_file_of_their_own_chat_only(ann: Conversation) -> None:
+    own = await ann.store.keep(ANN, "1", "a.txt", content("for ann"))
+    other = await ann.store.keep(BOB, "2", "b.txt", content("for bob"))
+    workplace = Workplace(default_cwd=str(ann.work), home=str(ann.home), hermes_home=str(ann.home))
+    files = BoxedFiles(working_sandbox(), workplace)
+    try:
+        descriptor, _ = await files.open(ann.context, str(own))
+        assert os.read(descriptor, 100) == b"for ann"
+        os.close(descriptor)
+        with pytest.raises(ToolError):
+            await files.open(ann.context, str(other))
+    finally:
+        await files.close()
 
 
 async def test_command_does_not_change_received_files_and_outputs(ann: Conversation) -> None:

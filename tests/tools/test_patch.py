@@ -22,24 +22,24 @@ def a_patch(*lines: str) -> str:
     return "\n".join(["*** Begin Patch", *lines, "*** End Patch"])
 
 
-async def test_a_replacement_answers_with_a_diff(bench: Workbench) -> None:
-    bench.write("a.py", "one\ntwo\nthree\n")
-    said = await bench.text("patch", path="a.py", old_string="two", new_string="2")
+async def test_a_replacement_answers_with_a_diff(files: Workbench) -> None:
+    files.write("a.py", "one\ntwo\nthree\n")
+    said = await files.text("patch", path="a.py", old_string="two", new_string="2")
     assert said == "changed in 1 place\n--- a.py\n+++ a.py\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three"
-    assert bench.tree() == {"a.py": b"one\n2\nthree\n"}
+    assert files.tree() == {"a.py": b"one\n2\nthree\n"}
 
 
-async def test_a_fuzzy_replacement_says_what_was_forgiven(bench: Workbench) -> None:
-    bench.write("a.py", "if x:\n    go( 1 )\n    go( 1 )\n")
-    said = await bench.text("patch", path="a.py", old_string="go(  1  )", new_string="stop()", replace_all=True)
+async def test_a_fuzzy_replacement_says_what_was_forgiven(files: Workbench) -> None:
+    files.write("a.py", "if x:\n    go( 1 )\n    go( 1 )\n")
+    said = await files.text("patch", path="a.py", old_string="go(  1  )", new_string="stop()", replace_all=True)
     assert said.startswith("changed in 2 places (runs of space ignored)")
-    assert bench.tree() == {"a.py": b"if x:\n    stop()\n    stop()\n"}
+    assert files.tree() == {"a.py": b"if x:\n    stop()\n    stop()\n"}
 
 
-async def test_line_ends_modes_and_foreign_bytes_are_kept(bench: Workbench) -> None:
-    path = bench.write("a.txt", b"\xef\xbb\xbfcaf\xe9\r\none\r\ntwo\r\n")
+async def test_line_ends_modes_and_foreign_bytes_are_kept(files: Workbench) -> None:
+    path = files.write("a.txt", b"\xef\xbb\xbfcaf\xe9\r\none\r\ntwo\r\n")
     path.chmod(0o640)
-    await bench.text("patch", path="a.txt", old_string="one\ntwo\n", new_string="1\n2\n3\n")
+    await files.text("patch", path="a.txt", old_string="one\ntwo\n", new_string="1\n2\n3\n")
     assert path.read_bytes() == b"\xef\xbb\xbfcaf\xe9\r\n1\r\n2\r\n3\r\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
@@ -57,24 +57,23 @@ async def test_line_ends_modes_and_foreign_bytes_are_kept(bench: Workbench) -> N
         ({"path": ".", "old_string": "zz", "new_string": "y"}, "is a directory"),
         ({"path": "pipe", "old_string": "zz", "new_string": "y"}, "is a named pipe"),
         ({"path": "a\0", "old_string": "zz", "new_string": "y"}, "NUL"),
-        ({"path": "secret", "old_string": "zz", "new_string": "y"}, "it is a secret"),
     ],
 )
 async def test_a_replacement_that_cannot_be_changes_nothing(
-    bench: Workbench, arguments: dict[str, str], said: str
+    files: Workbench, arguments: dict[str, str], said: str
 ) -> None:
-    bench.write("a.txt", "text\n")
-    bench.write("bin", b"\0")
-    os.mkfifo(bench.cwd / "pipe")
-    assert said in await bench.problem("patch", **arguments)
-    assert bench.tree() == {"a.txt": b"text\n", "bin": b"\0"}
+    files.write("a.txt", "text\n")
+    files.write("bin", b"\0")
+    os.mkfifo(files.cwd / "pipe")
+    assert said in await files.problem("patch", **arguments)
+    assert files.tree() == {"a.txt": b"text\n", "bin": b"\0"}
 
 
-async def test_a_patch_updates_adds_moves_and_deletes(bench: Workbench) -> None:
-    bench.write("a.py", "def f():\n    one\n    two\n\ndef g():\n    one\n    two\n")
-    bench.write("run.sh", "old\n").chmod(0o755)
-    bench.write("gone.txt", "bye\n")
-    said = await bench.text(
+async def test_a_patch_updates_adds_moves_and_deletes(files: Workbench) -> None:
+    files.write("a.py", "def f():\n    one\n    two\n\ndef g():\n    one\n    two\n")
+    files.write("run.sh", "old\n").chmod(0o755)
+    files.write("gone.txt", "bye\n")
+    said = await files.text(
         "patch",
         mode="patch",
         patch=a_patch(
@@ -96,18 +95,18 @@ async def test_a_patch_updates_adds_moves_and_deletes(bench: Workbench) -> None:
     assert said.startswith("5 files changed\n--- a.py\n+++ a.py\n")
     assert "--- /dev/null\n+++ new/n.txt\n" in said
     assert "--- gone.txt\n+++ /dev/null\n" in said
-    assert bench.tree() == {
+    assert files.tree() == {
         "a.py": b"def f():\n    one\n    two\n\ndef g():\n    one\n    2\n    3\n",
         "bin/run": b"new\n",
         "new/n.txt": b"n\n",
     }
-    assert stat.S_IMODE((bench.cwd / "bin/run").stat().st_mode) == 0o755
+    assert stat.S_IMODE((files.cwd / "bin/run").stat().st_mode) == 0o755
 
 
-async def test_a_later_part_sees_what_an_earlier_one_made(bench: Workbench) -> None:
+async def test_a_later_part_sees_what_an_earlier_one_made(files: Workbench) -> None:
     text = a_patch("*** Add File: a", "+x", "*** Update File: a", "-x", "+y", "*** Update File: a", "-y", "+z")
-    await bench.text("patch", mode="patch", patch=text)
-    assert bench.tree() == {"a": b"z\n"}
+    await files.text("patch", mode="patch", patch=text)
+    assert files.tree() == {"a": b"z\n"}
 
 
 @pytest.mark.parametrize(
@@ -123,18 +122,17 @@ async def test_a_later_part_sees_what_an_earlier_one_made(bench: Workbench) -> N
         (["*** Add File: b.txt/below", "+y"], "Not a directory"),
         (["*** Add File: /proc/no/such/file", "+y"], "No such file"),
         (["*** Add File: new/deep/x", "+y", "*** Delete File: /proc/self/status"], "Operation not permitted"),
-        (["*** Add File: secret", "+y"], "it is a secret"),
     ],
 )
-async def test_when_one_file_cannot_be_changed_none_is(bench: Workbench, lines: list[str], said: str) -> None:
-    bench.write("a.txt", "one\n").chmod(0o751)
-    bench.write("b.txt", "same\nother\nsame\n")
-    before = bench.tree()
+async def test_when_one_file_cannot_be_changed_none_is(files: Workbench, lines: list[str], said: str) -> None:
+    files.write("a.txt", "one\n").chmod(0o751)
+    files.write("b.txt", "same\nother\nsame\n")
+    before = files.tree()
     text = a_patch("*** Update File: a.txt", "-one", "+two", *lines)
-    assert said in await bench.problem("patch", mode="patch", patch=text)
-    assert bench.tree() == before
-    assert sorted(each.name for each in bench.cwd.iterdir()) == ["a.txt", "b.txt"]
-    assert stat.S_IMODE((bench.cwd / "a.txt").stat().st_mode) == 0o751
+    assert said in await files.problem("patch", mode="patch", patch=text)
+    assert files.tree() == before
+    assert sorted(each.name for each in files.cwd.iterdir()) == ["a.txt", "b.txt"]
+    assert stat.S_IMODE((files.cwd / "a.txt").stat().st_mode) == 0o751
 
 
 async def test_the_gate_judges_every_file_of_a_patch(bench: Workbench) -> None:
@@ -197,3 +195,15 @@ def test_a_generated_patch_gives_the_expected_text(
         apply(changes)
         assert path.read_bytes() == wanted.encode()
         assert list(Path(folder).iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"path": "secret", "old_string": "zz", "new_string": "y"},
+        {"mode": "patch", "patch": "*** Begin Patch\n*** Add File: secret\n+y\n*** End Patch"},
+    ],
+)
+async def test_blocked_file_is_not_changed(bench: Workbench, arguments: dict[str, str]) -> None:
+    assert "it is a secret" in await bench.problem("patch", **arguments)
+    assert bench.tree() == {}

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -44,24 +45,24 @@ def a_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> N
     monkeypatch.setenv("PATH", str(programs))
 
 
-def a_tree(bench: Workbench) -> None:
-    bench.write("a.py", "import os\n\ndef alpha():\n    return 1\n")
-    bench.write("b/c.py", "def beta():\n    return alpha()\n")
-    bench.write("b/d.txt", "alpha, in words\r\n")
-    bench.write(".github/x.yml", "alpha: 1\n")
-    bench.write(".git/config", "alpha\n")
-    bench.write("data.bin", b"alpha\0\n")
-    bench.write("late.bin", b"alpha\n" + b"x" * 100_000 + b"\0\n")
-    bench.write("build/out.py", "alpha\n")
-    bench.write("b/kept.log", "alpha\n")
-    bench.write("b/lost.log", "alpha\n")
-    bench.write(".gitignore", "/build/\n*.log\n!kept.log\n# alpha\n")
+def a_tree(files: Workbench) -> None:
+    files.write("a.py", "import os\n\ndef alpha():\n    return 1\n")
+    files.write("b/c.py", "def beta():\n    return alpha()\n")
+    files.write("b/d.txt", "alpha, in words\r\n")
+    files.write(".github/x.yml", "alpha: 1\n")
+    files.write(".git/config", "alpha\n")
+    files.write("data.bin", b"alpha\0\n")
+    files.write("late.bin", b"alpha\n" + b"x" * 100_000 + b"\0\n")
+    files.write("build/out.py", "alpha\n")
+    files.write("b/kept.log", "alpha\n")
+    files.write("b/lost.log", "alpha\n")
+    files.write(".gitignore", "/build/\n*.log\n!kept.log\n# alpha\n")
 
 
 @pytest.mark.usefixtures("either")
-async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(bench: Workbench) -> None:
-    a_tree(bench)
-    assert (await bench.text("search_files", pattern="alpha")).splitlines() == [
+async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(files: Workbench) -> None:
+    a_tree(files)
+    assert (await files.text("search_files", pattern="alpha")).splitlines() == [
         ".github/x.yml:1:alpha: 1",
         ".gitignore:4:# alpha",
         "a.py:3:def alpha():",
@@ -104,46 +105,46 @@ async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(ben
         ({"pattern": "?.py", "target": "files", "output_mode": "count"}, ["a.py", "b/c.py"]),
     ],
 )
-async def test_a_search_can_be_narrowed(bench: Workbench, arguments: dict[str, Any], expected: list[str]) -> None:
-    a_tree(bench)
-    assert (await bench.text("search_files", **arguments)).splitlines() == expected
+async def test_a_search_can_be_narrowed(files: Workbench, arguments: dict[str, Any], expected: list[str]) -> None:
+    a_tree(files)
+    assert (await files.text("search_files", **arguments)).splitlines() == expected
 
 
 @pytest.mark.usefixtures("either")
-async def test_pages_of_results_join_to_the_whole(bench: Workbench) -> None:
+async def test_pages_of_results_join_to_the_whole(files: Workbench) -> None:
     for number in range(10):
-        bench.write(f"{number}.txt", "hit\nmiss\nhit\n")
+        files.write(f"{number}.txt", "hit\nmiss\nhit\n")
     seen: list[str] = []
     offset = 0
     while True:
-        *lines, last = (await bench.text("search_files", pattern="hit", limit=7, offset=offset)).splitlines()
+        *lines, last = (await files.text("search_files", pattern="hit", limit=7, offset=offset)).splitlines()
         more = re.fullmatch(r"\[there is more: go on with offset=(\d+)\]", last)
         seen += lines if more else [*lines, last]
         if not more:
             break
         offset = int(more[1])
     assert seen == [f"{number}.txt:{line}:hit" for number in range(10) for line in (1, 3)]
-    files = await bench.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
-    assert files.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
-    assert "beyond that offset" in await bench.text("search_files", pattern="hit", offset=99)
+    names = await files.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
+    assert names.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
+    assert "beyond that offset" in await files.text("search_files", pattern="hit", offset=99)
 
 
 @pytest.mark.usefixtures("either")
-async def test_context_of_skipped_matches_is_skipped(bench: Workbench) -> None:
-    bench.write("a.txt", "hit\nx\ny\nz\nhit\ntail")
-    text = await bench.text("search_files", pattern="hit", context_lines=1, offset=1)
+async def test_context_of_skipped_matches_is_skipped(files: Workbench) -> None:
+    files.write("a.txt", "hit\nx\ny\nz\nhit\ntail")
+    text = await files.text("search_files", pattern="hit", context_lines=1, offset=1)
     assert text.splitlines() == ["a.txt-4-z", "a.txt:5:hit", "a.txt-6-tail"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 @pytest.mark.usefixtures("either")
-async def test_what_may_not_be_read_is_passed_over(bench: Workbench) -> None:
-    bench.write("a/x.txt", "hit\n")
-    bench.write("b.txt", "hit\n").chmod(0)
-    bench.write("c.txt", "hit\n")
-    (bench.cwd / "a").chmod(0)
-    assert await bench.text("search_files", pattern="hit") == "c.txt:1:hit"
-    (bench.cwd / "a").chmod(0o755)
+async def test_what_may_not_be_read_is_passed_over(files: Workbench) -> None:
+    files.write("a/x.txt", "hit\n")
+    files.write("b.txt", "hit\n").chmod(0)
+    files.write("c.txt", "hit\n")
+    (files.cwd / "a").chmod(0)
+    assert await files.text("search_files", pattern="hit") == "c.txt:1:hit"
+    (files.cwd / "a").chmod(0o755)
 
 
 @pytest.mark.usefixtures("either")
@@ -160,15 +161,15 @@ async def test_protected_files_are_left_out_and_counted(bench: Workbench) -> Non
 
 
 @pytest.mark.usefixtures("either")
-async def test_hostile_trees_are_searched_all_the_same(bench: Workbench) -> None:
+async def test_hostile_trees_are_searched_all_the_same(files: Workbench) -> None:
     deep = "/".join(["d" * 50] * 30)
-    bench.write(f"{deep}/deep.txt", "needle\n")
-    bench.write("huge.txt", b"needle" + b"x" * 20_000_000 + b"\nneedle\n")
-    bench.write(b"caf\xe9.txt".decode("utf-8", "surrogateescape"), b"needle \xff\n")
-    (bench.cwd / "loop").symlink_to(bench.cwd)
-    (bench.cwd / "self").symlink_to("self")
-    os.mkfifo(bench.cwd / "pipe")
-    lines = (await bench.text("search_files", pattern="needle")).splitlines()
+    files.write(f"{deep}/deep.txt", "needle\n")
+    files.write("huge.txt", b"needle" + b"x" * 20_000_000 + b"\nneedle\n")
+    files.write(b"caf\xe9.txt".decode("utf-8", "surrogateescape"), b"needle \xff\n")
+    (files.cwd / "loop").symlink_to(files.cwd)
+    (files.cwd / "self").symlink_to("self")
+    os.mkfifo(files.cwd / "pipe")
+    lines = (await files.text("search_files", pattern="needle")).splitlines()
     assert lines[0] == "caf\ufffd.txt:1:needle \ufffd"
     assert lines[1] == f"{deep}/deep.txt:1:needle"
     assert lines[2].startswith("huge.txt:1:needlexxx")
@@ -189,10 +190,10 @@ async def test_hostile_trees_are_searched_all_the_same(bench: Workbench) -> None
     ],
 )
 @pytest.mark.usefixtures("either")
-async def test_a_search_that_cannot_be_is_explained(bench: Workbench, arguments: dict[str, str], said: str) -> None:
-    os.mkfifo(bench.cwd / "pipe")
-    (bench.cwd / "loop").symlink_to("loop")
-    assert said in await bench.problem("search_files", **arguments)
+async def test_a_search_that_cannot_be_is_explained(files: Workbench, arguments: dict[str, str], said: str) -> None:
+    os.mkfifo(files.cwd / "pipe")
+    (files.cwd / "loop").symlink_to("loop")
+    assert said in await files.problem("search_files", **arguments)
 
 
 def children() -> list[psutil.Process]:
@@ -223,10 +224,10 @@ async def test_a_cancelled_search_ends_its_process(bench: Workbench) -> None:
     assert await asyncio.to_thread(children) == []
 
 
-async def test_a_search_ends_when_its_time_is_up(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench.write("a.txt", "hit\n")
-    bench.write("b.txt", "a" * 60 + "\n")
-    query = Query(root=str(bench.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
+async def test_a_search_ends_when_its_time_is_up(files: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write("a.txt", "hit\n")
+    files.write("b.txt", "a" * 60 + "\n")
+    query = Query(root=str(files.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
     asked: list[str] = []
 
     def allowed(path: str) -> bool:
@@ -262,21 +263,21 @@ async def test_a_search_ends_when_its_time_is_up(bench: Workbench, monkeypatch: 
         ("d/**/f", ["d/e/f"]),
     ],
 )
-async def test_globs_mean_what_they_mean_elsewhere(bench: Workbench, glob: str, names: list[str]) -> None:
+async def test_globs_mean_what_they_mean_elsewhere(files: Workbench, glob: str, names: list[str]) -> None:
     for name in ("a.txt", "b.txt", "c.txt", "]y", "[z", "d/e/f"):
-        bench.write(name, "")
-    assert (await bench.text("search_files", pattern=glob, target="files")).splitlines() == names
+        files.write(name, "")
+    assert (await files.text("search_files", pattern=glob, target="files")).splitlines() == names
 
 
-async def test_a_repository_inside_of_another_has_only_its_own_rules(bench: Workbench) -> None:
-    bench.write(".git/HEAD", "")
-    bench.write(".gitignore", "*.log\n[\nsub/only/\n\\#odd\n")
-    bench.write("inner/.git/HEAD", "")
+async def test_a_repository_inside_of_another_has_only_its_own_rules(files: Workbench) -> None:
+    files.write(".git/HEAD", "")
+    files.write(".gitignore", "*.log\n[\nsub/only/\n\\#odd\n")
+    files.write("inner/.git/HEAD", "")
     for name in ("a.log", "inner/a.log", "sub/only/x", "sub/a.log", "other/only/x", "#odd"):
-        bench.write(name, "")
-    listed = await bench.text("search_files", pattern="*", target="files")
+        files.write(name, "")
+    listed = await files.text("search_files", pattern="*", target="files")
     assert listed.splitlines() == [".gitignore", "inner/a.log", "other/only/x"]
-    assert await bench.text("search_files", pattern="*", target="files", path="sub") == "[nothing found]"
+    assert await files.text("search_files", pattern="*", target="files", path="sub") == "[nothing found]"
 
 
 STAND_IN = """
@@ -343,4 +344,7 @@ async def test_the_search_gets_nothing_of_the_daemons_environment(
 @pytest.fixture(autouse=True)
 def nothing_is_left_behind() -> Iterator[None]:
     yield
+    deadline = time.monotonic() + 20  # a sandbox that was killed ends a moment later
+    while children() and time.monotonic() < deadline:
+        time.sleep(0.01)
     assert children() == []

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hermes.sandbox.sandbox import Sandbox
+from hermes.tools.boxed_files import BoxedFiles
 from hermes.tools.files import file_tools
 from hermes.tools.output import OutputLimits
 from hermes.tools.registry import Toolbox
@@ -19,16 +21,21 @@ from hermes.types import Gate, SessionId, TurnId, Verdict
 class Workbench:
     """Files called `secret*` may not be touched; `asked*` need leave."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, sandbox: Sandbox | None = None) -> None:
         self.cwd = (root / "work").resolve()
         self.folder = root / "conversation"
         self.judged: list[tuple[str, bool]] = []
         for directory in (self.cwd, self.folder, root / "home"):
             directory.mkdir()
         place = Workplace(default_cwd=str(self.cwd), home=str(root / "home"), hermes_home=str(root / "hermes"))
-        tools = (*file_tools(place, self._gate), todo_tool())
+        self.boxed = BoxedFiles(sandbox, place) if sandbox is not None else None
+        tools = (*file_tools(place, self._gate, self.boxed), todo_tool())
         self.toolbox = Toolbox(tools, toolsets={"default": ["file", "todo"]}, limits=OutputLimits())
         self.context = a_context(self.folder)
+
+    async def close(self) -> None:
+        if self.boxed is not None:
+            await self.boxed.close()
 
     def _gate(self, path: str, writing: bool) -> Gate:
         self.judged.append((path, writing))

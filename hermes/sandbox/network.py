@@ -1,0 +1,92 @@
+"""The network of sandboxes: a proxy on the loopback of each one that may have it.
+
+The daemon serves the proxy: it applies the host list and the address guard, and knows which conversation calls.
+A sandbox that is left running in the background keeps its proxy until its init ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+
+from loguru import logger
+
+from hermes.sandbox.host_grants import granted_hosts
+from hermes.sandbox.listener import Listeners
+from hermes.sandbox.proxy import GuardProxy, NetworkPolicy, Report, Serving
+from hermes.sandbox.proxy_event import ProxyEvent
+from hermes.sandbox.refusal_log import RefusalLog
+
+
+class SandboxNetwork:
+    """Must be used on the event loop. `hosts` are those that every conversation may reach."""
+
+    def __init__(self, hosts: frozenset[str], *, proxy: GuardProxy | None = None) -> None:
+        self.hosts = hosts
+        self._proxy = proxy or GuardProxy()
+        self._listeners = Listeners()
+        self._followed: set[asyncio.Task[None]] = set()
+
+    async def attach(self, init: int, *, permitted: Iterable[str] = ()) -> Attachment:
+        """Serve the proxy in the sandbox that `init` leads. `permitted` are granted rules. Raises OSError."""
+        listener = await self._listeners.open(init)
+        log = RefusalLog()
+        policy = NetworkPolicy(allowed_hosts=self.hosts | granted_hosts(permitted))
+        return Attachment(log, await self._proxy.serve(listener, policy=policy, report=_reporter(log)))
+
+    async def follow(self, init: int, *, permitted: Iterable[str] = ()) -> None:
+        """The same, for a sandbox that runs on by itself: it is served until its init ends."""
+        pidfd = os.pidfd_open(init)
+        try:
+            attachment = await self.attach(init, permitted=permitted)
+        except BaseException:
+            os.close(pidfd)
+            raise
+        task = asyncio.create_task(_until_it_ends(pidfd, attachment))
+        self._followed.add(task)
+        task.add_done_callback(self._followed.discard)
+
+    async def close(self) -> None:
+        for task in tuple(self._followed):
+            task.cancel()
+        if self._followed:
+            await asyncio.wait(self._followed)
+        await self._listeners.close()
+
+
+class Attachment:
+    """The proxy of one sandbox, while it is served."""
+
+    def __init__(self, log: RefusalLog, serving: Serving) -> None:
+        self._log = log
+        self._serving = serving
+
+    def note(self) -> str:
+        """What was refused, for the model; empty: nothing."""
+        return self._log.note()
+
+    async def close(self) -> None:
+        await self._serving.close()
+
+
+def _reporter(log: RefusalLog) -> Report:
+    def report(event: ProxyEvent) -> None:
+        log.add(event)
+        logger.debug("sandbox proxy: {} {}:{} {}", event.kind, event.host, event.port, event.reason or "")
+
+    return report
+
+
+async def _until_it_ends(pidfd: int, attachment: Attachment) -> None:
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_reader(pidfd, ended.set)
+    try:
+        await ended.wait()
+    finally:
+        loop.remove_reader(pidfd)
+        os.close(pidfd)
+        with suppress(OSError):
+            await attachment.close()
