@@ -15,6 +15,7 @@ from hermes.actors.session_report import Report
 from hermes.actors.session_state import root_of
 from hermes.actors.transcript import Transcript
 from hermes.actors.turn_role import role_of_turn
+from hermes.media.scope import scope_of
 from hermes.permission import grants_for, is_unasked
 from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
 from hermes.types import Session
@@ -65,6 +66,7 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
     return ModelJob(
         session=session.id,
         root=root_of(session),
+        media_scope=scope_of(session.place),
         turn=task.turn,
         attempt=task.attempt,
         replies=task.replies,
@@ -91,6 +93,7 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
     return ToolJob(
         session=session.id,
         root=root_of(session),
+        media_scope=scope_of(session.place),
         turn=task.turn,
         attempt=task.attempt,
         call=task.call,

@@ -26,10 +26,18 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class Folders:
-    """The private folder of each conversation, made when it is first needed."""
+    """The private folder of each conversation, made when it is first needed.
 
-    def __init__(self, root: Path) -> None:
+    Files that people sent are in `media`, with a directory for each scope.
+    """
+
+    def __init__(self, root: Path, media: Path | None = None) -> None:
         self.root = root
+        self._media = media
+
+    def media(self, scope: str) -> Path | None:
+        """Return the directory of the files that people sent to a conversation; None if it is in no chat."""
+        return self._media / scope if self._media is not None and scope else None
 
     def path(self, session: SessionId, role: Role = Role.OWNER) -> Path:
         """Where it is, whether or not it has been made. Guests have their own within it, also where others talk."""
@@ -80,6 +88,7 @@ class Acting:
             call=f"{job.turn[:8]}_{_UNSAFE.sub('_', job.call)}",
             platform=job.platform,
             folder=folder,
+            media=self._folders.media(job.media_scope),
             permitted=job.permitted,
             role=job.role,
             by=job.by,

@@ -116,7 +116,13 @@ class Thinking:
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
             context = ToolContext(
-                session=job.session, turn=job.turn, call="", platform=job.platform, folder=folder, role=job.role
+                session=job.session,
+                turn=job.turn,
+                call="",
+                platform=job.platform,
+                folder=folder,
+                media=self._folders.media(job.media_scope),
+                role=job.role,
             )
             proposed = await self._proposed(job, reply, workshop.toolbox, context)
         report = self._report(job, reply, proposed, size_bytes)

@@ -158,7 +158,7 @@ def process_settings(config: Config) -> ProcessSettings:
 
 
 def folders_of(home: Home) -> Folders:
-    return Folders(home.data_dir / "work")
+    return Folders(home.data_dir / "work", home.media_dir)
 
 
 def output_retention(config: Config, folders: Folders, conversation: Conversation) -> OutputRetention:

@@ -46,7 +46,7 @@ from hermes.tools.terminal import TerminalSettings, terminal_tool
 from hermes.tools.todo import todo_tool
 from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
-from hermes.types import Company, Gate
+from hermes.types import Company, Gate, Verdict
 from hermes.values import dataclass
 
 
@@ -141,6 +141,7 @@ def make_toolbox(
                 lambda path: _path_gate(workplace, secrets, path, False),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
+                boxed=sandbox.works,
             ),
         ),
         toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
@@ -183,6 +184,9 @@ def _gate(
 
 
 def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool) -> Gate:
+    """For paths other than the conversation's own outputs and received files, which it may always read."""
+    if Path(path).is_relative_to(workplace.media):
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is not a file that was sent to this conversation")
     return path_gate(
         path,
         writing=writing,

@@ -18,9 +18,10 @@ from loguru import logger
 from hermes.errors import HermesError, PlatformError
 from hermes.fence import fenced
 from hermes.media.reference import user_message
+from hermes.media.scope import scope_of
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
-from hermes.types import EncodedMessage
+from hermes.types import EncodedMessage, Place
 from hermes.values import dataclass
 
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
@@ -41,7 +42,7 @@ _REMEMBERED = 100
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
     note: str
-    picture: str = ""  # its name in the store
+    picture: str = ""  # its scope and name in the store
 
 
 class Reception:
@@ -74,7 +75,7 @@ class Reception:
     async def _read(self, inbound: Inbound, attachment: Attachment, marker: str) -> _Read:
         what = _described(attachment, marker)
         try:
-            path = await self._fetched(inbound.place.platform, attachment)
+            path = await self._fetched(inbound.place, attachment)
         except (HermesError, TimeoutError) as error:
             why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
             logger.info("a file that a person sent could not be fetched: {}", why)
@@ -86,10 +87,10 @@ class Reception:
             return _Read(note=await self._heard(attachment, what, path, marker if inbound.forwarded else ""))
         note = f"[{what}; it is stored as {path}]"
         if await asyncio.to_thread(_is_picture, path, attachment.media_type):
-            return _Read(note=note, picture=path.name)
+            return _Read(note=note, picture=f"{path.parent.name}/{path.name}")
         return _Read(note=note)
 
-    async def _fetched(self, platform: str, attachment: Attachment) -> Path:
+    async def _fetched(self, place: Place, attachment: Attachment) -> Path:
         most = self._store.limits.file_bytes
         if attachment.size_bytes > most:
             raise PlatformError(f"files of more than {amount(most)} are not taken")
@@ -99,7 +100,7 @@ class Reception:
             asyncio.timeout(self._fetch_within_s),
             aclosing(self._source.fetch(attachment)) as pieces,
         ):
-            return await self._store.keep(f"{platform}:{attachment.file_id}", name, pieces)
+            return await self._store.keep(scope_of(place), f"{place.platform}:{attachment.file_id}", name, pieces)
 
     async def _heard(self, attachment: Attachment, what: str, path: Path, marker: str) -> str:
         """`marker`: of the fence around the words, which the person did not speak; empty: they did."""

@@ -11,13 +11,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from hermes.media.scope import SCOPE_PATTERN
 from hermes.types import EncodedMessage
 
 SCHEME = "hermes-media:"
 SEND_FILE = "send_file"  # the tool
 COPY = "copy"  # in its result: where what is to be sent lies
 
-_NAME = re.compile(r"[0-9a-f]{64}(\.[a-z0-9]{1,8})?")
+_NAME = re.compile(rf"({SCOPE_PATTERN}/)?[0-9a-f]{{64}}(\.[a-z0-9]{{1,8}})?")  # older files have no scope
 
 
 def picture(name: str) -> dict[str, Any]:

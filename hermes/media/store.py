@@ -1,7 +1,8 @@
 """Files that came in or are on their way out, in one folder of the home: bounded, and gone after a while.
 
-A file's name is a hash and never anything that a stranger wrote; what came in under the same key lies there once. A
-file is whole or not there: it is written under another name first.
+What came in lies in a directory for its chat (`scope`), which that chat's tools may read, also as another user; older
+versions kept it right in the folder. A file's name is a hash and never anything that a stranger wrote; what came in
+under the same key lies there once. A file is whole or not there: it is written under another name first.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from loguru import logger
 from hermes.durable import sync_directory, sync_file
 from hermes.errors import HermesError
 from hermes.ports.given import Clock
+from hermes.tool_readable import create_readable_file, make_readable_directory
 from hermes.values import dataclass
 
 _SWEEP_EVERY_S = 3600.0
@@ -49,9 +51,9 @@ class MediaStore:
         self._clock = clock
         self._swept_at = float("-inf")
 
-    async def keep(self, key: str, name: str, pieces: AsyncIterator[bytes]) -> Path:
+    async def keep(self, scope: str, key: str, name: str, pieces: AsyncIterator[bytes]) -> Path:
         """What came in, unless it is there already. Raises MediaError, and what the pieces raise."""
-        path = self.root / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}{_suffix(name)}"
+        path = self.root / scope / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}{_suffix(name)}"
         if await asyncio.to_thread(_refreshed, path):
             return path
         draft = path.with_name(f"{secrets.token_hex(8)}{_DRAFT}")
@@ -79,13 +81,14 @@ class MediaStore:
         finally:
             await asyncio.to_thread(file.close)
 
-    def put_aside(self, file: Path) -> Path:
+    def put_aside(self, source: BinaryIO, name: str) -> Path:
         """A copy of a file that is to be sent, under its own name, on disk. In a thread; raises OSError."""
         self._make_room()
         folder = self.root / _OUT / secrets.token_hex(16)
         folder.mkdir(mode=0o700, parents=True)
-        copy = folder / (os.fsencode(file.name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
-        shutil.copyfile(file, copy)
+        copy = folder / (os.fsencode(name)[:_NAME_BYTES].decode("utf-8", "ignore") or "file")
+        with copy.open("wb") as file:
+            shutil.copyfileobj(source, file)
         self._keep_within(copy)
         sync_file(copy)
         for directory in (folder, folder.parent, self.root):
@@ -127,7 +130,7 @@ class MediaStore:
             if total > self.limits.total_bytes or self._clock() - at > self.limits.keep_s:
                 logger.debug("{} is removed from the media store", path)
                 path.unlink(missing_ok=True)
-                if path.parent != self.root:
+                if path.parent.parent == self.root / _OUT:  # those of chats stay: a file may be on its way there
                     with suppress(OSError):
                         path.parent.rmdir()
 
@@ -154,13 +157,14 @@ def _refreshed(path: Path) -> bool:
 
 
 def _create(path: Path) -> BinaryIO:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    return open(descriptor, "wb")  # noqa: PTH123 - a descriptor has no path
+    make_readable_directory(path.parent)
+    return open(create_readable_file(path), "wb")  # noqa: PTH123 - a descriptor has no path
 
 
 def _put_in_place(draft: Path, path: Path) -> None:
     draft.replace(path)
     sync_directory(path.parent)
+    sync_directory(path.parent.parent)  # its chat's directory may be new
 
 
 def _sync(file: BinaryIO) -> None:

@@ -70,6 +70,7 @@ class ModelJob:
 
     session: SessionId
     root: SessionId  # whose folder the conversation works in
+    media_scope: str = ""  # of the files that people sent to the conversation; empty: it is in no chat
     turn: TurnId
     attempt: int
     replies: int
@@ -123,6 +124,7 @@ class RetryReport:
 class ToolJob:
     session: SessionId
     root: SessionId
+    media_scope: str = ""  # as in ModelJob
     turn: TurnId
     attempt: int
     call: str

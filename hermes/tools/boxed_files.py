@@ -38,13 +38,11 @@ class BoxedFiles:
         self,
         sandbox: Sandbox,
         workplace: Workplace,
-        readable: Callable[[ToolContext], tuple[str, ...]] = lambda _: (),
         *,
         call_s: float = _CALL_S,
     ) -> None:
         self._sandbox = sandbox
         self._workplace = workplace
-        self._readable = readable
         self._call_s = call_s
         self._workers: dict[Path, _Worker] = {}
 
@@ -110,7 +108,7 @@ class BoxedFiles:
         """Blocking."""
         work = self._workplace.work_of(context.folder, context.role)
         try:
-            place = self._sandbox.place(context.folder, work, readable=self._readable(context))
+            place = self._sandbox.place(context.folder, work, readable=context.received)
             return self._sandbox.plan(place, cwd="/", programs=code_directories())
         except BadWorkdirError as error:
             raise ToolError(f"{error}. Choose another directory (terminal.cwd).") from error

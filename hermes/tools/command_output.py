@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from hermes.tool_readable import create_readable_file, make_readable_directory
+
 _SHOWN_MAX_BYTES: Final = 2000
 _BETWEEN_S: Final = 0.25
 
@@ -165,12 +167,12 @@ def _append(file: Path | None, folder: Path, name: str, data: bytes) -> Path:
 
 def _create(folder: Path, name: str) -> tuple[int, Path]:
     """A new file always: models give the same id to calls of different turns."""
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_readable_directory(folder)
     safe = re.sub(r"[^A-Za-z0-9_-]", "_", name)[:80] or "output"
     number = 1
     while True:
         path = folder / (f"{safe}.txt" if number == 1 else f"{safe}-{number}.txt")
         try:
-            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), path
+            return create_readable_file(path), path
         except FileExistsError:
             number += 1

@@ -2,7 +2,8 @@
 
 Where there is a sandbox they work inside it (`boxed_files`), and its mounts decide what they reach. Elsewhere paths
 lose their symbolic links before a gate judges them, and the judgement is made again when the call runs, since a link
-may have changed while somebody was asked. A conversation may always read its own long outputs.
+may have changed while somebody was asked. A conversation may always read its own long outputs and the files that
+people sent to it.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ class _Checked:
 
 
 def _is_own_output(context: ToolContext, real: str) -> bool:
-    return Path(real).is_relative_to(os.path.realpath(context.folder / "outputs"))
+    """Whether it is one of the conversation's long outputs, or a file that a person sent there."""
+    own = (str(context.folder / "outputs"), *context.received)
+    return any(Path(real).is_relative_to(os.path.realpath(each)) for each in own)
 
 
 def _joint(gates: Iterable[Gate]) -> Gate:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TypeAlias
 
+from hermes.tool_readable import create_readable_file, make_readable_directory
 from hermes.values import dataclass
 
 Redact: TypeAlias = Callable[[str], str]  # takes known secrets out of a text
@@ -61,13 +61,13 @@ def fit(text: str, folder: Path, call: str, limits: OutputLimits, redact: Redact
 
 
 def _spill(outputs: Path, call: str, text: str) -> Path:
-    outputs.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_readable_directory(outputs)
     # The id comes from the model: it may be no file name at all, and the same again in a later turn.
     name = call if _SAFE_NAME.fullmatch(call) else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()[:16]
     for number in itertools.count(1):
         path = outputs / (f"{name}.txt" if number == 1 else f"{name}-{number}.txt")
         try:
-            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            descriptor = create_readable_file(path)
         except FileExistsError:
             continue
         break

@@ -52,7 +52,6 @@ _COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
 class TerminalSettings:
     environ: Mapping[str, str] = field(repr=False)  # the daemon's own; few of them are passed on
     work_of: Callable[[Path, Role], str]  # of a conversation's folder: where its shell begins
-    readable: Callable[[Path], tuple[str, ...]] = lambda _: ()  # more that it may read, by its folder
     timeout_s: float = 180.0
     timeout_max_s: float = 600.0
     passed_names: tuple[str, ...] = ()  # variables passed on beside the usual ones
@@ -318,7 +317,7 @@ class _Terminal:
         """Blocking."""
         assert self._sandbox is not None
         try:
-            place = self._sandbox.place(context.folder, work, readable=self._settings.readable(context.folder))
+            place = self._sandbox.place(context.folder, work, readable=context.received)
             return self._sandbox.plan(place, network=self._network is not None and context.role is not Role.GUEST)
         except BadWorkdirError as error:
             raise ToolError(f"nothing was run: {error}. Choose another directory (terminal.cwd).") from error

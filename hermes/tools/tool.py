@@ -33,10 +33,16 @@ class ToolContext:
     call: str  # the model's id of this call, unique in its turn
     platform: str  # where the conversation takes place
     folder: Path  # this conversation's own, private: shell state, spilled output, todo list
+    media: Path | None = None  # the files that people sent to this conversation; None: it is in no chat
     role: Role = Role.OWNER  # of the person whose turn this is
     permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
     by: str = ""  # the same person: platform and user; empty: several people have a say in it
     progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
+
+    @property
+    def received(self) -> tuple[str, ...]:
+        """The directory of the files that people sent, for a sandbox."""
+        return () if self.media is None else (str(self.media),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,11 @@ class Workplace:
     home: str  # what "~" means
     hermes_home: str  # Hermes' own files
 
+    @property
+    def media(self) -> str:
+        """The files that people sent to any conversation, and copies of those sent to them."""
+        return os.path.join(self.hermes_home, "media")  # noqa: PTH118 - text, as the others are
+
     def work_of(self, folder: Path, role: Role = Role.OWNER) -> str:
         """The conversation's working directory. Its own is made here."""
         if role is not Role.GUEST and (chosen := read_workdir(folder) or self.default_cwd):

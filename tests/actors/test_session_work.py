@@ -9,10 +9,11 @@ import pytest
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.errors import BadInputError, RefusedError, StorageFullError
 from hermes.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.media.scope import media_scope
 from hermes.ports.storage import PutFact, Tally
 from hermes.records import ToolFinished, ToolStarted
 from hermes.role import Role
-from hermes.types import CallOutcome, Failure, FailureKind, Phase, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.types import CallOutcome, Failure, FailureKind, Phase, Place, SessionId, SessionKey, Source, TurnId, Usage
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.actors.world import API, World, until, world
 from tests.journals import LoopJournal
@@ -72,6 +73,17 @@ async def test_a_turn_with_tools_from_the_message_to_the_answer() -> None:
         feed.close()
         assert kinds.index(TurnBegan) < kinds.index(CallBegan) < kinds.index(CallEnded)
         assert kinds[-1] is TurnAnswered
+
+
+async def test_jobs_of_a_session_in_a_chat_carry_the_scope_of_its_received_files() -> None:
+    async with world() as here:
+        await here.say("a", "s", source=Source(platform="toy", place=Place(platform="toy", chat="1", thread="9")))
+        thought = await here.call_next(does("c1"))
+        deed = await here.finish_next()
+        await here.answer_next("done")
+        assert thought.job.media_scope == deed.job.media_scope == media_scope("toy", "1")
+        await here.say("b", "elsewhere")
+        assert (await here.answer_next("done")).job.media_scope == ""
 
 
 async def test_a_call_runs_only_when_its_intent_is_on_disk_and_the_model_sees_only_what_is() -> None:

@@ -39,6 +39,13 @@ async def test_a_model_that_sees_is_shown_the_picture(tmp_path: Path) -> None:
     ]
 
 
+async def test_pictures_are_found_by_chat_and_in_the_folder_of_older_versions(tmp_path: Path) -> None:
+    (tmp_path / "0123456789abcdef").mkdir()
+    names = [stored(tmp_path, 1), f"0123456789abcdef/{stored(tmp_path / '0123456789abcdef', 2)}"]
+    shown = await Sight(tmp_path).shown([user_message("look", names)], sees=True)
+    assert shown.pictures == 2
+
+
 async def test_a_model_that_does_not_see_gets_text_alone(tmp_path: Path) -> None:
     shown = await Sight(tmp_path).shown([user_message("look", [stored(tmp_path, 1)])], sees=False)
     assert [content(each) for each in shown.messages] == ["look"]
@@ -60,7 +67,9 @@ async def test_only_the_newest_pictures_are_shown(tmp_path: Path) -> None:
     assert [isinstance(content(each), str) for each in shown.messages] == [True, False, False]
 
 
-@pytest.mark.parametrize("name", ["../../etc/passwd", "/etc/passwd", "0" * 64 + "/x", "0" * 63])
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "0" * 64 + "/x", "0" * 63, "../" + "0" * 64, "out/" + "0" * 64]
+)
 async def test_only_names_of_the_store_are_looked_up(name: str, tmp_path: Path) -> None:
     message = user_message("look", [name])
     assert (await Sight(tmp_path).shown([message], sees=True)).messages == [message]

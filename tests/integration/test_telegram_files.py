@@ -15,6 +15,7 @@ import pytest
 from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.free_port import free_port
+from tests.sandbox.boxes import working_sandbox
 from tests.scripted_model import ScriptedModel
 from tests.telegram_server import TOKEN, Fault, TelegramServer
 from tests.transcription_server import TranscriptionServer
@@ -22,6 +23,7 @@ from tests.transcription_server import TranscriptionServer
 pytestmark = pytest.mark.timeout(120)
 ANN = 7
 STRANGER = 8
+GROUP = -5
 JPEG = b"\xff\xd8\xff a cat"
 PICTURE: dict[str, Any] = {"photo": [{"file_id": "cat", "width": 800, "height": 600, "file_size": len(JPEG)}]}
 
@@ -51,7 +53,7 @@ def answers(server: TelegramServer, number: int) -> None:
 
 
 def stored(daemon: DaemonProcess) -> list[Path]:
-    return [path for path in (daemon.home / "media").glob("*") if path.is_file()]
+    return [path for path in (daemon.home / "media").glob("*/*") if path.is_file()]
 
 
 def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
@@ -64,7 +66,7 @@ def test_a_picture_is_shown_to_a_model_that_sees_and_named_to_one_that_does_not(
         assert picture["image_url"]["url"] == "data:image/jpeg;base64," + base64.b64encode(JPEG).decode()
         [file] = stored(daemon)
         assert file.read_bytes() == JPEG
-        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert stat.S_IMODE(file.parent.parent.stat().st_mode) == 0o700
         daemon.terminate()
         daemon.start({"HERMES_MODEL_VISION": "auto"})
         server.say(ANN, ANN, "and now?")
@@ -176,6 +178,27 @@ def test_the_agent_sends_a_file(server: TelegramServer, model: ScriptedModel, tm
             server.until(lambda number=number: len(results(server)) == number)  # type: ignore[misc]
             assert "on its way" not in results(server)[-1]
         assert files(server) == [("document", "report.txt", b"all is well")]
+
+
+def test_a_received_file_is_open_to_the_tools_of_its_chat_only(server: TelegramServer, model: ScriptedModel) -> None:
+    working_sandbox()
+    server.has_file("doc", b"for ann alone")
+    with a_daemon(server, model) as daemon:
+        server.say(ANN, ANN, "", document={"file_id": "doc", "file_name": "doc.txt"})
+        answers(server, 1)
+        [file] = stored(daemon)
+        wishes = (f"run cat {file}", f"call read_file {json.dumps({'path': str(file)})}", send(file))
+        for number, wish in enumerate(wishes, 1):
+            server.say(ANN, ANN, wish)
+            server.until(lambda number=number: len(results(server)) == number)  # type: ignore[misc]
+            server.say(GROUP, ANN, f"@hermes_test_bot {wish}")
+            server.until(lambda number=number: len(server.replies(GROUP)) == number)  # type: ignore[misc]
+        server.until(lambda: len(files(server)) == 1)
+        assert all("for ann alone" in text for text in results(server)[:2])
+        assert files(server)[0][2] == b"for ann alone"
+        refusals = ("No such file or directory", "does not exist", "only files below")
+        said = server.replies(GROUP)
+        assert all(why in text and "for ann" not in text for why, text in zip(refusals, said, strict=True))
 
 
 def test_a_file_that_the_agent_sent_arrives_after_a_crash(

@@ -11,6 +11,7 @@ from typing import Any
 from hermes.errors import PlatformError
 from hermes.media.reception import PICTURE_MOST_BYTES, Reception, Transcribe
 from hermes.media.reference import named_by
+from hermes.media.scope import media_scope
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
 from hermes.types import InboundKey, Place
@@ -78,6 +79,7 @@ async def test_a_picture_is_part_of_the_message_and_named_in_its_text(tmp_path: 
     stored = tmp_path / "media" / name
     assert text == f"look\n[picture (image/jpeg, 1 KB); it is stored as {stored}]"
     assert await asyncio.to_thread(stored.read_bytes) == b"\xff\xd8\xff a cat"
+    assert name.startswith(f"{media_scope('toy', '1')}/")
     assert name.endswith(".jpg")
 
 

@@ -8,12 +8,16 @@ import re
 import stat
 import time
 from collections.abc import AsyncGenerator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from hermes.errors import PlatformError
+from hermes.media.scope import media_scope
 from hermes.media.store import MediaError, MediaLimits, MediaStore, amount
+
+SCOPE = media_scope("toy", "1")
 
 
 async def pieces(*data: bytes, then: Exception | None = None) -> AsyncGenerator[bytes, None]:
@@ -32,72 +36,88 @@ async def listed(store: MediaStore) -> list[Path]:
 
 
 async def test_incoming_file_and_its_name_are_synced(tmp_path: Path, synced: list[Path]) -> None:
-    path = await a_store(tmp_path).keep("key", "a.txt", pieces(b"one"))
+    path = await a_store(tmp_path).keep(SCOPE, "key", "a.txt", pieces(b"one"))
     assert synced[0] == tmp_path, "the name of the store's own directory"
     assert synced[1].parent == path.parent, "the draft, before it gets its name"
     assert synced[1].suffix == ".part"
-    assert synced[2:] == [path.parent]
+    assert synced[2:] == [path.parent, path.parent.parent]
 
 
 async def test_outgoing_copy_and_its_names_are_synced(tmp_path: Path, synced: list[Path]) -> None:
-    original = tmp_path / "report.txt"
-    await asyncio.to_thread(original.write_text, "figures")
     store = a_store(tmp_path)
-    copy = await asyncio.to_thread(store.put_aside, original)
+    copy = await asyncio.to_thread(store.put_aside, BytesIO(b"figures"), "report.txt")
     assert synced == [tmp_path, copy, copy.parent, store.root / "out", store.root]
 
 
 @pytest.mark.parametrize("name", ["../../etc/passwd.TXT", "a\0b.txt", ".txt"])
 async def test_a_file_is_named_by_a_hash_and_not_by_its_sender(name: str, tmp_path: Path) -> None:
-    path = await a_store(tmp_path).keep("telegram:../1", name, pieces(b"one", b"two"))
-    assert path.parent == tmp_path / "media"
+    path = await a_store(tmp_path).keep(SCOPE, "telegram:../1", name, pieces(b"one", b"two"))
+    assert path.parent == tmp_path / "media" / SCOPE
     assert re.fullmatch(r"[0-9a-f]{64}\.txt", path.name)
     assert await asyncio.to_thread(path.read_bytes) == b"onetwo"
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+async def test_received_files_are_readable_below_a_private_directory(umask: int, tmp_path: Path) -> None:
+    before = os.umask(umask)
+    try:
+        path = await a_store(tmp_path).keep(SCOPE, "1", "a.txt", pieces(b"one"))
+    finally:
+        os.umask(before)
+    modes = [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent, path.parent.parent)]
+    assert modes == [0o644, 0o755, 0o700]
+
+
+async def test_same_file_is_kept_apart_for_each_chat(tmp_path: Path) -> None:
+    store = a_store(tmp_path)
+    first = await store.keep(SCOPE, "telegram:1", "a.txt", pieces(b"one"))
+    second = await store.keep(media_scope("toy", "2"), "telegram:1", "a.txt", pieces(b"one"))
+    assert first.name == second.name
+    assert first.parent != second.parent
 
 
 async def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     store = a_store(tmp_path)
-    first = await store.keep("telegram:1", "a.txt", pieces(b"one"))
-    again = await store.keep("telegram:1", "a.txt", pieces(then=AssertionError("fetched again")))
+    first = await store.keep(SCOPE, "telegram:1", "a.txt", pieces(b"one"))
+    again = await store.keep(SCOPE, "telegram:1", "a.txt", pieces(then=AssertionError("fetched again")))
     assert first == again
 
 
 async def test_a_file_that_breaks_off_or_is_too_large_leaves_nothing(tmp_path: Path) -> None:
     store = a_store(tmp_path, file_bytes=5)
     with pytest.raises(MediaError, match="larger than"):
-        await store.keep("1", "", pieces(b"123", b"456"))
+        await store.keep(SCOPE, "1", "", pieces(b"123", b"456"))
     with pytest.raises(PlatformError):
-        await store.keep("1", "", pieces(b"1", then=PlatformError("no route")))
+        await store.keep(SCOPE, "1", "", pieces(b"1", then=PlatformError("no route")))
     assert await listed(store) == []
 
 
 async def test_a_disk_that_refuses_is_explained(tmp_path: Path) -> None:
     (tmp_path / "media").touch()
     with pytest.raises(MediaError, match="could not be stored here: File exists"):
-        await a_store(tmp_path).keep("2", "", pieces(b"1"))
+        await a_store(tmp_path).keep(SCOPE, "2", "", pieces(b"1"))
 
 
 async def test_the_old_and_the_oldest_of_too_much_are_swept_away(tmp_path: Path) -> None:
     store = a_store(tmp_path, now=10_000_000.0)
-    old = await store.keep("old", "", pieces(b"1"))
-    first = await store.keep("first", "", pieces(b"123456"))
-    second = await store.keep("second", "", pieces(b"123456"))
-    await asyncio.to_thread(first.with_suffix(".txt").write_bytes, b"")
-    sent = await asyncio.to_thread(store.put_aside, second)
-    await asyncio.to_thread(sent.write_bytes, b"")
-    for path, at in ((old, 1.0), (first, 9_999_000.0), (second, 9_999_001.0), (sent, 2.0)):
+    old = await store.keep(SCOPE, "old", "", pieces(b"1"))
+    first = await store.keep(SCOPE, "first", "", pieces(b"123456"))
+    second = await store.keep(SCOPE, "second", "", pieces(b"123456"))
+    flat = tmp_path / "media" / ("0" * 64)  # where older versions kept it
+    await asyncio.to_thread(flat.write_bytes, b"")
+    sent = await asyncio.to_thread(store.put_aside, BytesIO(b""), "report.txt")
+    for path, at in ((old, 1.0), (first, 9_999_000.0), (second, 9_999_001.0), (sent, 2.0), (flat, 3.0)):
         os.utime(path, (at, at))
     await asyncio.to_thread(a_store(tmp_path, now=10_000_000.0, total_bytes=10).sweep)
     assert second in await listed(store)
-    assert {old, first, sent}.isdisjoint(await listed(store))
+    assert {old, first, sent, flat}.isdisjoint(await listed(store))
     assert not sent.parent.exists()
 
 
 async def test_it_tidies_itself_once_an_hour(tmp_path: Path) -> None:
     store = a_store(tmp_path, now=10_000_000.0)
     await store.tidy()
-    old = await store.keep("old", "", pieces(b"1"))
+    old = await store.keep(SCOPE, "old", "", pieces(b"1"))
     os.utime(old, (1.0, 1.0))
     await store.tidy()
     assert await listed(store) == [old]
@@ -107,9 +127,7 @@ async def test_it_tidies_itself_once_an_hour(tmp_path: Path) -> None:
 
 
 async def test_a_file_to_be_sent_is_copied_under_its_own_name(tmp_path: Path) -> None:
-    source = tmp_path / ("ü" * 100 + ".txt")
-    await asyncio.to_thread(source.write_bytes, b"report")
-    copy = await asyncio.to_thread(a_store(tmp_path).put_aside, source)
+    copy = await asyncio.to_thread(a_store(tmp_path).put_aside, BytesIO(b"report"), "ü" * 100 + ".txt")
     assert copy.name.startswith("üü")
     assert await asyncio.to_thread(copy.read_bytes) == b"report"
 
@@ -123,24 +141,20 @@ async def test_total_is_enforced_when_a_file_is_stored(tmp_path: Path) -> None:
     store = a_store(tmp_path, total_bytes=10)
     paths = []
     for number in range(5):
-        path = await store.keep(str(number), "", pieces(b"1234"))
+        path = await store.keep(SCOPE, str(number), "", pieces(b"1234"))
         await asyncio.to_thread(os.utime, path, (number, time.time() - 100 + number))
         paths.append(path)
         assert sum(each.stat().st_size for each in await listed(store)) <= 10
     assert await listed(store) == sorted(paths[-2:])
-    original = tmp_path / "original"
-    original.write_bytes(b"123456")
-    copy = await asyncio.to_thread(store.put_aside, original)
+    copy = await asyncio.to_thread(store.put_aside, BytesIO(b"123456"), "original")
     assert await listed(store) == sorted([paths[-1], copy])
 
 
 async def test_file_larger_than_the_total_removes_nothing(tmp_path: Path) -> None:
     store = a_store(tmp_path, total_bytes=10)
-    kept = await store.keep("1", "", pieces(b"1234"))
-    original = tmp_path / "original"
-    original.write_bytes(b"x" * 11)
+    kept = await store.keep(SCOPE, "1", "", pieces(b"1234"))
     with pytest.raises(MediaError, match="larger than"):
-        await asyncio.to_thread(store.put_aside, original)
+        await asyncio.to_thread(store.put_aside, BytesIO(b"x" * 11), "original")
     with pytest.raises(MediaError, match="larger than"):
-        await store.keep("2", "", pieces(b"x" * 11))
+        await store.keep(SCOPE, "2", "", pieces(b"x" * 11))
     assert await listed(store) == [kept]

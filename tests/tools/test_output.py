@@ -39,12 +39,12 @@ def test_what_fits_is_not_touched_and_leaves_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_too_many_lines_leave_head_tail_and_the_whole_in_a_private_file(tmp_path: Path) -> None:
+def test_too_many_lines_leave_head_tail_and_the_whole_in_a_file_that_tools_can_read(tmp_path: Path) -> None:
     text = "\n".join(str(number) for number in range(10_000))
     shown = fitted(text, tmp_path)
     path = tmp_path / "outputs" / "call.txt"
     assert path.read_text() == text
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [stat.S_IMODE(each.stat().st_mode) for each in (path, path.parent)] == [0o644, 0o755]
     assert shown.startswith("0\n1\n")
     assert shown.endswith("\n9998\n9999")
     assert len(shown.split("\n")) <= 2_000

@@ -486,7 +486,7 @@ async def test_a_huge_output_is_bounded_in_memory_and_on_disk(world: World) -> N
     assert str(file) in text
     assert "the rest was dropped" in text
     assert file.stat().st_size == 20 * 2**20
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
 
 
 async def test_the_file_holds_the_whole_output_and_is_never_written_over(world: World) -> None:
