@@ -145,7 +145,7 @@ def make_toolbox(
             session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
             send_file_tool(
                 workplace,
-                lambda path: _path_gate(workplace, secrets, path, False),
+                lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
                 boxed=sandbox.works,
@@ -193,7 +193,7 @@ def _gate(
     )
 
 
-def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool) -> Gate:
+def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool, work: str) -> Gate:
     """For paths other than the conversation's own outputs and received files, which it may always read."""
     if Path(path).is_relative_to(workplace.media):
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is not a file that was sent to this conversation")
@@ -202,7 +202,8 @@ def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writin
         writing=writing,
         home=workplace.home,
         hermes_home=workplace.hermes_home,
-        cwd=workplace.default_cwd or "/",
+        cwd=work or "/",
+        work=work,
         secrets=secrets,
     )
 
