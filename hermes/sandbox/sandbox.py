@@ -102,6 +102,10 @@ class Sandbox:
             staged=self._staged(plan),
         )
 
+    def worker_box(self) -> Box:
+        """For a worker of ours that reads no files: no working directory, no network."""
+        return self.box(self.plan(None, programs=code_directories()))
+
     def environment(self, base: Mapping[str, str], *, network: bool) -> dict[str, str]:
         """The variables of a program inside, from those of one outside."""
         address = f"http://127.0.0.1:{PROXY_PORT}"

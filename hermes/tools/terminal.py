@@ -98,8 +98,8 @@ class _Start:
 
 
 class Decide(Protocol):
-    def __call__(self, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
-        """`cwd` is empty when there is none. `inside`: it would run in the sandbox."""
+    def __call__(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
+        """`cwd` is empty when there is none, `work` the working directory. `inside`: it would run in the sandbox."""
 
 
 def terminal_tool(
@@ -116,8 +116,9 @@ def terminal_tool(
         outside = bool(arguments.get("outside_sandbox"))
         inside = shell.boxed and not outside
         cwd = shell.directory(context, arguments.get("workdir", ""), inside=inside)
-        own = Path(settings.work_of(context.folder, context.role)).parent == context.folder
-        found = decide(arguments["command"], cwd, inside=inside, own_directory=own)
+        work = settings.work_of(context.folder, context.role)
+        own = Path(work).parent == context.folder
+        found = decide(arguments["command"], cwd, work=work, inside=inside, own_directory=own)
         if shell.boxed and outside:
             return _leaving(found)
         return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
@@ -130,8 +131,14 @@ def _leaving(gate: Gate) -> Gate:
     """To leave the sandbox is asked about each time, whatever the command is."""
     if gate.verdict is Verdict.BLOCK:
         return gate
-    reason = "; ".join(filter(None, ("it runs outside the sandbox, with all rights of this user", gate.reason)))
-    return Gate(verdict=Verdict.ASK, reason=reason, rules=(OUTSIDE_SANDBOX, *gate.rules), once=True)
+    leaves = "it runs outside the sandbox, with all rights of this user"
+    return Gate(
+        verdict=Verdict.ASK,
+        reason="; ".join(filter(None, (leaves, gate.reason))),
+        rules=(OUTSIDE_SANDBOX, *gate.rules),
+        once=True,
+        findings=(leaves, *(gate.findings or filter(None, (gate.reason,)))),
+    )
 
 
 def _offered(parameters: Mapping[str, Any], *, boxed: bool) -> Mapping[str, Any]:
