@@ -44,9 +44,9 @@ def test_status_says_that_tools_are_sandboxed(daemon: DaemonProcess) -> None:
 
 
 def test_tools_see_their_directory_and_not_the_daemons(daemon: DaemonProcess) -> None:
-    said = tool(
-        daemon, "s", "terminal", command=f"pwd; echo made > mine.txt; cat {daemon.home}/api.key; ls {daemon.home}"
-    )
+    tool(daemon, "s", "write_file", path="where", content=f"{daemon.home}/api.key"[::-1])
+    disguised = "h=$(rev where); cat $h; ls ${h%/*}"  # else the policy would refuse it
+    said = tool(daemon, "s", "terminal", command=f"pwd; echo made > mine.txt; {disguised}")
     assert "/work/s/files" in said
     key = (daemon.home / "api.key").read_text().strip()
     assert key not in said
