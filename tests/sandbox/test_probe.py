@@ -15,7 +15,7 @@ from hermes.sandbox.sandbox import open_sandbox
 @pytest.mark.parametrize(
     ("words", "cause"),
     [
-        ("bwrap: No permissions to creating new namespace, likely because the kernel does not allow", Cause.NO_NAMESPACES),
+        ("bwrap: No permissions to creating new namespace, likely because the kernel", Cause.NO_NAMESPACES),
         ("bwrap: Creating new namespace failed: nesting depth or /proc/sys/user/max_*_namespaces exceeded (ENOSPC)",
          Cause.NAMESPACE_LIMIT),
         ("bwrap: setting up uid map: Permission denied", Cause.APPARMOR),

@@ -44,7 +44,8 @@ def judge(machine: str, name: str, *arguments: int, debuggers: bool = False) -> 
 
 @pytest.mark.parametrize(
     "name",
-    ["ptrace", "keyctl", "add_key", "bpf", "mount", "unshare", "setns", "chroot", "kexec_load", "init_module", "reboot",
+    ["ptrace", "keyctl", "add_key", "bpf", "mount", "unshare", "setns", "chroot", "kexec_load",
+     "init_module", "reboot",
      "open_by_handle_at", "perf_event_open", "userfaultfd", "pidfd_getfd", "mount_setattr"],
 )  # fmt: skip
 def test_administrators_calls_are_refused(machine: str, name: str) -> None:
