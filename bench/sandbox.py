@@ -103,7 +103,7 @@ def _command(tool: Tool, context: ToolContext) -> Callable[[], Awaitable[None]]:
 
 
 def _read_tool(workplace: Workplace, boxed: BoxedFiles | None = None) -> Tool:
-    tools = file_tools(workplace, lambda _, __: Gate(), boxed)
+    tools = file_tools(workplace, lambda *_: Gate(), boxed)
     return next(tool for tool in tools if tool.name == "read_file")
 
 
