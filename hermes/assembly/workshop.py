@@ -28,6 +28,7 @@ from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
 from hermes.prompt_trust import TrustedPrompts
 from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.plan import HOME
 from hermes.sandbox.probe import Cause
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
@@ -180,7 +181,7 @@ def _gate(
         command,
         cwd=cwd or work or "/",
         only=inside_rules(own_directory=own_directory) if inside else None,
-        home=workplace.home,
+        home=HOME if inside else workplace.home,
         hermes_home=workplace.hermes_home,
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",

@@ -124,7 +124,10 @@ def terminal_tool(
         return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
 
     made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
-    return replace(made, parameters=_with_times(_offered(made.parameters, boxed=shell.boxed), settings))
+    return replace(
+        made,
+        parameters=_with_times(_offered(made.parameters, boxed=shell.boxed, network=network is not None), settings),
+    )
 
 
 def _leaving(gate: Gate) -> Gate:
@@ -141,12 +144,10 @@ def _leaving(gate: Gate) -> Gate:
     )
 
 
-def _offered(parameters: Mapping[str, Any], *, boxed: bool) -> Mapping[str, Any]:
-    """Without a sandbox there is no way out of it."""
-    if boxed:
-        return parameters
-    only_inside = ("outside_sandbox", "network_hosts")
-    left = {name: value for name, value in parameters["properties"].items() if name not in only_inside}
+def _offered(parameters: Mapping[str, Any], *, boxed: bool, network: bool) -> Mapping[str, Any]:
+    """Without a sandbox there is no way out of it, and without a network no host to ask for."""
+    absent = {"outside_sandbox": not boxed, "network_hosts": not (boxed and network)}
+    left = {name: value for name, value in parameters["properties"].items() if not absent.get(name)}
     return {**parameters, "properties": left}
 
 

@@ -71,7 +71,25 @@ def test_hermes_and_the_home_are_never_seen(work: str, path: str) -> None:
             assert toolchain or own or not plan.sees(path)
 
 
-@pytest.mark.parametrize("work", ["/", "/home", PERSON, f"{PERSON}/.local", DATA, CONFIG, "relative"])
+@pytest.mark.parametrize("opened", [PERSON, f"{PERSON}/.local", DATA, "/home"])
+def test_what_the_owner_opens_shows_no_secret_of_hermes(opened: str) -> None:
+    for rules in (
+        Rules(read_paths=(opened,), secret_paths=(DATA,)),
+        Rules(write_paths=(opened,), secret_paths=(DATA,)),
+    ):
+        plan = make_plan(MACHINE, rules, a_place())
+        assert not plan.sees(f"{DATA}/api.key")
+        assert not plan.sees(f"{DATA}/work/s2/files/theirs.txt")
+        assert plan.may_write(f"{FOLDER}/files/a.txt")
+        chosen = options(plan)
+        assert chosen.index("--tmpfs") < chosen.index(f"{FOLDER}/files")
+        assert chosen.index(f"{FOLDER}/files") < chosen.index("--remount-ro")
+
+
+@pytest.mark.parametrize(
+    "work",
+    ["/", "/home", PERSON, f"{PERSON}/.local", DATA, CONFIG, f"{DATA}/store", f"{DATA}/work/s2/files", "relative"],
+)
 def test_directory_that_would_show_too_much_is_refused(work: str) -> None:
     with pytest.raises(BadWorkdirError):
         a_plan(work)
@@ -110,7 +128,7 @@ def test_own_directory_in_the_data_directory_stays_visible() -> None:
 
 def test_git_is_pinned_and_what_git_runs_is_read_only() -> None:
     plan = a_plan(f"{PERSON}/project", git=True)
-    targets = [mount.target for mount in plan.mounts]
+    targets = [mount.target for mount in plan.own]
     assert targets.index(f"{PERSON}/project") < targets.index(f"{PERSON}/project/.git")
     assert targets.index(f"{PERSON}/project/.git") < targets.index(f"{PERSON}/project/.git/hooks")
     assert plan.may_write(f"{PERSON}/project/.git/index")
