@@ -16,6 +16,7 @@ from hermes.home import Home
 from hermes.settings import Config
 
 if TYPE_CHECKING:
+    from hermes.ports.processes import NetworkedProcesses
     from hermes.sandbox.cgroup import Cgroups
     from hermes.sandbox.network import SandboxNetwork
     from hermes.sandbox.sandbox import Sandbox
@@ -56,6 +57,13 @@ class SandboxOpener:
 
             self._network = SandboxNetwork(allowed_hosts(self._config.sandbox.allowed_hosts))
         return self._network
+
+    async def serve_again(self, processes: NetworkedProcesses) -> None:
+        """Serve the network of background commands that an earlier daemon started."""
+        from hermes.tools.process import serve_again  # noqa: PLC0415
+
+        if self.network is not None:
+            await serve_again(self.network, processes)
 
     async def close(self) -> None:
         if self._network is not None:

@@ -12,7 +12,7 @@ import pytest
 
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
 from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
-from hermes.tools.tool import Tool, ToolContext, ToolError
+from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 from tests.sandbox.cgroup_tree import FakeTree
@@ -47,7 +47,9 @@ class Bench:
             folder=self.root / "folder",
             progress=lambda _: None,
         )
-        return (await self.tool.run(context, command=command, background=background)).text
+        result = await self.tool.run(context, command=command, background=background)
+        assert isinstance(result, ToolResult)
+        return result.text
 
     def groups(self) -> list[str]:
         return sorted(path.name for path in self.tree.root.glob("box-*"))
