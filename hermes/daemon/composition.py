@@ -285,7 +285,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
         stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox"))
         if life is not None:
-            retention = output_retention(config, folders, desk.conversation)
+            retention = output_retention(config, folders, desk.conversation, processes.front)
             stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
