@@ -30,7 +30,6 @@ _HARDENING: Final = (
     "ProtectKernelTunables=yes",
     "ProtectKernelModules=yes",
     "ProtectKernelLogs=yes",
-    "ProtectControlGroups=yes",
     "ProtectClock=yes",
     "ProtectHostname=yes",
     "RestrictSUIDSGID=yes",
@@ -78,8 +77,16 @@ def _service(config: Config, installation: Installation) -> list[str]:
         "RestartSec=2",
         f"RestartPreventExitStatus={' '.join(map(str, HOPELESS))}",
         "OOMPolicy=continue",
+        *_groups(config, installation),
         *(_HARDENING if installation.user else ()),
     ]
+
+
+def _groups(config: Config, installation: Installation) -> list[str]:
+    """Control groups for sandboxes. Background processes that stay would keep the service from starting again."""
+    if not config.processes.keep_on_stop:
+        return ["Delegate=yes"]
+    return ["ProtectControlGroups=yes"] if installation.user else []
 
 
 def _place(installation: Installation) -> list[str]:

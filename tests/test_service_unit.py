@@ -44,6 +44,14 @@ def test_background_processes_stay_if_they_shall(keep: bool, mode: str) -> None:
     assert unit(Config(processes=ProcessesConfig(keep_on_stop=keep)))["KillMode"] == mode
 
 
+@pytest.mark.parametrize("installation", [MINE, MACHINES])
+def test_control_groups_are_delegated_where_no_process_outlives_the_service(installation: Installation) -> None:
+    found = unit(Config(processes=ProcessesConfig(keep_on_stop=False)), installation)
+    assert found["Delegate"] == "yes"
+    assert "ProtectControlGroups" not in found  # would make the delegated group read-only
+    assert "Delegate" not in unit(installation=installation)
+
+
 def test_what_trying_again_cannot_cure_is_not_tried_again() -> None:
     found = unit()
     assert found["Restart"] == "on-failure"

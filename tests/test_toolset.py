@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 from unittest.mock import MagicMock
 
 from hermes.agent.prompt import GUIDANCE
 from hermes.assembly import workshop
 from hermes.home import Home
+from hermes.sandbox.plan import Rules
+from hermes.sandbox.sandbox import open_sandbox
 from hermes.settings import EVERY_TOOLSET, Config
 from hermes.toolset import TOOLSETS, complaint_about_tool
 
 
 def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
     home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
-    given = {name: MagicMock() for name in ("search", "messages", "recent", "heads", "processes")}
+    given: dict[str, Any] = {name: MagicMock() for name in ("search", "messages", "recent", "heads", "processes")}
+    given["sandbox"] = open_sandbox(Rules(), home=str(tmp_path), enabled=False)
+    given["network"] = None
     toolbox = workshop.make_toolbox(Config(), home, {}, **given)
     found: dict[str, set[str]] = {}
     for name in toolbox.names("telegram"):

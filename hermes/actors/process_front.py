@@ -143,6 +143,15 @@ class ProcessFront:
             async with asyncio.timeout(_FILLED_WITHIN_S):
                 await self._board.filled.wait()
 
+    async def networked(self) -> tuple[Handle, ...]:
+        running = [(row.record.id, row.handle) for row in self._board if row.runs]
+
+        def find() -> tuple[Handle, ...]:
+            found = (handle or self._host.find(process) for process, handle in running)
+            return tuple(handle for handle in found if isinstance(handle, Handle) and handle.network)
+
+        return await self._threads.call(find)
+
     async def end_all(self, why: str) -> int:
         """How many there were."""
         running = [row.record.id for row in self._board if row.runs]

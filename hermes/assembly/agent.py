@@ -27,7 +27,7 @@ from hermes.assembly.sandbox import SandboxOpener
 from hermes.home import Home
 from hermes.log import redact
 from hermes.ports.agent import Model
-from hermes.ports.processes import BackgroundProcesses
+from hermes.ports.processes import BackgroundProcesses, Processes
 from hermes.search.desk import SearchDesk
 from hermes.secret import Secret
 from hermes.settings import Config, ModelConfig
@@ -161,13 +161,21 @@ def folders_of(home: Home) -> Folders:
     return Folders(home.data_dir / "work", home.media_dir)
 
 
-def output_retention(config: Config, folders: Folders, conversation: Conversation) -> OutputRetention:
+def output_retention(
+    config: Config, folders: Folders, conversation: Conversation, processes: Processes
+) -> OutputRetention:
     limits = RetentionLimits(
         keep_s=config.tools.output_keep_days * _DAY_S,
         total_bytes=config.tools.output_max_total_mb << 20,
         longest_command_s=config.terminal.max_timeout_s + _TO_END_S,
     )
-    return OutputRetention(folders.root, limits=limits, conversation=conversation, clock=wall)
+    return OutputRetention(
+        folders.root,
+        limits=limits,
+        conversation=conversation,
+        has_processes=lambda root: any(view.ended_at is None for view in processes.views(root)),
+        clock=wall,
+    )
 
 
 # ---------------------------------------------------------------- put together

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import secrets
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loguru import logger
@@ -13,8 +16,9 @@ from hermes.home import Home
 from hermes.settings import Config
 
 if TYPE_CHECKING:
+    from hermes.ports.processes import NetworkedProcesses
+    from hermes.sandbox.cgroup import Cgroups
     from hermes.sandbox.network import SandboxNetwork
-    from hermes.sandbox.probe import Probe
     from hermes.sandbox.sandbox import Sandbox
 
 
@@ -34,12 +38,13 @@ class SandboxOpener:
 
         with self._lock:
             if self._opened is None:
-                self._opened = open_sandbox(
+                found = open_sandbox(
                     _rules(self._config, self._home),
                     home=os.path.expanduser("~"),  # noqa: PTH111 - never raises
                     enabled=self._config.sandbox.mode != "off",
                     user_name=self._config.sandbox.user,
                 )
+                self._opened = replace(found, cgroups=_cgroups(self._config)) if found.works else found
                 _log(self._opened)
             return self._opened
 
@@ -52,6 +57,13 @@ class SandboxOpener:
 
             self._network = SandboxNetwork(allowed_hosts(self._config.sandbox.allowed_hosts))
         return self._network
+
+    async def serve_again(self, processes: NetworkedProcesses) -> None:
+        """Serve the network of background commands that an earlier daemon started."""
+        from hermes.tools.process import serve_again  # noqa: PLC0415
+
+        if self.network is not None:
+            await serve_again(self.network, processes)
 
     async def close(self) -> None:
         if self._network is not None:
@@ -66,17 +78,51 @@ class SandboxOpener:
             "works": probe.works,
             "cause": probe.cause.value,
             "filtered": probe.filtered,
-            "text": sandbox_text(probe),
+            "limits": _limits(self._opened),
+            "text": sandbox_text(self._opened),
             "remedy": probe.remedy,
         }
 
 
-def sandbox_text(probe: Probe) -> str:
+def sandbox_text(sandbox: Sandbox) -> str:
     """One sentence for people: what holds, or what does not and why."""
+    probe = sandbox.probe
     if probe.works:
-        return "on (bubblewrap and seccomp)" if probe.filtered else "on (bubblewrap, without a seccomp filter)"
+        parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
+        return f"on ({parts}; limits: {_limits(sandbox)})"
     why = f" ({probe.detail})" if probe.detail else ""
     return f"OFF: tools can read and change everything that this user can. Cause: {probe.cause.value}{why}"
+
+
+def _limits(sandbox: Sandbox) -> str:
+    """What limits commands in the sandbox."""
+    return "rlimits" if sandbox.cgroups is None else "cgroup"
+
+
+def _cgroups(config: Config) -> Cgroups | None:
+    """Blocking. Moves the daemon into another control group, if there are to be some."""
+    from hermes.processes.shim.member import below  # noqa: PLC0415
+    from hermes.sandbox.cgroup import GroupLimits  # noqa: PLC0415
+    from hermes.sandbox.delegation import Refusal, open_cgroups  # noqa: PLC0415
+
+    opened = open_cgroups(
+        GroupLimits(memory_bytes=config.sandbox.memory_mb << 20, processes=config.sandbox.max_processes),
+        membership=_membership(),
+        ours=lambda: (os.getpid(), *below(os.getpid())),
+        outlived=config.processes.keep_on_stop,
+        new_id=lambda: secrets.token_hex(4),
+    )
+    if isinstance(opened, Refusal):
+        logger.debug("sandbox: no control groups: {}", opened.value)
+        return None
+    return opened
+
+
+def _membership() -> str:
+    try:
+        return Path("/proc/self/cgroup").read_text()
+    except OSError:  # a kernel without control groups
+        return ""
 
 
 def _rules(config: Config, home: Home) -> Any:
@@ -93,7 +139,7 @@ def _rules(config: Config, home: Home) -> Any:
 
 
 def _log(sandbox: Sandbox) -> None:
-    text = sandbox_text(sandbox.probe)
+    text = sandbox_text(sandbox)
     if sandbox.works:
         logger.info("sandbox: {}", text)
     else:

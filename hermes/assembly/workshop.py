@@ -5,6 +5,7 @@ Only a thread imports this module.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -94,6 +95,11 @@ def workplace_of(config: Config, home: Home) -> Workplace:
     return Workplace(default_cwd=config.terminal.cwd, home=person, hermes_home=str(home.data_dir))
 
 
+def cpu_limit_s(config: Config) -> int:
+    """CPU time of one process of a foreground command: no more than all cores can give it in the longest time."""
+    return math.ceil(config.terminal.max_timeout_s * (os.cpu_count() or 1))
+
+
 def make_toolbox(
     config: Config,
     home: Home,
@@ -114,7 +120,7 @@ def make_toolbox(
         timeout_s=config.terminal.timeout_s,
         timeout_max_s=config.terminal.max_timeout_s,
         passed_names=config.terminal.pass_variables,
-        limits=Limits(processes=config.sandbox.max_processes),
+        limits=Limits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
         memory_bytes=config.sandbox.memory_mb << 20,
     )
     tools = config.tools

@@ -75,6 +75,7 @@ from hermes.events import ActorFailed
 from hermes.home import Home, has_store, lock, note_store, prepare
 from hermes.log import configure_logging, redact
 from hermes.ports.given import Identity
+from hermes.ports.processes import NetworkedProcesses
 from hermes.search.desk import SearchDesk
 from hermes.secret import ensure_api_key, given_api_key
 from hermes.session_id import new_session_id
@@ -282,9 +283,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
         stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
-        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox), name="sandbox"))
+        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox"))
         if life is not None:
-            retention = output_retention(config, folders, desk.conversation)
+            retention = output_retention(config, folders, desk.conversation, processes.front)
             stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
@@ -330,10 +331,11 @@ async def _open_store(
     return engine, journal
 
 
-async def _open_sandbox(sandbox: SandboxOpener) -> None:
+async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -> None:
     """Find out early whether it works, so that the log and the status say so before the first tool runs."""
     try:
         await asyncio.to_thread(sandbox)
+        await sandbox.serve_again(processes)
     except ConfigError as error:
         logger.error("sandbox: {}", error)
 

@@ -70,6 +70,11 @@ class BackgroundProcesses(ProcessList, Protocol):
         """How it is when it has ended, which its conversation hears by this; or after that time."""
 
 
+class NetworkedProcesses(Protocol):
+    async def networked(self) -> tuple[Handle, ...]:
+        """Those that run in a sandbox with a network."""
+
+
 class ProcessHost(Protocol):
     """The machine that they run on. Everything here blocks, and is for threads."""
 

@@ -27,7 +27,12 @@ def read_state(folder: Path) -> Handle | None:
         return Handle(
             id=folder.name,
             folder=str(folder),
-            **{**values, "terminal": bool(values["terminal"]), "boxed": bool(values.get("boxed"))},
+            **{
+                **values,
+                **{name: bool(values.get(name)) for name in ("boxed", "network")},
+                "terminal": bool(values["terminal"]),
+                "hosts": tuple(values.get("hosts", ())),
+            },
         )
     except (TypeError, KeyError):  # of another kind than ours
         return None

@@ -100,6 +100,8 @@ def _order(spec: ProcessSpec) -> bytes:
         hashed.encode(),
         b"" if box is None else box.arguments(*filtered).hex().encode(),
         b"" if box is None else box.seccomp.hex().encode(),
+        b"1" if box is not None and box.network else b"",
+        b"" if box is None else ",".join(sorted(box.granted_hosts)).encode(),
         *map(os.fsencode, texts),
         b"end",
     ]

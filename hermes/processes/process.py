@@ -51,6 +51,8 @@ class Handle:
     terminal: bool
     segment_bytes: int
     boxed: bool = False  # `pid` is the sandbox's monitor; the command is below its init
+    network: bool = False  # the daemon serves a proxy in its sandbox
+    hosts: tuple[str, ...] = ()  # that the proxy allows it, besides those of every conversation
     folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: not told
 
 

@@ -46,6 +46,7 @@ class Box:
     seccomp: bytes = b""
     user: ToolUser | None = None  # whom its descriptors must belong to, if not to the daemon's user
     network: bool = False
+    granted_hosts: frozenset[str] = frozenset()  # that its network reaches, besides those of every conversation
 
     def arguments(self, *more: str) -> bytes:
         """The content of the descriptor that `--args` names."""

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
-from hermes.processes.shim.member import children, look_at
+from hermes.processes.shim.member import below, look_at
 from hermes.sandbox.box import Box, memory_file
 from hermes.tools.child import Child, Output, connected, fixed_file, is_bash, prepare_terminal
 
@@ -79,7 +79,7 @@ class BoxedChild(Child):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
         elif number:
-            for pid in _below(self.init):
+            for pid in below(self.init):
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
         return True
@@ -256,16 +256,6 @@ def _readable(pidfd: int) -> bool:
     return bool(select.select([pidfd], [], [], 0)[0])
 
 
-def _below(pid: int) -> list[int]:
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        below = children(waiting.pop())
-        found += below
-        waiting += below
-    return found
-
-
 def _names_below(pid: int) -> list[str]:
-    seen = (look_at(each) for each in _below(pid))
+    seen = (look_at(each) for each in below(pid))
     return [member.name for member in seen if member is not None and member.state not in (b"Z", b"X")]

@@ -10,14 +10,18 @@ import asyncio
 import os
 from collections.abc import Iterable
 from contextlib import suppress
+from typing import Final
 
 from loguru import logger
 
 from hermes.sandbox.host_grants import granted_hosts
+from hermes.sandbox.init import find_init
 from hermes.sandbox.listener import Listeners
 from hermes.sandbox.proxy import GuardProxy, NetworkPolicy, Report, Serving
 from hermes.sandbox.proxy_event import ProxyEvent
 from hermes.sandbox.refusal_log import RefusalLog
+
+_INIT_S: Final = 5.0  # until bubblewrap has started its init
 
 
 class SandboxNetwork:
@@ -47,6 +51,12 @@ class SandboxNetwork:
         task = asyncio.create_task(_until_it_ends(pidfd, attachment))
         self._followed.add(task)
         task.add_done_callback(self._followed.discard)
+
+    async def follow_monitor(self, monitor: int, *, permitted: Iterable[str] = ()) -> None:
+        """The same, by the pid of bubblewrap's monitor. Without an init there is nothing to serve."""
+        init = await asyncio.to_thread(find_init, monitor, _INIT_S)
+        if init is not None:
+            await self.follow(init, permitted=permitted)
 
     async def close(self) -> None:
         for task in tuple(self._followed):

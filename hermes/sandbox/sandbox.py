@@ -21,6 +21,7 @@ from typing import Final
 import hermes
 from hermes.errors import ConfigError
 from hermes.sandbox.box import Box, ToolUser, boxed_line, make_box
+from hermes.sandbox.cgroup import Cgroups
 from hermes.sandbox.plan import (
     HOME,
     PROXY_PORT,
@@ -55,6 +56,7 @@ class Sandbox:
     bwrap: str = ""
     seccomp: bytes = b""
     user: ToolUser | None = None  # set: the daemon is root
+    cgroups: Cgroups | None = None  # limits of commands; None: only rlimits hold
 
     @property
     def works(self) -> bool:

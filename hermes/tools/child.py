@@ -53,6 +53,7 @@ class Limits:
     memory_bytes: int = 0  # address space of each process; many programs reserve far more than they use
     data_bytes: int = 0  # heap of each process
     user_processes: int = 0  # of the whole user, threads too; in a sandbox, of the sandbox. Not for root
+    cpu_s: int = 0  # of each process
     processes: int = 512  # of one command; watched, so a storm gets a little further before it is ended
 
 
@@ -68,6 +69,7 @@ def limit_commands(limits: Limits, *, bash: bool) -> str:
         "v": limits.memory_bytes // 1024,
         "d": limits.data_bytes // 1024,
         "u" if bash else "p": limits.user_processes,
+        "t": limits.cpu_s,
     }
     return " ".join(["ulimit -c 0;", *(f"ulimit -{name} {most};" for name, most in wanted.items() if most)])
 

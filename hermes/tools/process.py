@@ -9,7 +9,6 @@ harmless by coming in pieces. Hence calls run one after the other.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -18,11 +17,11 @@ from typing import Annotated, Any, Final, Literal
 from loguru import logger
 
 from hermes.errors import BadInputError
-from hermes.ports.processes import BackgroundProcesses, ProcessOrder
+from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessOrder
 from hermes.processes.process import Chunk
-from hermes.processes.shim.member import children
 from hermes.processes.typed import as_read
 from hermes.processes.watch import BETWEEN_S
+from hermes.sandbox.host_grants import granted_hosts, rule_for
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.plan import PROXY_PORT
 from hermes.tools.child import is_bash, limit_commands
@@ -73,7 +72,7 @@ def background_starter(
                     cwd=asked.cwd,
                     environ=asked.environ,
                     pty=asked.pty,
-                    box=asked.box,
+                    box=asked.box and replace(asked.box, granted_hosts=granted_hosts(asked.permitted)),
                     notify=asked.notify,
                     watch=asked.watch,
                     role=asked.role,
@@ -82,21 +81,25 @@ def background_starter(
         except BadInputError as error:
             raise ToolError(str(error)) from error
         if network is not None and asked.box is not None and asked.box.network:
-            await _connect(network, view, asked)
+            await _connect(network, view.id, view.pid, permitted=asked.permitted)
         told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
         return f"Started in the background as {view.id} (pid {view.pid}). {told}{_WATCHED if asked.watch else ''}"
 
     return start
 
 
-async def _connect(network: SandboxNetwork, view: ProcessView, asked: BackgroundCommand) -> None:
+async def serve_again(network: SandboxNetwork, processes: NetworkedProcesses) -> None:
+    """Serve the proxy for sandboxes that an earlier daemon left running."""
+    for handle in await processes.networked():
+        await _connect(network, handle.id, handle.pid, permitted=frozenset(map(rule_for, handle.hosts)))
+
+
+async def _connect(network: SandboxNetwork, process: str, monitor: int, *, permitted: frozenset[str]) -> None:
     """The command waits for its proxy; should it fail, the command runs on without a network."""
-    inits = await asyncio.to_thread(children, view.pid)
     try:
-        for init in inits[:1]:
-            await network.follow(init, permitted=asked.permitted)
+        await network.follow_monitor(monitor, permitted=permitted)
     except OSError as error:
-        logger.warning("process {}: no network in its sandbox: {}", view.id, error)
+        logger.warning("process {}: no network in its sandbox: {}", process, error)
 
 
 def _argv(asked: BackgroundCommand) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Final, Protocol
 from hermes.role import Role
 from hermes.sandbox.box import Box
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
+from hermes.sandbox.cgroup import Cgroups, Group, held_group
 from hermes.sandbox.host_grants import joined_gate, network_gate, requested_hosts
 from hermes.sandbox.network import Attachment, SandboxNetwork
 from hermes.sandbox.plan import BadWorkdirError, Plan
@@ -240,25 +241,28 @@ class _Terminal:
         )
         feed = LineFeed(context.progress, terminal=pty)
         attached: list[Attachment] = []
-        with open_capture() as capture:
-            child = await self._spawn(command, start, capture, pty=pty, attach=self._attach(context, start, attached))
-            try:
-                end = await run_to_end(
-                    child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
-                )
-            except SandboxFailedError:
-                words = output.text(terminal=pty).strip()
-                raise ToolError(f"nothing was run: the sandbox could not be started: {words}") from None
-            finally:
-                feed.close()
-                child.close()
-                for each in attached:
-                    await each.close()
-            keeps = end.whole and not (self.boxed and outside_sandbox)
-            kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if keeps else ()
+        async with held_group(self._cgroups(start)) as group:
+            with open_capture() as capture:
+                attach = self._attach(context, start, attached)
+                child = await self._spawn(command, start, capture, pty=pty, group=group, attach=attach)
+                try:
+                    end = await run_to_end(
+                        child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
+                    )
+                except SandboxFailedError:
+                    words = output.text(terminal=pty).strip()
+                    raise ToolError(f"nothing was run: the sandbox could not be started: {words}") from None
+                finally:
+                    feed.close()
+                    child.close()
+                    for each in attached:
+                        await each.close()
+                keeps = end.whole and not (self.boxed and outside_sandbox)
+                kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if keeps else ()
+            killed = await self._memory_note(group)
         advice = self._advice() if end.timed_out else ()
         refused = filter(None, (each.note() for each in attached))
-        notes = [*start.notes, *end.notes, *advice, *kept, *refused, *_exit_code(end)]
+        notes = [*start.notes, *end.notes, *killed, *advice, *kept, *refused, *_exit_code(end)]
         text = _told(output.text(terminal=pty), notes)
         return ToolResult(text=text, ok=end.whole and end.code == 0, excerpt=output.is_cut)
 
@@ -344,24 +348,25 @@ class _Terminal:
                 "background processes are not available here; run it in the foreground with a timeout that suffices "
                 f"(at most {self._settings.timeout_max_s:g} s), in steps if need be"
             )
-        asked = BackgroundCommand(
-            session=context.session,
-            turn=context.turn,
-            call=context.call,
-            folder=context.folder,
-            command=command,
-            cwd=start.cwd,
-            environ=start.environ,
-            pty=pty,
-            limits=self._limits(start),
-            shell=start.shell,
-            box=self._box(start, pty=pty),
-            permitted=context.permitted,
-            notify=notify,
-            watch=watch,
-            role=context.role,
-        )
-        return _told(await self._background(asked), start.notes)
+        async with held_group(self._cgroups(start), stays=True) as group:
+            asked = BackgroundCommand(
+                session=context.session,
+                turn=context.turn,
+                call=context.call,
+                folder=context.folder,
+                command=command,
+                cwd=start.cwd,
+                environ=start.environ,
+                pty=pty,
+                limits=replace(self._limits(start), cpu_s=0),
+                shell=start.shell,
+                box=await asyncio.to_thread(self._box, start, group, pty=pty),
+                permitted=context.permitted,
+                notify=notify,
+                watch=watch,
+                role=context.role,
+            )
+            return _told(await self._background(asked), start.notes)
 
     def _attach(
         self, context: ToolContext, start: _Start, attached: list[Attachment]
@@ -383,6 +388,7 @@ class _Terminal:
         capture: int,
         *,
         pty: bool,
+        group: Group | None,
         attach: Callable[[int], Awaitable[None]] | None,
     ) -> Child:
         argv = shell_argv(
@@ -393,7 +399,7 @@ class _Terminal:
             limits=self._limits(start),
         )
         try:
-            box = await asyncio.to_thread(self._box, start, pty=pty)
+            box = await asyncio.to_thread(self._box, start, group, pty=pty)
             if box is not None:
                 return await spawn_boxed(
                     box,
@@ -417,11 +423,20 @@ class _Terminal:
         except OSError as error:
             raise ToolError(f"the command could not be started in {start.cwd}: {error.strerror}") from error
 
-    def _box(self, start: _Start, *, pty: bool) -> Box | None:
+    def _box(self, start: _Start, group: Group | None, *, pty: bool) -> Box | None:
         """Blocking."""
         if start.plan is None or self._sandbox is None:
             return None
-        return self._sandbox.box(start.plan, terminal=pty)
+        box = self._sandbox.box(start.plan, terminal=pty)
+        return box if group is None else group.entered_by(box)
+
+    def _cgroups(self, start: _Start) -> Cgroups | None:
+        return None if start.plan is None or self._sandbox is None else self._sandbox.cgroups
+
+    async def _memory_note(self, group: Group | None) -> tuple[str, ...]:
+        if group is None or not await asyncio.to_thread(group.ran_out_of_memory):
+            return ()
+        return (f"killed: the command used more than the {self._settings.memory_bytes >> 20} MB of memory allowed",)
 
     def _limits(self, start: _Start) -> Limits:
         """In a sandbox the kernel counts its processes alone, so that there can be a limit on them."""

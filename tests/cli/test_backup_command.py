@@ -18,7 +18,7 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
         done = daemon.hermes("backup", str(target))
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(f"Backed up to {target} (")
-        assert "Left out: api.key, logs" in done.stdout
+        assert "Left out: admin.token, api.key, logs" in done.stdout
         daemon.ask("My name is Bob.", session)
 
         refused = daemon.hermes("restore", str(target))

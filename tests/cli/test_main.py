@@ -19,7 +19,7 @@ from tests.cli.test_inspect import ACTOR, session
 
 COMMANDS = [
     "daemon", "status", "chat", "ps", "sessions", "show", "why", "tail", "trace", "approve", "deny", "answer",
-    "grants", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "reload",
+    "grants", "keys", "log", "kill", "stop", "restart", "end", "suspend", "resume", "compress", "delete", "reload",
     "dead-letters",
     "send", "pairing", "setup", "export", "import", "backup", "restore", "service", "storage", "slack", "config",
     "trust",

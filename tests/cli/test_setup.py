@@ -162,7 +162,7 @@ def test_a_wrong_id_is_asked_for_again_and_the_token_is_kept(
     assert [prompt.split()[0] for prompt in prompts] == ["Bot", "Id:", "Id:", "Id:"]
     told = " ".join(capsys.readouterr().out.split())
     assert "@ann: must be numeric ids of people" in told
-    assert load_config(home, {}).telegram.allowed_users == ("7",)
+    assert load_config(home, {}).telegram.admins == ("7",)
 
 
 def test_a_missing_package_is_said_before_anything_is_asked(

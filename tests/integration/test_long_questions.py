@@ -28,9 +28,7 @@ def model() -> Iterator[ScriptedModel]:
 @pytest.fixture
 def telegram(model: ScriptedModel) -> Iterator[tuple[TelegramServer, DaemonProcess]]:
     with TelegramServer() as server:
-        config = (
-            f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{ANN}"]}}\n'
-        )
+        config = f'{model.config}telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{ANN}"]}}\n'
         with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
             yield server, daemon
 
@@ -109,7 +107,7 @@ def test_terminal_shows_all_of_a_long_command_that_a_chat_asks_about(
 
 def test_slack_shows_all_in_a_file_before_a_long_command_can_be_allowed(model: ScriptedModel, tmp_path: Path) -> None:
     with SlackServer() as server:
-        config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", allowed_users: ["{UANN}"]}}\n'
+        config = f'{model.config}slack: {{enabled: true, base_url: "{server.base_url}", admins: ["{UANN}"]}}\n'
         secrets = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN}
         with DaemonProcess(config=config, environ=secrets):
             folder = tmp_path / "folder"

@@ -9,6 +9,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -160,8 +161,12 @@ def test_the_image_is_made_of_what_is_there_and_of_no_secrets() -> None:
 
 
 def test_the_image_has_every_platform_that_can_be_configured() -> None:
-    [extras] = re.findall(r"'/src\[(.+)\]'", CONTAINERFILE)
-    assert set(extras.split(",")) >= set(PLATFORMS)
+    assert "--require-hashes -r /src/requirements/chat.txt" in CONTAINERFILE
+    locked = Path("requirements/chat.txt").read_text()
+    extras = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-dependencies"]
+    for name in PLATFORMS:
+        for requirement in extras[name]:
+            assert f"\n{re.split('[<>=]', requirement)[0]}==" in f"\n{locked}", requirement
 
 
 def test_the_image_runs_as_nobody_special_and_without_a_shell_in_between() -> None:

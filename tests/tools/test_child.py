@@ -99,3 +99,4 @@ def test_limits_are_told_in_the_units_of_the_shell() -> None:
         limit_commands(limits, bash=False) == "ulimit -c 0; ulimit -f 2048; ulimit -n 9; ulimit -v 1024; ulimit -p 5;"
     )
     assert limit_commands(Limits(file_bytes=0, open_files=0), bash=True) == "ulimit -c 0;"
+    assert limit_commands(Limits(file_bytes=0, open_files=0, cpu_s=7), bash=True) == "ulimit -c 0; ulimit -t 7;"

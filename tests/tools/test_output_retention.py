@@ -4,18 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hermes.errors import UnknownSessionError
-from hermes.tools.output_retention import OutputRetention, RetentionLimits, StoredOutput, expired, in_question
+from hermes.tools.output_retention import (
+    Conversation,
+    OutputRetention,
+    RetentionLimits,
+    StoredOutput,
+    expired,
+    in_question,
+)
 from hermes.types import Phase, Session, SessionId
 from tests.fakes import a_session
 
 NOW = 1_000_000.0
 DAY_S = 86_400.0
 LIMITS = RetentionLimits(keep_s=7 * DAY_S, total_bytes=1_000, longest_command_s=600)
+
+
+def make_retention(
+    root: Path, conversation: Conversation, has_processes: Callable[[SessionId], bool] = lambda _: False
+) -> OutputRetention:
+    return OutputRetention(
+        root, limits=LIMITS, conversation=conversation, has_processes=has_processes, clock=lambda: NOW
+    )
 
 
 def an_output(conversation: str, age_s: float, size_bytes: int = 10) -> StoredOutput:
@@ -73,9 +90,60 @@ async def test_a_sweep_removes_files_and_keeps_what_else_is_in_the_folder(tmp_pa
         return gone, [*kept, tmp_path / "ended" / "shell.json"]
 
     gone, kept = await asyncio.to_thread(prepared)
-    retention = OutputRetention(tmp_path, limits=LIMITS, conversation=conversation, clock=lambda: NOW)
-    await retention.sweep()
+    await make_retention(tmp_path, conversation).sweep()
     assert not any(path.exists() for path in gone)
     assert all(path.exists() for path in kept)
     assert not (tmp_path / "ended" / "outputs").exists()
-    await OutputRetention(tmp_path / "nothing", limits=LIMITS, conversation=conversation, clock=lambda: NOW).sweep()
+    await make_retention(tmp_path / "nothing", conversation).sweep()
+
+
+async def test_scratch_of_conversations_that_ended_long_ago_goes(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    work = tmp_path / "work"
+
+    async def conversation(session: SessionId) -> Session:
+        phase = Phase.IDLE if session == "open" else Phase.ENDED
+        return replace(a_session(session, phase=phase), since=NOW - (1 if session == "young" else 8) * DAY_S)
+
+    def prepare() -> None:
+        outside.mkdir()
+        (outside / "kept").write_text("x")
+        for name in ("ended", "ended/guest", "open", "young", "busy"):
+            for part in ("tmp", "home", "files"):
+                directory = work / name / part / "cache"
+                directory.mkdir(parents=True)
+                (directory / "file").write_text("x")
+                (directory / "link").symlink_to(outside)
+                directory.chmod(0o555)  # as Go's module cache is
+        (work / "linked").mkdir()
+        (work / "linked" / "tmp").symlink_to(outside)
+        (work / "elsewhere").symlink_to(outside)
+        for directory in (*work.glob("*/*/"), *work.glob("ended/guest/*/")):
+            os.utime(directory, (NOW - 8 * DAY_S, NOW - 8 * DAY_S))
+
+    def left() -> set[str]:
+        return {str(path.relative_to(work)) for path in (*work.glob("*/*"), *work.glob("ended/guest/*"))}
+
+    await asyncio.to_thread(prepare)
+    before = await asyncio.to_thread(left)
+    retention = make_retention(work, conversation, has_processes=lambda session: session == "busy")
+    await retention.sweep_scratch()
+    gone = {f"ended{guest}/{part}" for guest in ("", "/guest") for part in ("tmp", "home")}
+    assert await asyncio.to_thread(left) == before - gone
+    assert await asyncio.to_thread((outside / "kept").exists)
+
+
+async def test_outputs_of_guests_go_too(tmp_path: Path) -> None:
+    async def conversation(session: SessionId) -> Session:
+        return a_session(session, phase=Phase.ENDED)
+
+    def prepare() -> Path:
+        path = tmp_path / "one" / "guest" / "outputs" / "old.txt"
+        path.parent.mkdir(parents=True)
+        path.write_text("output")
+        os.utime(path, (NOW - 8 * DAY_S, NOW - 8 * DAY_S))
+        return path
+
+    path = await asyncio.to_thread(prepare)
+    await make_retention(tmp_path, conversation).sweep()
+    assert not await asyncio.to_thread(path.exists)

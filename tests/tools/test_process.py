@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 
 from hermes.errors import BadInputError
 from hermes.ports.processes import ProcessOrder
-from hermes.processes.process import Chunk
+from hermes.processes.process import Chunk, Handle
 from hermes.processes.typed import unfinished
+from hermes.sandbox.network import SandboxNetwork
 from hermes.tools.approval.policy import decide
 from hermes.tools.child import Limits
 from hermes.tools.output import OutputLimits
-from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
+from hermes.tools.process import ProcessToolSettings, background_starter, process_tool, serve_again
 from hermes.tools.registry import Toolbox
 from hermes.tools.terminal import BackgroundCommand
 from hermes.tools.tool import ToolError, ToolResult
@@ -253,3 +255,34 @@ async def test_the_starter_says_what_runs_and_refuses_too_many_words_to_watch_fo
     processes.refusal = "too many run"
     with pytest.raises(ToolError, match="too many run"):
         await start(asked)
+
+
+async def test_sandboxes_of_an_earlier_daemon_keep_their_hosts() -> None:
+    handle = Handle(
+        id="proc_1",
+        folder="/x",
+        pid=7,
+        started_ticks=1,
+        shim_pid=6,
+        shim_started_ticks=1,
+        boot_id="",
+        started_at=0,
+        command_hash="",
+        terminal=False,
+        segment_bytes=1,
+        network=True,
+        hosts=("a.example",),
+    )
+    served: list[tuple[int, frozenset[str]]] = []
+
+    class Network(SandboxNetwork):
+        async def follow_monitor(self, monitor: int, *, permitted: Iterable[str] = ()) -> None:
+            served.append((monitor, frozenset(permitted)))
+            raise ProcessLookupError  # it ended meanwhile: the others are served all the same
+
+    class Running:
+        async def networked(self) -> tuple[Handle, ...]:
+            return (handle, replace(handle, pid=8, hosts=()))
+
+    await serve_again(Network(frozenset()), Running())
+    assert served == [(7, frozenset({"network:a.example"})), (8, frozenset())]

@@ -574,6 +574,21 @@ async def test_limits_hold(world: World) -> None:
     assert (world.root / "big").stat().st_size == 2**20
 
 
+async def test_cpu_time_is_limited_in_the_foreground_only(world: World) -> None:
+    world.settings["limits"] = Limits(cpu_s=1)
+    asked: list[BackgroundCommand] = []
+
+    async def keep(command: BackgroundCommand) -> str:
+        asked.append(command)
+        return "started"
+
+    world.background = keep
+    text = await world.text("bash -c 'while :; do :; done'; echo $?", timeout=60)
+    assert "137\n" in text or "152\n" in text  # SIGKILL: soft and hard limit are the same; or SIGXCPU
+    await world.run("sleep 1", background=True)
+    assert asked[0].limits.cpu_s == 0
+
+
 async def test_the_command_leads_its_own_session_and_group(world: World) -> None:
     session, group = map(int, (await world.text("ps -o sid=,pgid= -p $$")).split()[:2])
     assert session == group

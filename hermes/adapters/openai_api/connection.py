@@ -48,14 +48,14 @@ class _Stranger:
 class PeerLimit:
     """Limits connections in all and from one address, so that idle strangers lock nobody out.
 
-    Connections on which no request had a valid key yet are a smaller pool of their own for each address. In a full
-    pool the oldest idle one gives way to a newcomer.
+    Connections on which no request had a valid key yet are a pool of their own for each address. It is as large as that
+    of the others: a client may open all of its connections before it sends the first request. In a full pool the
+    oldest idle one gives way to a newcomer.
     """
 
     def __init__(self, *, in_all: int, per_peer: int) -> None:
         self._in_all = in_all
         self._per_peer = per_peer
-        self._strangers_per_peer = max(2, per_peer // 2)
         self._strangers: dict[str, _Stranger] = {}  # the oldest first
         self._strangers_of: Counter[str] = Counter()
         self._known: dict[str, str] = {}  # the address of each
@@ -93,7 +93,7 @@ class PeerLimit:
     def _has_room(self, peer: str) -> bool:
         if self._known_of[peer] >= self._per_peer:
             return False
-        if self._strangers_of[peer] >= self._strangers_per_peer and not self._evict(peer):
+        if self._strangers_of[peer] >= self._per_peer and not self._evict(peer):
             return False
         return len(self._strangers) + len(self._known) < self._in_all or self._evict()
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
     import _signal as signal  # the public module makes enumerations of all its numbers: 0.8 MB
 
-ORDER = b"hermes-process 2"
+ORDER = b"hermes-process 3"
 MARK = b"HERMES_PROCESS"  # in the environment of all that a command starts: its id. For when the shim is gone
 _RESTORED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGPIPE", "SIGXFSZ", "SIGTERM", "SIGUSR1", "SIGCHLD")
 _TERMINAL_SIZE = (40, 120)
@@ -39,9 +39,11 @@ class Order:
             for number, field in zip(BOX_FDS, fields[8:10], strict=True)
             if field
         }
-        self.cwd = fields[10]
-        self.argv = fields[11 : 11 + count]
-        pairs = (field.partition(b"=") for field in fields[11 + count : -1])
+        self.network = bool(fields[10])
+        self.hosts = [host for host in fields[11].decode().split(",") if host]
+        self.cwd = fields[12]
+        self.argv = fields[13 : 13 + count]
+        pairs = (field.partition(b"=") for field in fields[13 + count : -1])
         self.environ = {name: value for name, _, value in pairs} | {MARK: os.path.basename(os.getcwdb())}
 
 

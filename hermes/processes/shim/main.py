@@ -106,5 +106,7 @@ def _state(command: Command) -> dict[str, object]:
         "terminal": int(command.order.terminal),
         "segment_bytes": command.order.segment_bytes,
         "boxed": int(bool(command.order.box)),
+        "network": int(command.order.network),
+        "hosts": command.order.hosts,
         "folder_inode": os.stat(".").st_ino,
     }

@@ -45,6 +45,17 @@ def children(pid: int) -> list[int]:
     return found
 
 
+def below(pid: int) -> list[int]:
+    """Its children, and theirs, however deep."""
+    found: list[int] = []
+    waiting = [pid]
+    while waiting:
+        more = children(waiting.pop())
+        found += more
+        waiting += more
+    return found
+
+
 def proportional(member: Member) -> int:
     """Its memory, where what it shares is divided among those that share it. Dear, so asked only in doubt."""
     try:
