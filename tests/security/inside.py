@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -77,12 +79,12 @@ class Attackers:
         self._works[folder] = work
         return Conversation(folder=folder, work=work)
 
-    async def run(self, conversation: Conversation, line: str, *, exports: str = "", limit_s: float = 0) -> Ran:
+    async def run(self, conversation: Conversation, line: str, *, exports: str = "", pty: bool = False) -> Ran:
         mark = f"began-{conversation.folder.name}"
         command = f"echo {mark} on $(cat /proc/sys/kernel/hostname)\n{exports}\n{line}"
         text, result = "", None
         try:
-            result = await self._tool().run(conversation.context(), command=command, timeout=limit_s or self._limit_s)
+            result = await self._tool().run(conversation.context(), command=command, timeout=self._limit_s, pty=pty)
             assert isinstance(result, ToolResult)
             text = result.text
         except ToolError as error:
@@ -180,9 +182,8 @@ def _give(directory: Path, uid: int, gid: int) -> None:
 @cache
 def _repository() -> Path:
     """A git repository with two commits and the file `a.txt`, to be copied."""
-    import tempfile  # noqa: PLC0415
-
     root = Path(tempfile.mkdtemp(prefix="repository-"))
+    atexit.register(shutil.rmtree, root, ignore_errors=True)
     environ = {"PATH": PATH, "HOME": str(root), "GIT_CONFIG_NOSYSTEM": "1"}
     for name in ("AUTHOR", "COMMITTER"):
         environ |= {f"GIT_{name}_NAME": "ann", f"GIT_{name}_EMAIL": "ann@example.com"}

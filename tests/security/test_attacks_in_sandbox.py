@@ -1,4 +1,4 @@
-"""Every class of attack, run for real inside the sandbox: nothing outside of it changes, leaks, ends or is reached."""
+"""Every class of attack, run for real inside the sandbox: nothing outside changes, leaks, ends or is reached."""
 
 from __future__ import annotations
 
