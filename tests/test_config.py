@@ -204,7 +204,7 @@ def test_defaults_obey_their_own_rules() -> None:
         ("model: {base_url: 'ftp://x'}\n", "FILE:1:19: model.base_url: must be an address like https://host/v1"),
         ("modle: {}\n", "FILE:1:1: unknown section 'modle'; did you mean model?"),
         ("mode: {provider: offline}\n", "FILE:1:1: unknown section 'mode'; did you mean model?"),
-        ("mode: off\n", "FILE:1:1: unknown section 'mode'; did you mean approvals.mode?"),
+        ("deny: []\n", "FILE:1:1: unknown section 'deny'; did you mean approvals.deny?"),
         ("port: 80\n", "FILE:1:1: unknown section 'port'; did you mean api.port?"),
         ("api:\n  prot: 80\n", "FILE:2:3: unknown setting 'api.prot'; did you mean api.port?"),
         ("api:\n  quux: 80\n", "FILE:2:3: unknown setting 'api.quux'"),

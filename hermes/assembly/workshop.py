@@ -28,6 +28,8 @@ from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
 from hermes.prompt_trust import TrustedPrompts
 from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.plan import HOME
+from hermes.sandbox.probe import Cause
 from hermes.sandbox.sandbox import Sandbox
 from hermes.settings import Config
 from hermes.tools.approval.links import link_targets
@@ -48,6 +50,9 @@ from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace
 from hermes.types import Company, Gate, Verdict
 from hermes.values import dataclass
+
+# Toolsets that only the owner and admins have on a machine where no sandbox works.
+UNPROTECTED = frozenset({"terminal", "file", "process"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,13 +137,16 @@ def make_toolbox(
                 partial(_path_gate, workplace, secrets),
                 BoxedFiles(sandbox, workplace) if sandbox.works else None,
             ),
-            *web_tools(WebSettings(allow_private_urls=config.web.allow_private_urls)),
+            *web_tools(
+                WebSettings(allow_private_urls=config.web.allow_private_urls),
+                box=sandbox.worker_box if sandbox.works else None,
+            ),
             todo_tool(),
             clarify_tool(),
             session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
             send_file_tool(
                 workplace,
-                lambda path: _path_gate(workplace, secrets, path, False),
+                lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),
                 media_store(config, home).put_aside,
                 frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
                 boxed=sandbox.works,
@@ -146,6 +154,7 @@ def make_toolbox(
         ),
         toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
         disabled=tools.disabled,
+        unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
         limits=OutputLimits(size_bytes=tools.max_output_bytes),
         redact=redacted,
     )
@@ -153,7 +162,8 @@ def make_toolbox(
 
 def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
     """For what is typed into a process that runs already."""
-    return _gate(config, workplace, secrets, command, cwd, inside=False, own_directory=False)
+    work = workplace.default_cwd
+    return _gate(config, workplace, secrets, command, cwd, work=work, inside=False, own_directory=False)
 
 
 def _gate(
@@ -163,27 +173,28 @@ def _gate(
     command: str,
     cwd: str,
     *,
+    work: str,
     inside: bool,
     own_directory: bool,
 ) -> Gate:
     return decide(
         command,
-        cwd=cwd or workplace.default_cwd or "/",
+        cwd=cwd or work or "/",
         only=inside_rules(own_directory=own_directory) if inside else None,
-        home=workplace.home,
+        home=HOME if inside else workplace.home,
         hermes_home=workplace.hermes_home,
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",
         granted=(),  # what was granted is the session's business
         own=own_address(config),
         secrets=secrets,
-        work=workplace.default_cwd,
+        work=work,
         targets=link_targets,
         daemon=(os.getpid(), os.getppid()),
     )
 
 
-def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool) -> Gate:
+def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool, work: str) -> Gate:
     """For paths other than the conversation's own outputs and received files, which it may always read."""
     if Path(path).is_relative_to(workplace.media):
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is not a file that was sent to this conversation")
@@ -192,7 +203,8 @@ def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writin
         writing=writing,
         home=workplace.home,
         hermes_home=workplace.hermes_home,
-        cwd=workplace.default_cwd or "/",
+        cwd=work or "/",
+        work=work,
         secrets=secrets,
     )
 

@@ -67,9 +67,10 @@ def make_box(
         return Box(prefix=(bwrap,), options=chosen, seccomp=seccomp, network=plan.network)
     places = {directory: f"{_STAGE}/{at}" for at, directory in enumerate(dict.fromkeys(staged))}
     moved = tuple(replace(each, source=_moved(each.source, places)) for each in plan.mounts)
+    own = tuple(replace(each, source=_moved(each.source, places)) for each in plan.own)
     return Box(
         prefix=_dropping(bwrap, user, places),
-        options=tuple(options(replace(plan, mounts=moved), terminal=terminal)),
+        options=tuple(options(replace(plan, mounts=moved, own=own), terminal=terminal)),
         seccomp=seccomp,
         user=user,
         network=plan.network,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from hermes.sandbox.plan import Identity, Plan
+from hermes.sandbox.plan import Identity, Mount, Plan
 
 _NAMESPACES: Final = (
     "--unshare-user",
@@ -31,16 +32,25 @@ def options(plan: Plan, *, terminal: bool = False, seccomp_fd: int | None = None
     chosen += _SKELETON
     if plan.identity is Identity.ROOT:
         chosen += ["--ro-bind", "/proc/sys", "/proc/sys"]  # root's files, capabilities or not
-    if not any(mount.target == "/tmp" for mount in plan.mounts):  # noqa: S108 - the sandbox's own
-        chosen += ["--dir", "/tmp"]  # noqa: S108
+    if not plan.own:
+        chosen += ["--dir", "/tmp"]  # noqa: S108 - the sandbox's own
     chosen += ["--symlink", "../tmp", "/var/tmp"]  # noqa: S108
-    for mount in plan.mounts:
-        chosen += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+    chosen += _binds(plan.mounts)
     for path in plan.masked_directories:
-        chosen += ["--tmpfs", path, "--remount-ro", path]
+        chosen += ["--tmpfs", path]
     for path in plan.masked_files:
         chosen += ["--ro-bind", "/dev/null", path]
-    chosen += ["--remount-ro", "/", "--chdir", plan.cwd]
+    chosen += _binds(plan.own)
+    for path in (*plan.masked_directories, "/"):  # after the own ones, whose places may be in them
+        chosen += ["--remount-ro", path]
+    chosen += ["--chdir", plan.cwd]
     if seccomp_fd is not None:
         chosen += ["--seccomp", str(seccomp_fd)]
     return chosen
+
+
+def _binds(mounts: Iterable[Mount]) -> list[str]:
+    found = []
+    for mount in mounts:
+        found += ["--bind" if mount.writable else "--ro-bind", mount.source, mount.target]
+    return found

@@ -1,7 +1,7 @@
 """The plan of a sandbox: what a program sees, what it may write, and who it runs as. Pure.
 
-A plan is decided before anything starts, from facts about the machine and the conversation. Later mounts win, so the
-working directory comes after everything that could hide it, and masks come last.
+A plan is decided before anything starts, from facts about the machine and the conversation. Later mounts win: first
+the system and what the owner opened, then masks over every secret that these would show, then the conversation's own.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum
 from pathlib import PurePosixPath
+from types import MappingProxyType
 from typing import Final
 
 from hermes.errors import HermesError
@@ -73,6 +74,7 @@ class Machine:
     links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
     home: str  # the daemon's user's
     unreadable: tuple[str, ...] = ()  # below /etc, what ordinary users may not read
+    git_identity: Mapping[str, str] = MappingProxyType({})  # variables: the owner's name and address in commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,29 +105,31 @@ class Plan:
     links: Mapping[str, str]
     masked_directories: tuple[str, ...] = ()
     masked_files: tuple[str, ...] = ()
+    own: tuple[Mount, ...] = ()  # the conversation's, on top of the masks
     cwd: str = "/"
     identity: Identity = Identity.SAME
     network: bool = False  # whether a proxy listens on its loopback
     debuggers: bool = False
 
     def sees(self, path: str) -> bool:
-        return not self._masked(path) and any(_within(path, mount.target) for mount in self.mounts)
+        return self._mount_of(path) is not None
 
     def may_write(self, path: str) -> bool:
-        """The last mount that holds the path decides."""
-        holding = [mount for mount in self.mounts if _within(path, mount.target)]
-        return bool(holding) and holding[-1].writable and not self._masked(path)
+        mount = self._mount_of(path)
+        return mount is not None and mount.writable
 
     def outside(self, path: str) -> str | None:
         """Where a path of the sandbox is on the machine; None for what no mount shows."""
-        holding = [mount for mount in self.mounts if _within(path, mount.target)]
-        if not holding or self._masked(path):
-            return None
-        source, target = holding[-1].source, holding[-1].target
-        return source + path.rstrip("/")[len(target) :]
+        mount = self._mount_of(path)
+        return None if mount is None else mount.source + path.rstrip("/")[len(mount.target) :]
 
-    def _masked(self, path: str) -> bool:
-        return any(_within(path, each) for each in (*self.masked_directories, *self.masked_files))
+    def _mount_of(self, path: str) -> Mount | None:
+        """The last one that holds the path decides."""
+        if own := [mount for mount in self.own if _within(path, mount.target)]:
+            return own[-1]
+        if any(_within(path, each) for each in (*self.masked_directories, *self.masked_files)):
+            return None
+        return next((mount for mount in reversed(self.mounts) if _within(path, mount.target)), None)
 
 
 def make_plan(
@@ -140,7 +144,7 @@ def make_plan(
 ) -> Plan:
     """Without a place it is for a worker that needs no files. `programs` are directories with the worker's code."""
     if place is not None:
-        check_workdir(place.work, machine.home, rules.secret_paths)
+        check_workdir(place.work, machine.home, rules.secret_paths, own=str(PurePosixPath(place.tmp).parent))
     mounts = [
         *(_read(path) for path in _SYSTEM),
         *(_read(path) for path in _SYSTEM_LINKS if path in machine.directories and path not in machine.links),
@@ -150,21 +154,17 @@ def make_plan(
         mounts += [
             *(_read(path) for path in _SYSTEM_OPTIONAL if path in machine.directories),
             *(_read(path) for path in toolchains(machine)),
-            Mount(source=place.tmp, target=TMP, writable=True),
-            Mount(source=place.home, target=HOME, writable=True),
             *(_read(path) for path in rules.read_paths),
             *(_write(path) for path in rules.write_paths),
-            *(_read(path) for path in place.readable),
-            _write(place.work),
-            *_git(place, writable_config=rules.git_config_writable),
         ]
     unreadable = machine.unreadable if identity is Identity.ROOT else ()
-    masks = (*unreadable, *_masks(mounts, rules.secret_paths, place))
+    masks = (*unreadable, *_masks(mounts, rules.secret_paths))
     return Plan(
         mounts=tuple(mounts),
         links=machine.links,
         masked_directories=tuple(path for path in masks if path in machine.directories),
         masked_files=tuple(path for path in masks if path not in machine.directories),
+        own=() if place is None else _own(place, git_config_writable=rules.git_config_writable),
         cwd=cwd or (place.work if place is not None else "/"),
         identity=identity,
         network=network,
@@ -172,10 +172,20 @@ def make_plan(
     )
 
 
-def check_workdir(work: str, home: str, secret_paths: Collection[str]) -> None:
+def _own(place: Place, *, git_config_writable: bool) -> tuple[Mount, ...]:
+    return (
+        Mount(source=place.tmp, target=TMP, writable=True),
+        Mount(source=place.home, target=HOME, writable=True),
+        *(_read(path) for path in place.readable),
+        _write(place.work),
+        *_git(place, writable_config=git_config_writable),
+    )
+
+
+def check_workdir(work: str, home: str, secret_paths: Collection[str], *, own: str = "") -> None:
     """Refuse a directory that holds the home directory, or that holds or lies in one of Hermes' own.
 
-    A conversation's own directory lies in Hermes' data directory and is the one exception: nothing above it is seen.
+    `own` is the conversation's folder in Hermes' data directory, and the one exception: nothing above it is seen.
     """
     if not work.startswith("/"):
         raise BadWorkdirError(f"the working directory {work!r} must be an absolute path")
@@ -184,6 +194,8 @@ def check_workdir(work: str, home: str, secret_paths: Collection[str]) -> None:
     for secret in secret_paths:
         if _within(secret, work):
             raise BadWorkdirError(f"{work} cannot be a working directory: {secret} is in it")
+        if _within(work, secret) and not (own and _within(work, own)):
+            raise BadWorkdirError(f"{work} cannot be a working directory: it is in {secret}")
 
 
 def toolchains(machine: Machine) -> list[str]:
@@ -220,15 +232,10 @@ def _git(place: Place, *, writable_config: bool) -> list[Mount]:
     return [_write(f"{place.work}/.git"), *(_read(f"{place.work}/.git/{name}") for name in fixed)]
 
 
-def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], place: Place | None) -> list[str]:
-    """Secret places that a mount would show. The conversation's own directories stay visible."""
-    own = () if place is None else (place.work, place.tmp, place.home, *place.readable)
-    targets = [mount.target for mount in mounts if mount.target not in own]
-    return [
-        secret
-        for secret in dict.fromkeys(secret_paths)
-        if any(_within(secret, target) for target in targets) and not any(_within(each, secret) for each in own)
-    ]
+def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str]) -> list[str]:
+    """Secret places that a mount would show."""
+    targets = [mount.target for mount in mounts]
+    return [secret for secret in dict.fromkeys(secret_paths) if any(_within(secret, target) for target in targets)]
 
 
 def _read(path: str) -> Mount:

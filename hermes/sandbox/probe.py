@@ -61,7 +61,7 @@ _REMEDIES: Final = {
     "--security-opt systempaths=unconfined)",
     Cause.CONTAINER: "run Hermes as an ordinary user, or give its container the right to make namespaces",
     Cause.TOO_OLD: "install bubblewrap 0.8 or newer",
-    Cause.NOT_PROVED: "run `hermes doctor`; a command in the sandbox did not see what it should",
+    Cause.NOT_PROVED: "a command in the sandbox did not see what it should; please report it",
     Cause.OTHER: "run bwrap by hand to see what it needs",
 }
 

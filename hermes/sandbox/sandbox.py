@@ -10,6 +10,7 @@ import platform
 import pwd
 import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
@@ -39,6 +40,11 @@ from hermes.values import dataclass
 
 _WORLD_READABLE: Final = stat.S_IROTH
 _ETC_ENTRIES_MAX: Final = 5_000
+_GIT_S: Final = 5.0
+_GIT_IDENTITY: Final = {
+    "user.name": ("GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"),
+    "user.email": ("GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +108,10 @@ class Sandbox:
             staged=self._staged(plan),
         )
 
+    def worker_box(self) -> Box:
+        """For a worker of ours that reads no files: no working directory, no network."""
+        return self.box(self.plan(None, programs=code_directories()))
+
     def environment(self, base: Mapping[str, str], *, network: bool) -> dict[str, str]:
         """The variables of a program inside, from those of one outside."""
         address = f"http://127.0.0.1:{PROXY_PORT}"
@@ -109,12 +119,13 @@ class Sandbox:
             dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), address) if network else {}
         )
         local = {"NO_PROXY": "localhost,127.0.0.1,::1", "NODE_USE_ENV_PROXY": "1"} if network else {}
-        return {**base, **toolchain_variables(self.machine), "HOME": HOME, **proxies, **local}
+        known = {**toolchain_variables(self.machine), **self.machine.git_identity}
+        return {**base, **known, "HOME": HOME, **proxies, **local}
 
     def _staged(self, plan: Plan) -> list[str]:
         if self.user is None or plan.identity is not Identity.DROPPED:
             return []
-        found = (_blocked_below(self.user, Path(mount.source)) for mount in plan.mounts)
+        found = (_blocked_below(self.user, Path(mount.source)) for mount in (*plan.mounts, *plan.own))
         return [path for path in dict.fromkeys(found) if path]
 
 
@@ -185,7 +196,27 @@ def _machine(rules: Rules, home: str) -> Machine:
         links=links,
         home=home,
         unreadable=unreadable,
+        git_identity=_git_identity(),
     )
+
+
+def _git_identity() -> dict[str, str]:
+    """Whose commits these are: ~/.gitconfig is not seen inside, and without a name git refuses to commit."""
+    found = {}
+    for key, variables in _GIT_IDENTITY.items():
+        try:
+            done = subprocess.run(
+                ("git", "config", "--global", "--get", key),
+                capture_output=True,
+                text=True,
+                timeout=_GIT_S,
+                check=False,
+            )
+        except (OSError, subprocess.SubprocessError):
+            return {}
+        if value := done.stdout.strip():
+            found |= dict.fromkeys(variables, value)
+    return found
 
 
 @cache

@@ -24,11 +24,12 @@ from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
 from hermes.types import Effect, Gate, Verdict
 
-GatePath: TypeAlias = Callable[[str, bool], Gate]  # of an absolute path without links, and whether it is written
+# Of an absolute path without links, whether it is written, and the conversation's working directory.
+GatePath: TypeAlias = Callable[[str, bool, str], Gate]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ASKED_INSIDE = frozenset({"prompt-file-write"})  # in a sandbox, too: what a later prompt would trust
+ASKED_INSIDE = frozenset({"prompt-write"})  # in a sandbox, too: what a later prompt would trust
 _CONTEXT_MOST = 20
 _RESULTS_MOST = 1_000
 _SEVERITY = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
@@ -66,7 +67,8 @@ class _Inside:
         if not writing:
             return Gate()
         given = os.path.join(self._workplace.cwd_of(context.folder, context.role), path)  # noqa: PTH118 - text
-        found = self._gate_path(os.path.normpath(given), writing)
+        work = self._workplace.work_of(context.folder, context.role)
+        found = self._gate_path(os.path.normpath(given), writing, work)
         return found if ASKED_INSIDE.intersection(found.rules) else Gate()
 
     async def perform(self, context: ToolContext, operation: Operation, arguments: Mapping[str, Any]) -> str:
@@ -101,10 +103,11 @@ class _Direct:
 
     async def search(self, context: ToolContext, query: Query) -> Found:
         own = await asyncio.to_thread(_is_own_output, context, query.root)
-        others = anothers_folders(context.folder, self._workplace.hermes_home)
+        others = await asyncio.to_thread(anothers_folders, context.folder, self._workplace.hermes_home)
+        work = await asyncio.to_thread(self._workplace.work_of, context.folder, context.role)
 
         def allowed(real: str) -> bool:
-            return own or (not others(real) and self._gate_path(real, False).verdict is Verdict.ALLOW)
+            return own or (not others(real) and self._gate_path(real, False, work).verdict is Verdict.ALLOW)
 
         return await search(query, allowed)
 
@@ -124,7 +127,7 @@ class _Direct:
             return Gate()
         if anothers_folders(context.folder, self._workplace.hermes_home)(real):
             return Gate(verdict=Verdict.BLOCK, reason=f"{real} belongs to another conversation")
-        return self._gate_path(real, writing)
+        return self._gate_path(real, writing, self._workplace.work_of(context.folder, context.role))
 
 
 class _Checked:

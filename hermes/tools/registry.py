@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
@@ -49,6 +49,7 @@ class Toolbox:
         *,
         toolsets: Mapping[str, Sequence[str]],
         disabled: Sequence[str] = (),
+        unprotected: Collection[str] = (),
         limits: OutputLimits = OutputLimits(),  # noqa: B008 - a value
         redact: Redact = str,
     ) -> None:
@@ -56,10 +57,11 @@ class Toolbox:
         assert len(self._tools) == len(tools), "two tools have the same name"
         self._toolsets = {platform: frozenset(names) for platform, names in toolsets.items()}
         self._disabled = frozenset(disabled)
+        self._unprotected = frozenset(unprotected)  # for roles that approve only
         self._limits = limits
         self._redact = redact
         self._missing = {tool.name: why for tool in tools if (why := tool.available())}
-        self._schemas: dict[tuple[str, bool], bytes] = {}
+        self._schemas: dict[tuple[str, bool, bool], bytes] = {}
         for setting, names in [*toolsets.items(), ("disabled", disabled)]:
             self._check_known(setting, names)
 
@@ -68,7 +70,7 @@ class Toolbox:
 
     def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
         """The `tools` of a model request: a JSON array, the same bytes each time."""
-        key = (platform, role is Role.GUEST)
+        key = (platform, role is Role.GUEST, role.approves)
         if key not in self._schemas:
             tools = [_function(self._tools[name]) for name in self.names(platform, role)]
             self._schemas[key] = json.dumps(tools, ensure_ascii=False, separators=(",", ":")).encode()
@@ -124,12 +126,16 @@ class Toolbox:
         names = {tool.name, tool.toolset}
         if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
             return False
+        if not role.approves and names & self._unprotected:
+            return False
         return bool(names & enabled) and not names & self._disabled
 
     def _absence(self, name: str, platform: str, role: Role) -> str:
         if why := self._missing.get(name):
             return f"the tool {name} cannot be used on this machine: {why}"
         known = self.names(platform, role)
+        if not role.approves and name in self._tools and self._unprotected & {name, self._tools[name].toolset}:
+            return f"the tool {name} is for the owner and admins only, because no sandbox works on this machine"
         if name in self._tools:
             return f"the tool {name} is not enabled here; enabled are {', '.join(known) or 'none'}"
         near = get_close_matches(name, known, n=1)

@@ -98,8 +98,8 @@ class _Start:
 
 
 class Decide(Protocol):
-    def __call__(self, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
-        """`cwd` is empty when there is none. `inside`: it would run in the sandbox."""
+    def __call__(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
+        """`cwd` is empty when there is none, `work` the working directory. `inside`: it would run in the sandbox."""
 
 
 def terminal_tool(
@@ -116,30 +116,38 @@ def terminal_tool(
         outside = bool(arguments.get("outside_sandbox"))
         inside = shell.boxed and not outside
         cwd = shell.directory(context, arguments.get("workdir", ""), inside=inside)
-        own = Path(settings.work_of(context.folder, context.role)).parent == context.folder
-        found = decide(arguments["command"], cwd, inside=inside, own_directory=own)
+        work = settings.work_of(context.folder, context.role)
+        own = Path(work).parent == context.folder
+        found = decide(arguments["command"], cwd, work=work, inside=inside, own_directory=own)
         if shell.boxed and outside:
             return _leaving(found)
         return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
 
     made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
-    return replace(made, parameters=_with_times(_offered(made.parameters, boxed=shell.boxed), settings))
+    return replace(
+        made,
+        parameters=_with_times(_offered(made.parameters, boxed=shell.boxed, network=network is not None), settings),
+    )
 
 
 def _leaving(gate: Gate) -> Gate:
     """To leave the sandbox is asked about each time, whatever the command is."""
     if gate.verdict is Verdict.BLOCK:
         return gate
-    reason = "; ".join(filter(None, ("it runs outside the sandbox, with all rights of this user", gate.reason)))
-    return Gate(verdict=Verdict.ASK, reason=reason, rules=(OUTSIDE_SANDBOX, *gate.rules), once=True)
+    leaves = "it runs outside the sandbox, with all rights of this user"
+    return Gate(
+        verdict=Verdict.ASK,
+        reason="; ".join(filter(None, (leaves, gate.reason))),
+        rules=(OUTSIDE_SANDBOX, *gate.rules),
+        once=True,
+        findings=(leaves, *(gate.findings or filter(None, (gate.reason,)))),
+    )
 
 
-def _offered(parameters: Mapping[str, Any], *, boxed: bool) -> Mapping[str, Any]:
-    """Without a sandbox there is no way out of it."""
-    if boxed:
-        return parameters
-    only_inside = ("outside_sandbox", "network_hosts")
-    left = {name: value for name, value in parameters["properties"].items() if name not in only_inside}
+def _offered(parameters: Mapping[str, Any], *, boxed: bool, network: bool) -> Mapping[str, Any]:
+    """Without a sandbox there is no way out of it, and without a network no host to ask for."""
+    absent = {"outside_sandbox": not boxed, "network_hosts": not (boxed and network)}
+    left = {name: value for name, value in parameters["properties"].items() if not absent.get(name)}
     return {**parameters, "properties": left}
 
 

@@ -549,7 +549,7 @@ def long_call() -> Call:
 
 def cut_question() -> Talk:
     talk = Talk(session=replace(FRESH, owner="7", platform="telegram"))
-    talk.do(said("a", source=replace(TELEGRAM, place=PLACE)))
+    talk.do(said("a", source=replace(ADMIN, place=PLACE)))
     talk.reply(long_call())
     return talk
 
@@ -561,19 +561,19 @@ def test_a_long_question_in_a_chat_is_allowed_only_after_it_was_shown_whole() ->
     assert asked.choices == ("show", "deny")
     for answer in ("once", "session", "always"):
         assert "see all of it first" in refusal(talk.tell(answer, source=API))
-    assert "see all of it first" in refusal(talk.do(said("yes", source=TELEGRAM)))
-    shown = talk.tell("show", source=TELEGRAM)
+    assert "see all of it first" in refusal(talk.do(said("yes", source=ADMIN)))
+    shown = talk.tell("show", source=ADMIN)
     [record] = shown.records
     assert isinstance(record, Asked)
     assert (record.choices, record.cut, record.file) == (("once", "deny"), False, "/w/question-c1.txt")
     assert talk.session.phase == Phase.WAITING
-    talk.tell("once", source=TELEGRAM)
+    talk.tell("once", source=ADMIN)
     assert talk.work() == ["c1"]
 
 
 def test_a_long_question_can_be_denied_unseen() -> None:
     talk = cut_question()
-    talk.tell("deny", source=TELEGRAM)
+    talk.tell("deny", source=ADMIN)
     assert talk.work() != ["c1"]
 
 

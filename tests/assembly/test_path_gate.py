@@ -22,7 +22,7 @@ def test_received_files_of_other_chats_are_blocked(tmp_path: Path) -> None:
         (root / "media" / name / "a.txt").write_text("received")
     (root / "media" / "flat.txt").write_text("received")
     place = Workplace(default_cwd=str(root), home=str(root), hermes_home=str(root))
-    toolbox = Toolbox(file_tools(place, partial(_path_gate, place)), toolsets={"default": ["file"]})
+    toolbox = Toolbox(file_tools(place, partial(_path_gate, place, ())), toolsets={"default": ["file"]})
     context = replace(a_context(root / "work" / "s"), media=root / "media" / "own")
 
     def verdict(path: str, **more: str) -> Verdict:

@@ -45,7 +45,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def build(config: Config, home: Home, tmp_path: Path) -> Build:
-    built = prompt_builder(config, home, MagicMock(names=lambda _: ()), lambda: 0.0)
+    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0)
     return lambda job: asyncio.to_thread(built, job, tmp_path / "folder")
 
 

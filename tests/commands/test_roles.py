@@ -12,7 +12,7 @@ from hermes.types import SessionId, SessionKey, Source
 from tests.commands.world import ANN, World, world
 from tests.fakes import process_view
 
-ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "insights"}
+ADMIN = {"restart", "approve", "grants", "yolo", "sethome", "trust", "insights"}
 USER = {"model", "reasoning", "processes"}
 EVE = Source(platform="telegram", user="eve", role=Role.GUEST)
 EVES = "agent:main:telegram:dm:eve"

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.client import AdminError
+from hermes.fence import without_fences
 from tests.daemon_process import DaemonProcess, eventually
 from tests.processes.stage import with_argument
 
@@ -81,7 +82,7 @@ def told(daemon: DaemonProcess, session: str) -> list[str]:
     view = daemon.admin.get(f"/sessions/{session}", tail=0)
     pages = (daemon.admin.get(f"/sessions/{each}", tail=1000, exact=1)["transcript"] for each in view["lineage"])
     said = (str(message["content"]) for page in pages for message in page if message["role"] == "user")
-    return [text for text in said if text.startswith("[Background process")]
+    return [without_fences(text) for text in said if text.startswith("[Background process")]
 
 
 # ---------------------------------------------------------------- the tool

@@ -58,7 +58,7 @@ ORDER = {
     "ModelRetried": "at turn model failure tries delay_s",
     "ToolStarted": "at turn call",
     "ToolFinished": "at turn call message outcome took_s name",
-    "Asked": "at turn call question choices routed asked_in",
+    "Asked": "at turn call question choices routed asked_in cut file",
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
     "TurnFailed": "at turn failure told",
@@ -87,8 +87,9 @@ ORDER = {
         "compression_failed_tokens"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
-    "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by",
-    "Gate": "verdict reason rules once",
+    "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
+    " whole_file cut",
+    "Gate": "verdict reason rules once findings",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns guest",

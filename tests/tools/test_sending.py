@@ -174,4 +174,4 @@ async def test_what_another_conversation_made_is_not_sent(sender: Workbench, tmp
     other.write_text("theirs")
     (sender.cwd / "link.txt").symlink_to(other)
     for path in (str(other), "link.txt"):
-        assert "may not be sent" in await sender.problem("send_file", path=path)
+        assert "only files below" in await sender.problem("send_file", path=path)

@@ -45,7 +45,7 @@ class World:
     def tool(self) -> Tool:
         return terminal_tool(TerminalSettings(**self.settings), self.decide, self.background, self.sandbox)
 
-    def decide(self, command: str, cwd: str, *, inside: bool, own_directory: bool) -> Gate:
+    def decide(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
         self.asked.append((command, cwd))
         return Gate(verdict=Verdict.ASK)
 

@@ -37,7 +37,7 @@ class Workbench:
         if self.boxed is not None:
             await self.boxed.close()
 
-    def _gate(self, path: str, writing: bool) -> Gate:
+    def _gate(self, path: str, writing: bool, _work: str = "") -> Gate:
         self.judged.append((path, writing))
         name = Path(path).name
         if name.startswith("secret"):

@@ -13,15 +13,16 @@ import asyncio
 import json
 import os
 import sys
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hermes.sandbox.box import Box, boxed_line
 from hermes.tools.tool import ToolError
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
@@ -56,8 +57,20 @@ class Fetched:
     text: str
 
 
-async def fetch(url: str, guard: Guard, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
-    """`workers` bounds how many documents are read at a time; the others wait, and their time runs."""
+class Workers:
+    """The processes that read documents: a few at a time, the others wait, and their time runs."""
+
+    def __init__(self, max_at_once: int, box: Callable[[], Box] | None = None) -> None:
+        """`box` makes the sandbox of one; it blocks. None: they run without."""
+        self._slots = asyncio.Semaphore(max_at_once)
+        self._box = box
+
+    async def read(self, job: bytes) -> dict[str, str]:
+        async with self._slots:
+            return await _worked(job, None if self._box is None else await asyncio.to_thread(self._box))
+
+
+async def fetch(url: str, guard: Guard, limits: Limits, workers: Workers) -> Fetched:
     from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
 
     try:
@@ -72,7 +85,7 @@ async def fetch(url: str, guard: Guard, limits: Limits, workers: asyncio.Semapho
         raise ToolError(f"the page could not be fetched: {detail[:300]}") from error
 
 
-async def _fetched(text: str, guard: Guard, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
+async def _fetched(text: str, guard: Guard, limits: Limits, workers: Workers) -> Fetched:
     url = guard.url(text)
     async with _session(guard) as session:
         for _ in range(limits.redirects + 1):
@@ -124,7 +137,7 @@ async def _body(response: ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: asyncio.Semaphore) -> Fetched:
+async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: Workers) -> Fetched:
     about = {
         "url": str(response.url),
         "content_type": response.headers.get("Content-Type", ""),
@@ -133,8 +146,7 @@ async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: 
     }
     answer = {"kind": "text", "text": ""}
     if body:
-        async with workers:
-            answer = await _worked(json.dumps(about).encode() + b"\n" + body)
+        answer = await workers.read(json.dumps(about).encode() + b"\n" + body)
     if problem := answer.get("problem"):
         raise ToolError(f"{response.url} was fetched, but {problem}")
     return Fetched(
@@ -147,18 +159,20 @@ async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: 
     )
 
 
-async def _worked(job: bytes) -> dict[str, str]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-Ps",  # nothing is imported from the folder the daemon happens to be in
-        "-m",
-        "hermes.tools.web.worker",
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        env={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
-        start_new_session=True,
-    )
+async def _worked(job: bytes, box: Box | None) -> dict[str, str]:
+    program = (sys.executable, "-Ps", "-m", "hermes.tools.web.worker")  # nothing is imported from the current folder
+    with ExitStack() as held:
+        line, descriptors = (program, ()) if box is None else boxed_line(box, program, held)
+        process = await asyncio.create_subprocess_exec(
+            *line,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
+            cwd="/",
+            start_new_session=True,
+            pass_fds=descriptors,
+        )
     try:
         output, _ = await process.communicate(job)
     finally:

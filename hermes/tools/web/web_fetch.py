@@ -5,17 +5,19 @@ What comes back was written by strangers, so it is fenced (fence.py): title, add
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Annotated
 
 from hermes.fence import fenced, new_marker
 from hermes.public_address import public_only, public_or_private
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.tools.web.fetch import Fetched, Limits, fetch
+from hermes.tools.web.fetch import Fetched, Limits, Workers, fetch
 from hermes.types import Effect
 from hermes.values import dataclass
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hermes.sandbox.box import Box
     from hermes.tools.web.guard import Guard
 
 PART_CHARS = 15_000
@@ -29,9 +31,11 @@ class WebSettings:
     limits: Limits = Limits()
 
 
-def web_tools(settings: WebSettings, guard: Guard | None = None) -> tuple[Tool, ...]:
-    """`guard` takes the place of the one that the settings ask for."""
-    workers = asyncio.Semaphore(MAX_WORKERS)
+def web_tools(
+    settings: WebSettings, guard: Guard | None = None, box: Callable[[], Box] | None = None
+) -> tuple[Tool, ...]:
+    """`guard` takes the place of the one that the settings ask for. `box` makes sandboxes for the workers."""
+    workers = Workers(MAX_WORKERS, box)
 
     @tool("web", parallel=True, effect=Effect.PURE)
     async def web_fetch(

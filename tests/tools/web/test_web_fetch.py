@@ -334,7 +334,7 @@ async def test_two_documents_are_read_at_a_time_and_the_others_wait(
     running, most = 0, 0
     go_on = asyncio.Event()
 
-    async def worked(_: bytes) -> dict[str, str]:
+    async def worked(_: bytes, _box: object) -> dict[str, str]:
         nonlocal running, most
         running += 1
         most = max(most, running)
