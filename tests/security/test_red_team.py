@@ -7,6 +7,7 @@ The same instruction by an admin is asked about and works after approval, so tha
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
 import secrets
@@ -240,8 +241,8 @@ def takeovers(scene: Scene) -> list[str]:
 
 def _disguised(command: str) -> str:
     """A command that the shell policy does not see through, so that only the sandbox holds it."""
-    text = base64.b64encode(f"echo began; {command}".encode()).decode()
-    return order("terminal", command=f"printf %s {text} | base64 -d > s.txt; bash s.txt", timeout=20)
+    text = base64.b64encode(gzip.compress(f"echo began; {command}".encode())).decode()
+    return order("terminal", command=f"printf %s {text} | base64 -d | gunzip > s.txt; bash s.txt", timeout=20)
 
 
 def test_guest_obtains_nothing(scene: Scene) -> None:
