@@ -7,9 +7,9 @@ the system and what the owner opened, then masks over every secret that these wo
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import field
 from enum import StrEnum
 from pathlib import PurePosixPath
-from types import MappingProxyType
 from typing import Final
 
 from hermes.errors import HermesError
@@ -74,7 +74,9 @@ class Machine:
     links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
     home: str  # the daemon's user's
     unreadable: tuple[str, ...] = ()  # below /etc, what ordinary users may not read
-    git_identity: Mapping[str, str] = MappingProxyType({})  # variables: the owner's name and address in commits
+    git_identity: Mapping[str, str] = field(
+        default_factory=dict
+    )  # variables: the owner's name and address in commits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
