@@ -56,7 +56,7 @@ NUMBERS: Final = {
     "prlimit64": 302 if platform.machine() == "x86_64" else 261,
 }
 
-ESCAPES: Final = (
+_ESCAPES: Final = (
     Escape(
         name="keyring",
         needs=(Layer.SECCOMP,),
@@ -344,12 +344,11 @@ if not os.fork():
 """,
     ),
 )  # fmt: skip
-if platform.machine() == "x86_64":
-    ESCAPES += (  # type: ignore[misc]
-        Escape(
-            name="another architecture's system calls",
-            needs=(Layer.SECCOMP,),
-            program="""
+_X86_64: Final = (
+    Escape(
+        name="another architecture's system calls",
+        needs=(Layer.SECCOMP,),
+        program="""
 import mmap
 attempt("x32", lambda: call(0x40000000 | 39))
 code = mmap.mmap(-1, 4096, prot=7)
@@ -360,8 +359,9 @@ if not child:
     os._exit(0 if run() > 0 else 1)
 attempt("int 0x80", lambda: os.waitpid(child, 0)[1] == 0)
 """,
-        ),
-    )
+    ),
+)
+ESCAPES: Final = (*_ESCAPES, *(_X86_64 if platform.machine() == "x86_64" else ()))
 
 
 def script(escape: Escape, **values: object) -> str:
