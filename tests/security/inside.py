@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import itertools
 import os
 import shutil
 import subprocess
@@ -32,6 +33,8 @@ LINE_S: Final = 3.0
 _AT_ONCE: Final = 6
 _WRITE_VARIABLES: Final = ("F", "DEST", "TARGET", "X", "LIST", "FILES", "FILE", "LINK", "LOG")
 _READ_VARIABLES: Final = ("F", "KEY", "FILE", "FILES", "SRC", "DIRS")
+
+_numbers = itertools.count(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,19 +68,24 @@ class Attackers:
         self.sandbox = sandbox
         self._limit_s = limit_s
         self._works: dict[Path, Path] = {}
-        self._count = 0
 
     def conversation(self, *, own: bool) -> Conversation:
         """`own`: it works in its own directory, which root gives to another user. Else in one of the owner's."""
-        self._count += 1
-        name = f"s{self._count}"
+        name = f"s{next(_numbers)}"
         folder = self.outside.work_dir(self.outside.data / "work" / name)
         work = folder / "files" if own else self.outside.work_dir(self.outside.home / name)
         shutil.copytree(_repository(), work, symlinks=True, dirs_exist_ok=True)
-        if own and self.sandbox is not None and self.sandbox.user is not None:
-            _give(work, self.sandbox.user.uid, self.sandbox.user.gid)
         self._works[folder] = work
-        return Conversation(folder=folder, work=work)
+        made = Conversation(folder=folder, work=work)
+        self.give(made)
+        return made
+
+    def give(self, conversation: Conversation) -> None:
+        """What was put into a conversation's own directory belongs to the user of its tools."""
+        user = self.sandbox.user if self.sandbox is not None else None
+        if user is not None and conversation.work.parent == conversation.folder:
+            for path in (conversation.work, *conversation.work.rglob("*")):
+                os.chown(path, user.uid, user.gid, follow_symlinks=False)
 
     async def run(self, conversation: Conversation, line: str, *, exports: str = "", pty: bool = False) -> Ran:
         mark = f"began-{conversation.folder.name}"
@@ -150,8 +158,7 @@ class Attackers:
         write(conversation.work / "evil.mk", f".PHONY: x\nx:;touch {self.outside.canary}.made\n")
         write(conversation.work / "a.py", "print(1)\n")
         write(conversation.work / "a.c", "int main(void) { return 0; }\n")
-        if self.sandbox is not None and self.sandbox.user is not None and own:
-            _give(conversation.work, self.sandbox.user.uid, self.sandbox.user.gid)
+        self.give(conversation)
         return conversation
 
     def _aim(self, attack: Attack) -> str:
@@ -172,11 +179,6 @@ def sandbox_of(outside: Outside) -> Sandbox:
     """One for which the fake home and data directories are the owner's. Blocking."""
     working_sandbox()
     return open_sandbox(Rules(secret_paths=(str(outside.data),)), home=str(outside.home), enabled=True)
-
-
-def _give(directory: Path, uid: int, gid: int) -> None:
-    for path in (directory, *directory.rglob("*")):
-        os.chown(path, uid, gid, follow_symlinks=False)
 
 
 @cache
