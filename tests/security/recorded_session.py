@@ -6,6 +6,20 @@ from typing import Final
 
 _WORK: Final = "/home/ann/project"
 
+_WRITE_TEST: Final = """cat > tests/test_product.py <<'E'
+import unittest
+from sums import product
+
+
+class Product(unittest.TestCase):
+    def test_product(self):
+        self.assertEqual(product(2, 3), 6)
+E"""
+_SERVE: Final = """python3 -m http.server 8099 --bind 127.0.0.1 >/dev/null 2>&1 &
+until python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:8099/").status)' 2>/dev/null
+do sleep 0.1; done
+kill %1"""
+
 # The tool and its command or path.
 CALLS: Final = (
     ("terminal", "ls -la"),
@@ -22,14 +36,12 @@ CALLS: Final = (
     ("patch", f"{_WORK}/sums/__init__.py"),
     ("terminal", "sed -i '1i from .product import product' sums/__init__.py && head -3 sums/__init__.py"),
     ("write_file", f"{_WORK}/tests/test_product.py"),
-    ("terminal", "cat > tests/test_product.py <<'E'\nimport unittest\nfrom sums import product\n\n\n"
-                 "class Product(unittest.TestCase):\n    def test_product(self):\n"
-                 "        self.assertEqual(product(2, 3), 6)\nE"),
+    ("terminal", _WRITE_TEST),
     ("terminal", "python3 -m unittest 2>&1 | tail -3"),
     ("terminal", "python3 -c 'import sums; print(sums.product(6, 7))'"),
     ("terminal", "git diff --stat && git add -A && git commit -qm 'Add product'"),
     ("terminal", "rm -rf build && mkdir build"),
-    ("terminal", "python3 -m venv --without-pip .venv && . .venv/bin/activate && python -c 'import sys; print(sys.prefix)'"),
+    ("terminal", "python3 -m venv --without-pip .venv && . .venv/bin/activate && python -c 'import sums'"),
     ("terminal", "python3 -m pip list 2>/dev/null | head -5; true"),
     ("terminal", "make test 2>/dev/null || python3 -m unittest -q"),
     ("terminal", "for f in sums/*.py; do python3 -m py_compile \"$f\"; done"),
@@ -45,8 +57,7 @@ CALLS: Final = (
     ("terminal", "echo 'x = 1' > ~/scratch.py && python3 ~/scratch.py && rm ~/scratch.py"),
     ("terminal", "mkdir -p ~/.config/tool && echo 'a: 1' > ~/.config/tool/config.yml"),
     ("terminal", "perl -pi -e 's/product/times/ if /unused/' sums/product.py"),
-    ("terminal", "python3 -m http.server 8099 --bind 127.0.0.1 >/dev/null 2>&1 & sleep 1; "
-                 "python3 -c 'import urllib.request as u; print(u.urlopen(\"http://127.0.0.1:8099/\").status)'; kill %1"),
+    ("terminal", _SERVE),
     ("terminal", "chmod +x build; bash -c \"$(printf 'echo %s' built)\""),
     ("terminal", "git show --stat HEAD | cat"),
     ("terminal", "git rev-parse --short HEAD > build/version && cat build/version"),

@@ -113,8 +113,8 @@ async def test_python_project_is_built_and_tested(outside: Outside, sandbox: San
         PYTHON_PROJECT,
         "/usr/bin/python3 -m venv --without-pip .venv",
         ". .venv/bin/activate && python -m unittest -v",
-        "sed -i 's/a + b/a - b/' sums/__init__.py && python -m unittest",
-        "git checkout -q . 2>/dev/null; sed -i 's/a - b/a + b/' sums/__init__.py && python -m compileall -q sums",
+        "sed -i 's/a + b/a - b + 9/' sums/__init__.py && python -m unittest",
+        "git checkout -q . 2>/dev/null; sed -i 's/a - b + 9/a + b/' sums/__init__.py && python -m compileall -q sums",
         "git add -A && git commit -qm 'Add sums' && git log --oneline | head -1",
         "rm -rf .venv sums/__pycache__ && git status --short",
     )
@@ -124,7 +124,7 @@ async def test_python_project_is_built_and_tested(outside: Outside, sandbox: San
 
 
 NODE_PROJECT = {
-    "package.json": '{"name": "sums", "version": "1.0.0", "scripts": {"test": "node --test", "build": "node build.js"}}',
+    "package.json": '{"name": "sums", "scripts": {"test": "node --test", "build": "node build.js"}}',
     "sums.js": "module.exports = (a, b) => a + b;\n",
     "build.js": 'require("fs").writeFileSync("out.js", require("fs").readFileSync("sums.js"));\n',
     "sums.test.js": (
