@@ -156,6 +156,8 @@ def make_plan(
         mounts += [
             *(_read(path) for path in _SYSTEM_OPTIONAL if path in machine.directories),
             *(_read(path) for path in toolchains(machine)),
+            Mount(source=place.tmp, target=TMP, writable=True),  # before the owner's paths, which may be below it
+            Mount(source=place.home, target=HOME, writable=True),
             *(_read(path) for path in rules.read_paths),
             *(_write(path) for path in rules.write_paths),
         ]
@@ -176,8 +178,6 @@ def make_plan(
 
 def _own(place: Place, *, git_config_writable: bool) -> tuple[Mount, ...]:
     return (
-        Mount(source=place.tmp, target=TMP, writable=True),
-        Mount(source=place.home, target=HOME, writable=True),
         *(_read(path) for path in place.readable),
         _write(place.work),
         *_git(place, writable_config=git_config_writable),
@@ -235,8 +235,8 @@ def _git(place: Place, *, writable_config: bool) -> list[Mount]:
 
 
 def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str]) -> list[str]:
-    """Secret places that a mount would show."""
-    targets = [mount.target for mount in mounts]
+    """Secret places that a mount would show. The conversation's own /tmp and home hold other files."""
+    targets = [mount.target for mount in mounts if mount.target == mount.source]
     return [secret for secret in dict.fromkeys(secret_paths) if any(_within(secret, target) for target in targets)]
 
 

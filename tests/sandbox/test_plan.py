@@ -179,3 +179,11 @@ def test_another_user_gets_at_sources_through_a_stage() -> None:
     assert f"{FOLDER}/files" in sources, "the target keeps its name"
     plain = make_box(plan, bwrap="/usr/bin/bwrap", seccomp=b"", user=user)
     assert plain.prefix[0] == "setpriv"
+
+
+def test_paths_that_the_owner_opens_below_tmp_are_seen_and_their_secrets_are_not() -> None:
+    rules = Rules(read_paths=("/tmp/shared",), secret_paths=("/tmp/shared/key", "/tmp/hermes"))
+    plan = make_plan(MACHINE, rules, a_place())
+    assert plan.outside("/tmp/shared/a") == "/tmp/shared/a"
+    assert not plan.sees("/tmp/shared/key")
+    assert plan.masked_files == ("/tmp/shared/key",)

@@ -92,7 +92,7 @@ _CREDENTIAL = re.compile(
 _PROMPT = re.compile(r"/(?:\.hermes\.md|hermes\.md|agents\.md|claude\.md|\.cursorrules)\Z", re.IGNORECASE)
 _HERMES_OWN = re.compile(r"(?:/\.?hermes/(?:.*/)?(?:api\.key|\.env)|/\.?hermes/(?:store(?:/|\Z)|hermes\.sock))")
 _PATTERN = re.compile(r"[*?\[\0]")
-_CONVERSATION = re.compile(r"work/(?P<id>[\w.:-]+)/(?P<part>files|outputs)(?:/|\Z)")
+_CONVERSATION = re.compile(r"work/(?P<id>[\w.:-]+(?:/guest)?)/(?P<part>files|outputs)(?:/|\Z)")
 _MEDIA_FILE = re.compile(r"media/[0-9a-f]{16}/[0-9a-f]{64}(?:\.[a-z0-9]{1,8})?")
 _SAMPLE_NAMES = sorted(
     words(

@@ -227,6 +227,23 @@ def test_command_in_the_conversations_own_directory(command: str, verdict: Verdi
 @pytest.mark.parametrize(
     ("command", "verdict"),
     [
+        ("echo x > notes.txt; cat notes.txt; rm notes.txt", Verdict.ALLOW),
+        ("cat ../outputs/call.txt", Verdict.ALLOW),
+        ("cat ../../files/notes.txt", Verdict.BLOCK),  # of the others in the same conversation
+        ("cat ../../outputs/call.txt", Verdict.BLOCK),
+        ("cat ../../../other/guest/files/notes.txt", Verdict.BLOCK),
+        ("cat ../shell.json", Verdict.BLOCK),
+    ],
+)
+def test_command_in_a_guests_own_directory(command: str, verdict: Verdict) -> None:
+    own = f"{HERMES_HOME}/work/s1/guest/files"
+    found = decide(command, cwd=own, work=own, home=HOME, hermes_home=HERMES_HOME, deny=(), mode="off", granted=())
+    assert found.verdict is verdict
+
+
+@pytest.mark.parametrize(
+    ("command", "verdict"),
+    [
         ("curl http://localhost:9000/v1/models", Verdict.BLOCK),
         ("curl http://hermes.lan:9000/v1/models", Verdict.BLOCK),
         ("curl http://127.0.0.1:9000/health", Verdict.ALLOW),
