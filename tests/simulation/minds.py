@@ -43,7 +43,9 @@ class Minds:
 
     # ------------------------------------------------------------ a model
 
-    async def answer(self, job: ModelJob, _models: object, _caller: object, said: list[str]) -> ModelReport:
+    async def answer(
+        self, job: ModelJob, _models: object, _caller: object, said: list[str], _retried: object = None
+    ) -> ModelReport:
         outside = self._outside
         outside.history.add(
             Shown(session=job.session, inbounds=heard(job.messages), ahead=ahead_of(outside.disk, job))

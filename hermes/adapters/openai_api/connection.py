@@ -48,8 +48,8 @@ class _Stranger:
 class PeerLimit:
     """Limits connections in all and from one address, so that idle strangers lock nobody out.
 
-    Connections on which no request had a valid key yet are a pool of their own for each address. It is as large as that
-    of the others: a client may open all of its connections before it sends the first request. In a full pool the
+    Connections on which no request had a valid key yet are a pool of their own for each address. It is as large as
+    that of the others: a client may open all of its connections before it sends the first request. In a full pool the
     oldest idle one gives way to a newcomer.
     """
 
