@@ -8,7 +8,7 @@ LOCKED := $(PIP) --require-hashes
 OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
 
-.PHONY: help run test check venv local lock sbom audit bench crash torture processes faults judges clean
+.PHONY: help run test check venv local lock sbom audit attacks bench crash torture processes faults judges clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -69,6 +69,9 @@ sbom: $(TOOLS)/.installed  ## sbom.json: what an installation with all chat plat
 
 audit: $(TOOLS)/.installed  ## look the locked packages up among known vulnerabilities; needs the network
 	$(TOOLS)/bin/python requirements/audit.py $(AUDIT)
+
+attacks: venv  ## every attack line and every everyday line inside the sandbox; takes about four minutes
+	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal tests/security
 
 bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
 	$(BIN)/python -m bench

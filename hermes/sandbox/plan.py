@@ -99,6 +99,7 @@ class Place:
     home: str
     readable: tuple[str, ...] = ()  # its long outputs, files that people sent
     git: frozenset[str] = frozenset()  # of `work`: ".git" and those entries below it that exist
+    git_file: bool = False  # `.git` is a file that names a repository elsewhere
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -226,6 +227,8 @@ def git_entries() -> tuple[str, ...]:
 
 def _git(place: Place, *, writable_config: bool) -> list[Mount]:
     """Pin `.git`: a mount point cannot be renamed, so the read-only places in it cannot be put aside."""
+    if place.git_file:
+        return [_read(f"{place.work}/.git")]
     if ".git" not in place.git:
         return []
     fixed = [name for name in _GIT_READ_ONLY if f".git/{name}" in place.git]

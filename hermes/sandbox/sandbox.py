@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -77,6 +77,7 @@ class Sandbox:
             home=str(folder / "home"),
             readable=tuple(path for path in (str(folder / "outputs"), *readable) if Path(path).exists()),
             git=_git_of(Path(work)),
+            git_file=_is_git_file(Path(work, ".git")),
         )
 
     def identity(self, place: Place | None) -> Identity:
@@ -242,7 +243,26 @@ def _unreadable_in_etc() -> tuple[str, ...]:
 def _git_of(work: Path) -> frozenset[str]:
     if (work / ".git").is_symlink() or not (work / ".git").is_dir():
         return frozenset()
+    _make_hooks(work / ".git")
     return frozenset(name for name in git_entries() if (work / name).exists() and not (work / name).is_symlink())
+
+
+def _make_hooks(git: Path) -> None:
+    """A directory that is missing cannot be read-only: a command could make it, with hooks in it.
+
+    Commands of this conversation may run now, so no link is followed.
+    """
+    with suppress(OSError):  # it is there, or this is no directory of ours
+        descriptor = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            os.mkdir("hooks", mode=0o755, dir_fd=descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _is_git_file(path: Path) -> bool:
+    """Whether it names a repository elsewhere, as in a worktree or a submodule."""
+    return path.is_file() and not path.is_symlink()
 
 
 def _blocked_below(user: ToolUser, path: Path) -> str:

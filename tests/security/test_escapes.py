@@ -6,6 +6,7 @@ import ctypes
 import os
 import platform
 import secrets
+import shutil
 import stat
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -117,6 +118,28 @@ async def test_no_escape(escape: Escape, outside: Outside, sandbox: Sandbox, ker
     ran = await try_out(escape, outside, sandbox, kernel, own=own)
     assert await effects(ran, outside) == [], ran.output
     assert "DONE" in ran.output, ran.output
+
+
+async def test_hooks_cannot_be_made_where_there_are_none(outside: Outside, sandbox: Sandbox) -> None:
+    attackers = Attackers(outside, sandbox)
+    conversation = attackers.conversation(own=False)
+    shutil.rmtree(conversation.work / ".git/hooks")
+    line = "mkdir .git/hooks; echo id > .git/hooks/pre-commit; git commit -qm x --allow-empty && echo committed"
+    ran = await attackers.run(conversation, line)
+    assert "committed" in ran.output
+    assert list((conversation.work / ".git/hooks").iterdir()) == []
+
+
+async def test_file_that_names_a_repository_cannot_be_replaced(outside: Outside, sandbox: Sandbox) -> None:
+    """As in a worktree or a submodule: another one could have hooks."""
+    attackers = Attackers(outside, sandbox)
+    conversation = attackers.conversation(own=False)
+    shutil.rmtree(conversation.work / ".git")
+    write(conversation.work / ".git", "gitdir: /elsewhere\n")
+    line = "echo 'gitdir: evil' > .git; rm -f .git; mv .git x; git init -q evil; cp -r evil/.git .git; echo tried"
+    ran = await attackers.run(conversation, line)
+    assert "tried" in ran.output
+    assert (conversation.work / ".git").read_text() == "gitdir: /elsewhere\n"
 
 
 def held_by_this_kernel(escape: Escape, kernel: Kernel) -> str:

@@ -25,7 +25,18 @@ _SAMPLE = 60
 _PARTS = 4
 # These do not end, use a tree of many files, or differ by design: git's configuration is read-only, and one's home
 # is another one.
-_LEFT_OUT = ("tail -f", "uvicorn", "flask run", "go run ./cmd", "npm ", "npx", "--watch", "config user.email", "mvn")
+_LEFT_OUT = (
+    "tail -f",
+    "uvicorn",
+    "flask run",
+    "go run ./cmd",
+    "npm ",
+    "npx",
+    "--watch",
+    "config user.email",
+    "git init",
+    "mvn",
+)
 
 
 def confined() -> list[str]:
