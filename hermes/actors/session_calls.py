@@ -21,6 +21,7 @@ from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, T
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
 _ALL_OF_IT = {SHOW, "show all", "show it"}
+ONCE_ONLY = "this can be allowed once only: answer once or deny"
 NOT_SEEN = f"only the beginning of what would run was shown: see all of it first, with {SHOW} or /approve {SHOW}"
 
 
@@ -222,6 +223,8 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
         return show_whole(Step(session=session), call, now)
     if is_unseen(call, said):
         return refuse(session, NOT_SEEN)
+    if said in FOR_THE_SESSION and said not in call.choices and not call.question:
+        return refuse(session, ONCE_ONLY)
     return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
 
 

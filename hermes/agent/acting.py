@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import os
 import re
+import secrets
 import shutil
+import subprocess
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hermes.agent.chat_message import encode
 from hermes.crash_point import reach
@@ -23,6 +27,12 @@ if TYPE_CHECKING:
 
 _OF_GUESTS = "guest"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def _folder_name(session: SessionId) -> str:
+    """A name that no other session has: one with characters that a name cannot hold gets a part of its hash."""
+    safe = _UNSAFE.sub("_", session)
+    return safe if safe == session else f"{safe}-{hashlib.sha256(session.encode()).hexdigest()[:12]}"
 
 
 class Folders:
@@ -41,7 +51,7 @@ class Folders:
 
     def path(self, session: SessionId, role: Role = Role.OWNER) -> Path:
         """Where it is, whether or not it has been made. Guests have their own within it, also where others talk."""
-        folder = self.root / _UNSAFE.sub("_", session)
+        folder = self.root / _folder_name(session)
         return folder / _OF_GUESTS if role is Role.GUEST else folder
 
     def of(self, session: SessionId, role: Role = Role.OWNER) -> Path:
@@ -60,7 +70,7 @@ class Folders:
 
     def remove(self, session: SessionId) -> None:
         """Of a conversation that was erased. The folder is its first session's: others of the lineage have none."""
-        shutil.rmtree(self.root / _UNSAFE.sub("_", session), ignore_errors=True)
+        _remove_tree(self.root / _folder_name(session))
 
 
 def _begin_within(folder: Path) -> None:
@@ -70,6 +80,32 @@ def _begin_within(folder: Path) -> None:
     files = folder / "files"
     files.mkdir(mode=0o700, exist_ok=True)
     save(folder, ShellState(cwd=str(files), changed={}))
+
+
+def _remove_tree(folder: Path) -> None:
+    """Put it aside first, so that nobody finds it again under its name, then remove all of it. Raises OSError.
+
+    A command may have closed directories, or nested them deeper than Python can follow.
+    """
+    aside = folder.with_name(f".removed-{secrets.token_hex(8)}")
+    try:
+        folder.rename(aside)
+    except FileNotFoundError:
+        return
+    try:
+        shutil.rmtree(aside, onerror=_open_and_remove)
+    except (OSError, RecursionError):
+        subprocess.run(("rm", "-rf", "--", str(aside)), check=False, capture_output=True)  # noqa: S603, S607
+
+
+def _open_and_remove(remove: Callable[..., Any], path: str, _: object) -> None:
+    for each in (Path(path).parent, Path(path)):
+        if not each.is_symlink():
+            each.chmod(0o700)
+    if remove in (os.open, os.scandir):
+        shutil.rmtree(path)
+    else:
+        remove(path)
 
 
 class Acting:

@@ -130,12 +130,21 @@ def _rules(config: Config, home: Home) -> Any:
     from hermes.sandbox.plan import Rules  # noqa: PLC0415
 
     return Rules(
-        read_paths=config.sandbox.read_paths,
-        write_paths=config.sandbox.write_paths,
+        read_paths=_existing("read_paths", config.sandbox.read_paths),
+        write_paths=_existing("write_paths", config.sandbox.write_paths),
         secret_paths=(str(home.data_dir), *secret_paths(config, home)),
         git_config_writable=config.sandbox.git_config == "rw",
         debuggers=config.sandbox.debuggers,
     )
+
+
+def _existing(setting: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """bubblewrap refuses to start when a source is missing, and then no tool would work."""
+    found = tuple(os.path.realpath(path) for path in paths if Path(path).exists())
+    for path in paths:
+        if not Path(path).exists():
+            logger.warning("sandbox.{}: {} does not exist; tools go without it", setting, path)
+    return found
 
 
 def _log(sandbox: Sandbox) -> None:

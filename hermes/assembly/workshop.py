@@ -92,7 +92,8 @@ def make_workshop(
 
 def workplace_of(config: Config, home: Home) -> Workplace:
     person = os.path.expanduser("~")  # noqa: PTH111 - never raises
-    return Workplace(default_cwd=config.terminal.cwd, home=person, hermes_home=str(home.data_dir))
+    cwd = os.path.realpath(config.terminal.cwd) if config.terminal.cwd else ""  # follow links once
+    return Workplace(default_cwd=cwd, home=person, hermes_home=str(home.data_dir))
 
 
 def cpu_limit_s(config: Config) -> int:

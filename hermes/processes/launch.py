@@ -18,8 +18,8 @@ from typing import Final
 import hermes
 from hermes.processes.identity import kill_marked
 from hermes.processes.process import ProcessSpec
-from hermes.processes.shim.command import ORDER
-from hermes.sandbox.box import ARGS_FD, SECCOMP_FD
+from hermes.processes.shim.command import MARK, ORDER
+from hermes.sandbox.box import ARGS_FD, OUTER_ENVIRONMENT, SECCOMP_FD
 
 STARTED: Final = "ok"
 _FIRST_WORD_S: Final = 10.0
@@ -88,17 +88,18 @@ def _order(spec: ProcessSpec) -> bytes:
     if any("\0" in text for text in texts):
         raise ValueError("a command, its folder and its environment cannot contain NUL")
     box = spec.box
+    environ = {**spec.environ, MARK.decode(): spec.id}  # inside too: what a killed shim leaves is found by it
     if box is not None:
-        argv = (*box.prefix, "--args", str(ARGS_FD), "--", *spec.argv)
+        argv = (*box.prefix, "--args", str(ARGS_FD), "--", *box.program(spec.argv, environ))
         numbers = (*numbers[:-1], len(argv))
-        texts = ["/", *argv, *texts[1 + len(spec.argv) :]]
+        texts = ["/", *argv, *(f"{name}={value}" for name, value in OUTER_ENVIRONMENT.items())]
     filtered = () if box is None or not box.seccomp else ("--seccomp", str(SECCOMP_FD))
     hashed = hashlib.sha256("\0".join(spec.argv).encode("utf-8", "surrogateescape")).hexdigest()
     fields = [
         ORDER,
         *(str(number).encode() for number in numbers),
         hashed.encode(),
-        b"" if box is None else box.arguments(*filtered).hex().encode(),
+        b"" if box is None else box.arguments(environ, *filtered).hex().encode(),
         b"" if box is None else box.seccomp.hex().encode(),
         b"1" if box is not None and box.network else b"",
         b"" if box is None else ",".join(sorted(box.granted_hosts)).encode(),

@@ -8,14 +8,20 @@ so root binds those to places of a private mount namespace before it drops.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Final
 
 from hermes.sandbox.options import options
 from hermes.sandbox.plan import Identity, Plan
 from hermes.values import dataclass
+
+# Of the programs that make a sandbox: nothing in it was chosen by a command.
+OUTER_ENVIRONMENT: Final = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+SWAPPED: Final = "hermes: nothing was run: a directory was replaced while the sandbox was made"
 
 ARGS_FD: Final = 100  # in a shim, which has few descriptors
 SECCOMP_FD: Final = 101
@@ -47,10 +53,32 @@ class Box:
     user: ToolUser | None = None  # whom its descriptors must belong to, if not to the daemon's user
     network: bool = False
     granted_hosts: frozenset[str] = frozenset()  # that its network reaches, besides those of every conversation
+    checks: tuple[tuple[str, str], ...] = ()  # paths inside, and the device and inode that each must have
 
-    def arguments(self, *more: str) -> bytes:
-        """The content of the descriptor that `--args` names."""
-        return b"".join(each.encode("utf-8", "surrogateescape") + b"\0" for each in (*self.options, *more))
+    def arguments(self, environ: Mapping[str, str], *more: str) -> bytes:
+        """The content of the descriptor that `--args` names. `environ` are the program's variables.
+
+        The variables are set inside only: a command chose some of them, and the programs that make the sandbox run
+        outside of it.
+        """
+        given = {} if self.checks else environ
+        variables = [each for name, value in given.items() for each in ("--setenv", name, value)]
+        chosen = (*self.options, "--clearenv", *variables, *more)
+        return b"".join(each.encode("utf-8", "surrogateescape") + b"\0" for each in chosen)
+
+    def program(self, argv: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """What runs inside. Where a directory could have been swapped for a link, that is looked at first.
+
+        The look has none of the program's variables, so that the command before cannot have prepared it.
+        """
+        if not self.checks:
+            return tuple(argv)
+        paths = " ".join(shlex.quote(path) for path, _ in self.checks)
+        wanted = shlex.quote("\n".join(identity for _, identity in self.checks))
+        same = f'[ "$(/usr/bin/stat -c %d:%i -- {paths})" = {wanted} ]'
+        look = f'{same} || {{ echo "{SWAPPED}" >&2; exit 126; }}; exec "$@"'
+        variables = (f"{name}={value}" for name, value in environ.items())
+        return ("/bin/sh", "-c", look, "look", "/usr/bin/env", "-i", *variables, *argv)
 
 
 def make_box(
@@ -65,7 +93,7 @@ def make_box(
     """`staged` are directories that `user` cannot reach by itself, and that hold sources of mounts."""
     if plan.identity is not Identity.DROPPED or user is None:
         chosen = tuple(options(plan, terminal=terminal))
-        return Box(prefix=(bwrap,), options=chosen, seccomp=seccomp, network=plan.network)
+        return Box(prefix=(bwrap,), options=chosen, seccomp=seccomp, network=plan.network, checks=plan.checks)
     places = {directory: f"{_STAGE}/{at}" for at, directory in enumerate(dict.fromkeys(staged))}
     moved = tuple(replace(each, source=_moved(each.source, places)) for each in plan.mounts)
     own = tuple(replace(each, source=_moved(each.source, places)) for each in plan.own)
@@ -75,6 +103,7 @@ def make_box(
         seccomp=seccomp,
         user=user,
         network=plan.network,
+        checks=plan.checks,
     )
 
 
@@ -121,9 +150,14 @@ def memory_file(held: ExitStack, content: bytes) -> int:
     return descriptor
 
 
-def boxed_line(box: Box, argv: Sequence[str], held: ExitStack) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """The command line for a program in the box, and the descriptors it inherits, open until `held` closes."""
+def boxed_line(
+    box: Box, argv: Sequence[str], held: ExitStack, environ: Mapping[str, str] = MappingProxyType({})
+) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """The command line for a program in the box, and the descriptors it inherits, open until `held` closes.
+
+    It must be started with `OUTER_ENVIRONMENT`; the program has `environ`.
+    """
     seccomp = memory_file(held, box.seccomp)
     more = ("--seccomp", str(seccomp)) if box.seccomp else ()
-    arguments = memory_file(held, box.arguments(*more))
-    return (*box.prefix, "--args", str(arguments), "--", *argv), (arguments, seccomp)
+    arguments = memory_file(held, box.arguments(environ, *more))
+    return (*box.prefix, "--args", str(arguments), "--", *box.program(argv, environ)), (arguments, seccomp)

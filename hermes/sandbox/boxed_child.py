@@ -23,7 +23,7 @@ from contextlib import ExitStack
 from typing import Final
 
 from hermes.processes.shim.member import below, look_at
-from hermes.sandbox.box import Box, memory_file
+from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, memory_file
 from hermes.tools.child import Child, Output, connected, fixed_file, is_bash, prepare_terminal
 
 _START_S: Final = 10.0
@@ -158,15 +158,18 @@ async def spawn_boxed(
         block = os.dup(go_out)  # bubblewrap closes its own; the program reads from the other
         theirs.callback(os.close, block)
         more = ["--json-status-fd", str(status_in), "--block-fd", str(block)]
-        arguments = memory_file(theirs, box.arguments(*more, *(("--seccomp", str(seccomp)) if box.seccomp else ())))
+        arguments = memory_file(
+            theirs, box.arguments(environ, *more, *(("--seccomp", str(seccomp)) if box.seccomp else ()))
+        )
         if box.user is not None:
             for descriptor in (sink, go_out):
                 os.fchown(descriptor, box.user.uid, box.user.gid)  # or it could not be opened by its name in /dev/fd
         front = _on_terminal(os.ttyname(sink)) if terminal else ()
+        program = box.program(_kept(shell, argv, go_out, left), environ)
         process = await asyncio.create_subprocess_exec(
-            *front, *box.prefix, "--args", str(arguments), "--", *_kept(shell, argv, go_out, left),
+            *front, *box.prefix, "--args", str(arguments), "--", *program,
             cwd="/",
-            env=environ,
+            env=OUTER_ENVIRONMENT,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,

@@ -98,6 +98,7 @@ class Place:
     tmp: str
     home: str
     readable: tuple[str, ...] = ()  # its long outputs, files that people sent
+    checks: tuple[tuple[str, str], ...] = ()  # paths below `work`, and the device and inode that each had
     git: frozenset[str] = frozenset()  # of `work`: ".git" and those entries below it that exist
     git_file: bool = False  # `.git` is a file that names a repository elsewhere
 
@@ -108,6 +109,7 @@ class Plan:
     links: Mapping[str, str]
     masked_directories: tuple[str, ...] = ()
     masked_files: tuple[str, ...] = ()
+    checks: tuple[tuple[str, str], ...] = ()  # what must still be there once the sandbox is made: path, device:inode
     own: tuple[Mount, ...] = ()  # the conversation's, on top of the masks
     cwd: str = "/"
     identity: Identity = Identity.SAME
@@ -169,6 +171,7 @@ def make_plan(
         links=machine.links,
         masked_directories=tuple(path for path in masks if path in machine.directories),
         masked_files=tuple(path for path in masks if path not in machine.directories),
+        checks=() if place is None else place.checks,
         own=() if place is None else _own(place, git_config_writable=rules.git_config_writable),
         cwd=cwd or (place.work if place is not None else "/"),
         identity=identity,

@@ -25,6 +25,7 @@ from hermes.sandbox.cgroup import Cgroups
 from hermes.sandbox.plan import (
     HOME,
     PROXY_PORT,
+    BadWorkdirError,
     Identity,
     Machine,
     Place,
@@ -64,20 +65,25 @@ class Sandbox:
 
     def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> Place:
         """Make the conversation's directories, and see what is in its working directory."""
-        if Path(work).parent == folder:
+        is_own = Path(work).parent == folder
+        if is_own:
             _own(Path(work), self.user)
+        if os.path.realpath(work) != work:
+            raise BadWorkdirError(f"{work} cannot be a working directory: a symbolic link is in its path")
         user = self.user if self._belongs_to_tools(work) else None
         for name in ("tmp", "home"):
             _own(folder / name, user)
         if user is not None:
             folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
+        git, git_file = _git_of(Path(work)), _is_git_file(Path(work, ".git"))
         return Place(
-            work=os.path.realpath(work),
+            work=work,
             tmp=str(folder / "tmp"),
             home=str(folder / "home"),
             readable=tuple(path for path in (str(folder / "outputs"), *readable) if Path(path).exists()),
-            git=_git_of(Path(work)),
-            git_file=_is_git_file(Path(work, ".git")),
+            git=git,
+            git_file=git_file,
+            checks=_identities(Path(work), () if is_own else (".",), sorted(git), (".git",) if git_file else ()),
         )
 
     def identity(self, place: Place | None) -> Identity:
@@ -245,6 +251,16 @@ def _git_of(work: Path) -> frozenset[str]:
         return frozenset()
     _make_hooks(work / ".git")
     return frozenset(name for name in git_entries() if (work / name).exists() and not (work / name).is_symlink())
+
+
+def _identities(work: Path, *names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+    """Device and inode of what will be mounted. bubblewrap would follow a link that takes its place."""
+    found = []
+    for name in dict.fromkeys(each for some in names for each in some):
+        path = work if name == "." else work / name
+        status = path.lstat()
+        found.append((str(path), f"{status.st_dev}:{status.st_ino}"))
+    return tuple(found)
 
 
 def _make_hooks(git: Path) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 import hermes
-from hermes.sandbox.box import Box, boxed_line
+from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, boxed_line
 from hermes.sandbox.plan import HOME, BadWorkdirError, Plan
 from hermes.sandbox.sandbox import Sandbox, code_directories
 from hermes.tools.file_worker import OPEN, receive, send
@@ -134,13 +134,13 @@ class _Worker:
         with theirs, ExitStack() as held:
             packages = str(Path(hermes.__file__).parents[1])
             program = (sys.executable, "-I", "-S", "-c", _PROGRAM, packages)
-            line, descriptors = boxed_line(box, program, held)
+            line, descriptors = boxed_line(box, program, held, _ENVIRONMENT)
             process = await asyncio.create_subprocess_exec(
                 *line,
                 stdin=theirs.fileno(),
                 stdout=DEVNULL,
                 stderr=DEVNULL,
-                env=_ENVIRONMENT,
+                env=OUTER_ENVIRONMENT,
                 cwd="/",
                 start_new_session=True,
                 pass_fds=descriptors,

@@ -19,7 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
-from hermes.sandbox.box import Box, boxed_line
+from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, boxed_line
 from hermes.tools import search_worker
 from hermes.tools.output import cut_line
 from hermes.tools.tool import ToolError
@@ -178,14 +178,14 @@ async def _run(
     box: Box | None,
 ) -> int:
     with ExitStack() as held:
-        line, descriptors = (command, ()) if box is None else boxed_line(box, command, held)
+        line, descriptors = (command, ()) if box is None else boxed_line(box, command, held, _ENVIRONMENT)
         process = await asyncio.create_subprocess_exec(
             *line,
             stdin=DEVNULL if request is None else PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
             cwd="/",
-            env=_ENVIRONMENT,
+            env=_ENVIRONMENT if box is None else OUTER_ENVIRONMENT,
             limit=_EVENT_BYTES,
             start_new_session=True,  # a Ctrl+C at the daemon's terminal is not for it
             pass_fds=descriptors,

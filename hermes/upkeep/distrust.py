@@ -14,7 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
 from hermes.actors.session_state import evolve, is_pending
-from hermes.ports.storage import Append, PutFact, Transaction
+from hermes.ports.storage import Append, PutFact, Transaction, Waive
 from hermes.records import AuthorityDropped, LogEntry, Record, Suspended
 from hermes.types import EncodedMessage, Seq, Session
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 IMPORTED: Final = "it was imported from a file that nobody vouches for"
 RESTORED: Final = "it was restored from a backup that nobody vouches for"
 _OPEN: Final = "its work was open in a backup that nobody vouches for; to have it go on, resume it"
-_FACTS: Final = ("grant:", "chat.pairing", "chat.home.")  # how the names of facts begin that give people power
+_KEPT_FACTS: Final = ("response:",)  # how the names of facts begin that give nobody power; all others go
 _PAGE: Final = 500
 _SYSTEM_ROLES: Final = ("system", "developer")
 
@@ -50,8 +50,10 @@ def _as_user(message: EncodedMessage) -> EncodedMessage:
 
 def drop_authority(engine: LmdbEngine, now: float) -> None:
     """In a store that no daemon uses. Blocks."""
-    facts = tuple(PutFact(name=name, value=None) for prefix in _FACTS for name in engine.facts(prefix))
-    transactions: list[Transaction] = [facts] if facts else []
+    names = (name for name in engine.facts("") if not name.startswith(_KEPT_FACTS))
+    facts = tuple(PutFact(name=name, value=None) for name in names)
+    owed = tuple(Waive(id=each.id) for each in engine.outbox())
+    transactions: list[Transaction] = [each for each in (facts, owed) if each]
     transactions += [(_dropped(head, engine, now),) for head in _heads(engine)]
     for start in range(0, len(transactions), _PAGE):
         for refusal in engine.commit(transactions[start : start + _PAGE]):

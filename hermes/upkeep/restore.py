@@ -33,6 +33,7 @@ from hermes.values import dataclass
 _PART: Final = "restore.part"
 _INDEX: Final = "index"  # made anew from the store
 _HARMLESS: Final = ("work", "media")  # what is taken from a backup that nobody vouches for, besides the store
+_HARMLESS_IN_WORK = ("files", "outputs")
 
 
 class ConfigFate(StrEnum):
@@ -75,6 +76,8 @@ def restore(
     try:
         manifest = _fetch(home, source, part, progress, untrusted=untrusted)
         progress("checking the store", 0, 0)
+        if untrusted:
+            _without_state(part / "work")
         open_sessions, owed = _bring_up_to_date(part / STORE, untrusted=untrusted)
         problems = check(part / STORE)
         if strange := [each for each in problems if manifest is None or each not in manifest.problems]:
@@ -123,6 +126,18 @@ def _bring_up_to_date(store: Path, *, untrusted: bool) -> tuple[tuple[SessionId,
         return tuple(engine.pending()), len(engine.outbox())
     finally:
         engine.close()
+
+
+def _without_state(work: Path) -> None:
+    """Of each conversation only its files and long outputs stay: the rest says where and with what commands run."""
+    for folder in work.iterdir() if work.is_dir() else ():
+        for each in folder.iterdir() if folder.is_dir() and not folder.is_symlink() else ():
+            if each.name in _HARMLESS_IN_WORK and each.is_dir() and not each.is_symlink():
+                continue
+            if each.is_dir() and not each.is_symlink():
+                shutil.rmtree(each)
+            else:
+                each.unlink()
 
 
 def _decide_config(

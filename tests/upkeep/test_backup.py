@@ -418,7 +418,7 @@ def test_untrusted_backup_brings_no_authority(tmp_path: Path) -> None:
     assert head is not None
     powerful = replace(head, grants=("recursive-delete",), preferences=Preferences(title="Talk", yolo=True))
     again = replace(append("a", 1, message("more"), pending=True), epoch=engine.epoch)
-    names = ("grant:system-write", "chat.pairing", "chat.home.telegram", "chat.noted:x")
+    names = ("grant:system-write", "chat.pairing", "chat.home.telegram", "api.keys", "chat.private:x", "response:x")
     facts = tuple(PutFact(name=name, value=b"1") for name in names)
     again = replace(again, head=replace(powerful, next_seq=Seq(2), phase=Phase.RUNNING))
     assert engine.commit([(again,), facts]) == [None, None]
@@ -436,7 +436,8 @@ def test_untrusted_backup_brings_no_authority(tmp_path: Path) -> None:
     after = engine.head(A)
     assert after is not None
     assert (after.grants, after.preferences, after.phase) == ((), Preferences(title="Talk"), Phase.SUSPENDED)
-    assert [name for name in names if engine.fact(name) is not None] == ["chat.noted:x"]
+    assert [name for name in names if engine.fact(name) is not None] == ["response:x"]
+    assert engine.outbox() == []
     engine.close()
 
 

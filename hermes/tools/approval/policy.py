@@ -142,8 +142,8 @@ def path_gate(
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is where Hermes keeps its own")
     for kind, rule, why in (
         (Kind.CREDENTIAL, "credential-write", "where credentials are"),
-        (Kind.STARTUP, "startup-write", "which runs or is trusted by itself later"),
         (Kind.PROMPT, "prompt-write", "which agents take instructions from"),
+        (Kind.STARTUP, "startup-write", "which runs or is trusted by itself later"),
         (Kind.SYSTEM, "system-write", "a part of the system"),
     ):
         if kind in kinds:

@@ -17,7 +17,7 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.sandbox.box import Box, boxed_line
+from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, boxed_line
 from hermes.tools.tool import ToolError
 from hermes.values import dataclass
 
@@ -161,14 +161,15 @@ async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: 
 
 async def _worked(job: bytes, box: Box | None) -> dict[str, str]:
     program = (sys.executable, "-Ps", "-m", "hermes.tools.web.worker")  # nothing is imported from the current folder
+    environ = {"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath}
     with ExitStack() as held:
-        line, descriptors = (program, ()) if box is None else boxed_line(box, program, held)
+        line, descriptors = (program, ()) if box is None else boxed_line(box, program, held, environ)
         process = await asyncio.create_subprocess_exec(
             *line,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            env={"PYTHONPATH": _PACKAGES, "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
+            env=environ if box is None else OUTER_ENVIRONMENT,
             cwd="/",
             start_new_session=True,
             pass_fds=descriptors,
