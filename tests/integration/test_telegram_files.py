@@ -183,7 +183,7 @@ def test_the_agent_sends_a_file(server: TelegramServer, model: ScriptedModel, tm
 def test_a_received_file_is_open_to_the_tools_of_its_chat_only(server: TelegramServer, model: ScriptedModel) -> None:
     working_sandbox()
     server.has_file("doc", b"for ann alone")
-    with a_daemon(server, model) as daemon:
+    with a_daemon(server, model, HERMES_SANDBOX_MODE="auto") as daemon:
         server.say(ANN, ANN, "", document={"file_id": "doc", "file_name": "doc.txt"})
         answers(server, 1)
         [file] = stored(daemon)
