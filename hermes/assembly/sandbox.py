@@ -89,9 +89,11 @@ def sandbox_text(sandbox: Sandbox) -> str:
     probe = sandbox.probe
     if probe.works:
         parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
-        return f"on ({parts}; limits: {_limits(sandbox)})"
+        root = f"; the daemon is root, tools run as uid {sandbox.user.uid}" if sandbox.user is not None else ""
+        return f"on ({parts}; limits: {_limits(sandbox)}{root})"
     why = f" ({probe.detail})" if probe.detail else ""
-    return f"OFF: tools can read and change everything that this user can. Cause: {probe.cause.value}{why}"
+    whose = "" if probe.cause.value == "off" else "; users and guests have no terminal and file tools"
+    return f"OFF: tools can read and change everything that this user can{whose}. Cause: {probe.cause.value}{why}"
 
 
 def _limits(sandbox: Sandbox) -> str:
