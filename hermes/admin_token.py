@@ -6,6 +6,7 @@ tools cannot read it: it is in the data directory, which the sandbox and the pat
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from contextlib import suppress
@@ -22,7 +23,7 @@ def token_file(socket_path: Path) -> Path:
 
 
 def create_token(path: Path) -> Secret:
-    """Replace the token by a new one. Raises HomeError."""
+    """Replace the token by a new one. On a full disk the one of the last start stays. Raises HomeError."""
     token = secrets.token_urlsafe(32)
     draft = path.with_name(f"{path.name}.new")
     try:
@@ -32,6 +33,8 @@ def create_token(path: Path) -> Secret:
             file.write(f"{token}\n".encode())
         draft.replace(path)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT) and (present := read_token(path)):
+            return Secret(present)
         raise HomeError(f"cannot write the admin token {path}: {error.strerror}") from error
     return Secret(token)
 

@@ -153,7 +153,6 @@ def make_plan(
     mounts = [
         *(_read(path) for path in _SYSTEM),
         *(_read(path) for path in _SYSTEM_LINKS if path in machine.directories and path not in machine.links),
-        *(_read(path) for path in programs),
     ]
     if place is not None:
         mounts += [
@@ -164,6 +163,7 @@ def make_plan(
             *(_read(path) for path in rules.read_paths),
             *(_write(path) for path in rules.write_paths),
         ]
+    mounts += [_read(path) for path in programs]  # last: they, too, may be below /tmp
     unreadable = machine.unreadable if identity is Identity.ROOT else ()
     masks = (*unreadable, *_masks(mounts, rules.secret_paths))
     return Plan(

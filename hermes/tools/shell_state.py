@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hermes.tools.child import Limits, fixed_file, is_bash, limit_commands
+from hermes.tools.tool import ToolError
 from hermes.values import dataclass
 
 _FILE: Final = "shell.json"
@@ -100,7 +101,11 @@ def save(folder: Path, state: ShellState) -> None:
 def open_capture() -> Iterator[int]:
     """A file in memory for a shell to write to. It cannot grow: a command inherits it."""
     with ExitStack() as held:
-        yield fixed_file(held, _CAPTURE_MAX_BYTES + 1)
+        try:
+            capture = fixed_file(held, _CAPTURE_MAX_BYTES + 1)
+        except OSError as error:  # no descriptor, or no memory, is left
+            raise ToolError(f"nothing was run: {error.strerror}") from error
+        yield capture
 
 
 def read_capture(capture: int, base: Mapping[str, str]) -> ShellState | None:
