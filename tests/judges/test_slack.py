@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -26,6 +27,11 @@ from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}
+
+
+def _plain(reply: str) -> str:
+    """The reply as the model wrote it, without fences: Slack escapes `<` and `>`."""
+    return without_fences(html.unescape(reply))
 
 
 @pytest.fixture(scope="module", params=["socket", "http"])
@@ -85,7 +91,7 @@ def test_a_mention_in_a_thread_is_answered_there_and_it_goes_on_without_one(
     slack.say(CHANNEL, ANN, "say nothing to us", thread=root)
     slack.say(CHANNEL, ANN, f"<@{BOT}> say why?", thread=root)
     earlier = "[earlier in this thread: \n@bob: the build is red\n@ann: say nothing to us\n]"
-    assert list(map(without_fences, slack.until_replies(CHANNEL))) == [f"heard: {earlier}\n[ann] say why?"]
+    assert list(map(_plain, slack.until_replies(CHANNEL))) == [f"heard: {earlier}\n[ann] say why?"]
     slack.say(CHANNEL, ANN, "say and then?", thread=root)
     assert slack.until_replies(CHANNEL, 2)[1] == "and then?"
     ours = [each for each in slack.messages(CHANNEL) if each["user"] == BOT]
@@ -124,7 +130,7 @@ def test_a_long_answer_comes_in_parts(slack: LocalSlack, daemon: DaemonProcess) 
 def test_files_go_both_ways(slack: LocalSlack, daemon: DaemonProcess, folder: Path) -> None:
     private = slack.say(ANN, ANN, "say first")["channel"]
     slack.upload(private, ANN, "notes.txt", b"all of it", text="look")
-    eventually(lambda: any('look\n[file ("notes.txt", text/plain' in each for each in slack.replies(private)))
+    eventually(lambda: any('look\n[file ("notes.txt", text/plain' in _plain(each) for each in slack.replies(private)))
     assert [each.read_bytes() for each in (daemon.home / "media").glob("*/*.txt")] == [b"all of it"]
     (folder / "report.txt").write_text("all is well")
     slack.say(private, ANN, f"call send_file {json.dumps({'path': 'report.txt'})}")
