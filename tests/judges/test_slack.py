@@ -130,7 +130,7 @@ def test_a_long_answer_comes_in_parts(slack: LocalSlack, daemon: DaemonProcess) 
 def test_files_go_both_ways(slack: LocalSlack, daemon: DaemonProcess, folder: Path) -> None:
     private = slack.say(ANN, ANN, "say first")["channel"]
     slack.upload(private, ANN, "notes.txt", b"all of it", text="look")
-    eventually(lambda: any('look\n[file ("notes.txt", text/plain' in _plain(each) for each in slack.replies(private)))
+    eventually(lambda: any("look\n[file (notes.txt, text/plain" in _plain(each) for each in slack.replies(private)))
     assert [each.read_bytes() for each in (daemon.home / "media").glob("*/*.txt")] == [b"all of it"]
     (folder / "report.txt").write_text("all is well")
     slack.say(private, ANN, f"call send_file {json.dumps({'path': 'report.txt'})}")
