@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes.cli.output import count, moment, one_line, print_json, say, size
+from hermes.cli.output import count, moment, one_line, print_json, print_table, say, size
 from hermes.cli.parser import add_file
 from hermes.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 from hermes.listing import some
@@ -19,11 +19,28 @@ if TYPE_CHECKING:
 
     from hermes.cli.parser import Commands
     from hermes.home import Home
-    from hermes.upkeep.archive import Manifest, Progress
+    from hermes.upkeep.archive import Progress
+    from hermes.upkeep.manifest import Manifest
     from hermes.upkeep.restore import Restored
 
 
-_INDEX = "index"  # its name in the home
+LEFT_OUT: Final = {
+    "secret": "secret; keep a copy apart from the backup",
+    "trust": "trust is given on each machine",
+    "log": "log files",
+    "rebuilt": "the search index is rebuilt in the background after a restore",
+    "runtime": "made again by the next start",
+    "earlier": "the state before an earlier restore or migration",
+    "unknown_name": "not a file of Hermes",
+    "link_outside": "symlink to something outside of its top directory",
+    "special_file": "pipe, socket or device",
+    "no_permission": "no permission to read it",
+    "vanished": "removed while the backup was made",
+    "path_too_long": "its path is too long",
+    "too_deep": "too many nested directories",
+    "read_error": "it could not be read",
+    "not_recorded": "the Hermes that made the backup did not record why",
+}  # by Reason
 
 
 def add_commands(commands: Commands) -> None:
@@ -110,27 +127,32 @@ def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
     return {
         "path": str(target),
         "archive_bytes": target.stat().st_size,
-        "files": len(manifest.files),
+        "files": manifest.file_count,
         "size_bytes": manifest.size_bytes,
         "hot": manifest.hot,
-        "left_out": list(manifest.left_out),
+        "left_out": [{"path": _shown(each.path), "reason": each.reason.value} for each in manifest.left_out],
         "problems": list(manifest.problems),
     }
 
 
 def _tell_backup(manifest: Manifest, target: Path) -> None:
-    files = f"{count(len(manifest.files), 'file')}, {size(manifest.size_bytes)}"
+    files = f"{count(manifest.file_count, 'file')}, {size(manifest.size_bytes)}"
     say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
-        say(f"Left out: {one_line(some(manifest.left_out))}.", indent="  ")
-    if _INDEX in manifest.left_out:
-        say("The search index (index) is rebuilt in the background after a restore.", indent="  ")
+        rows = [(_shown(each.path), LEFT_OUT[each.reason]) for each in manifest.left_out]
+        say("Left out:")
+        print_table(("PATH", "WHY"), rows)
     if manifest.problems:
         problems = count(len(manifest.problems), "problem")
         say(
             f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
             file=sys.stderr,
         )
+
+
+def _shown(path: str) -> str:
+    """Return a path that can be printed: bytes that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 # ---------------------------------------------------------------- restore
@@ -140,7 +162,7 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
     from hermes.home import Home
-    from hermes.upkeep.archive import BackupError
+    from hermes.upkeep.manifest import BackupError
 
     source = Path(args.source).absolute()
     if not source.exists():
@@ -181,7 +203,8 @@ def _put_back(
 ) -> Restored:
     from hermes.home import lock, prepare
     from hermes.storage.verify import verify
-    from hermes.upkeep.archive import BackupError, UnsealedError
+    from hermes.upkeep.archive import UnsealedError
+    from hermes.upkeep.manifest import BackupError
     from hermes.upkeep.restore import restore
 
     made = _not_there(home)

@@ -24,9 +24,10 @@ from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId
-from hermes.upkeep.archive import BackupError, Manifest, Progress, UnsealedError, unpack
+from hermes.upkeep.archive import Progress, UnsealedError, unpack
 from hermes.upkeep.backup import CONFIG, KEPT, KEY, STORE
 from hermes.upkeep.distrust import drop_authority
+from hermes.upkeep.manifest import BackupError, Manifest
 from hermes.upkeep.seal import Seal, find_key
 from hermes.values import dataclass
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
+from hermes.cli.backup import LEFT_OUT
 from hermes.home import Home
+from hermes.upkeep.manifest import Reason
 from tests.cli.conftest import Hermes
 from tests.daemon_process import DaemonProcess
 
@@ -18,7 +21,9 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
         done = daemon.hermes("backup", str(target))
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(f"Backed up to {target} (")
-        assert "Left out: admin.token, api.key, logs" in done.stdout
+        rows = dict(line.split("  ", 1) for line in done.stdout.splitlines() if "  " in line)
+        assert rows["api.key"].strip() == "secret; keep a copy apart from the backup"
+        assert {"PATH", "admin.token", "api.key", "backup.key", "logs"} <= rows.keys()
         daemon.ask("My name is Bob.", session)
 
         refused = daemon.hermes("restore", str(target))
@@ -38,16 +43,19 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
         assert "Bob" not in daemon.hermes("show", session).stdout
         again = json.loads(daemon.hermes("backup", str(tmp_path / "again.tar"), "--json").stdout)
         assert again["hot"] is True
-        assert any(name.startswith("before-restore-") for name in again["left_out"])
+        assert ("backup.key", "secret") in {(each["path"], each["reason"]) for each in again["left_out"]}
+        assert any(each["path"].startswith("before-restore-") for each in again["left_out"])
         assert again["problems"] == []
 
 
 def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
     (home.data_dir / "index").mkdir(exist_ok=True)
-    assert "search index (index) is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
+    (home.data_dir / os.fsdecode(b"not-utf8-\xff")).touch()
+    assert "search index is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
     made = json.loads(hermes("backup", str(tmp_path / "b.tar"), "--json").stdout)
     assert made["hot"] is False
+    assert {"path": "not-utf8-\\xff", "reason": "unknown_name"} in made["left_out"]
     (tmp_path / "other").mkdir(mode=0o700)
     shutil.copy(home.data_dir / "backup.key", tmp_path / "other")
     other = {"HERMES_HOME": str(tmp_path / "other")}
@@ -57,6 +65,10 @@ def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, ho
     assert "Ada" in hermes("show", "-", **other).stdout
     assert hermes("restore", str(tmp_path / "nothing"), **other).stderr.endswith("nothing was changed\n")
     assert "Ada" in hermes("chat", "-r", "-", "-z", "Who am I?", **other).stdout
+
+
+def test_every_reason_has_a_sentence() -> None:
+    assert set(LEFT_OUT) == set(Reason)
 
 
 def test_nothing_is_no_backup(home: Home, hermes: Hermes, tmp_path: Path) -> None:
