@@ -29,11 +29,12 @@ from hermes.upkeep.tree_copy import TreeCopy
 STORE: Final = "store"
 CONFIG: Final = "config.yaml"
 KEY: Final = "api.key"
+PROCESSES: Final = "processes"
 _BENCH: Final = "backup.part"
 KEPT: Final = (
     "SOUL.md",
     "work",
-    "processes",
+    PROCESSES,
     "media",
 )  # besides the store, the configuration and, if asked for, the key
 _NEVER_IN: Final = {  # by name, the first match counts
