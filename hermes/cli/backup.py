@@ -5,25 +5,55 @@ from __future__ import annotations
 import sys
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from hermes.cli.output import count, moment, one_line, print_json, say, size
+from hermes.cli.output import count, moment, one_line, print_json, print_table, say, size
 from hermes.cli.parser import add_file
 from hermes.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
 from hermes.listing import some
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from hermes.cli.parser import Commands
     from hermes.home import Home
-    from hermes.upkeep.archive import Manifest, Progress
+    from hermes.upkeep.archive import Progress
+    from hermes.upkeep.manifest import Manifest
+    from hermes.upkeep.next_step import NextStep
     from hermes.upkeep.restore import Restored
 
 
-_INDEX = "index"  # its name in the home
+LEFT_OUT: Final = {
+    "secret": "secret; keep a copy apart from the backup",
+    "trust": "trust is given on each machine",
+    "log": "log files",
+    "rebuilt": "the search index is rebuilt in the background after a restore",
+    "runtime": "made again by the next start",
+    "earlier": "the state before an earlier restore or migration",
+    "unknown_name": "not a file of Hermes",
+    "link_outside": "symlink to something outside of its top directory",
+    "special_file": "pipe, socket or device",
+    "no_permission": "no permission to read it",
+    "vanished": "removed while the backup was made",
+    "path_too_long": "its path is too long",
+    "too_deep": "too many nested directories",
+    "read_error": "it could not be read",
+    "not_recorded": "the Hermes that made the backup did not record why",
+}  # by Reason
+STEPS: Final = {
+    "replace_files": "These were not in the backup. Put them back if you need them: {paths}",
+    "replace_secrets": "The backup holds no secrets. Put these files back into {home} (mode 600): {paths}",
+    "keep_backup_key": "The next backup makes a new {home}/backup.key. Keep a copy of it apart from your backups.",
+    "pair_again": "Pair people again (`hermes pairing`), and set grants and home channels again.",
+    "trust_again": "Approve working directories and prompt files again when Hermes asks, or with `hermes trust`. "
+    "The backup does not hold: {paths}",
+    "check_and_start": "Run `hermes config check`, then `hermes daemon` or `hermes service start`.",
+    "new_api_key": "The first start makes a new API key, {key}. Give it to your clients.",
+    "resume_sessions": "Sessions that had open work are suspended. `hermes sessions` lists them, `hermes resume ID` "
+    "continues one.",
+}  # by StepCode
 
 
 def add_commands(commands: Commands) -> None:
@@ -110,27 +140,32 @@ def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
     return {
         "path": str(target),
         "archive_bytes": target.stat().st_size,
-        "files": len(manifest.files),
+        "files": manifest.file_count,
         "size_bytes": manifest.size_bytes,
         "hot": manifest.hot,
-        "left_out": list(manifest.left_out),
+        "left_out": [{"path": _shown(each.path), "reason": each.reason.value} for each in manifest.left_out],
         "problems": list(manifest.problems),
     }
 
 
 def _tell_backup(manifest: Manifest, target: Path) -> None:
-    files = f"{count(len(manifest.files), 'file')}, {size(manifest.size_bytes)}"
+    files = f"{count(manifest.file_count, 'file')}, {size(manifest.size_bytes)}"
     say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
     if manifest.left_out:
-        say(f"Left out: {one_line(some(manifest.left_out))}.", indent="  ")
-    if _INDEX in manifest.left_out:
-        say("The search index (index) is rebuilt in the background after a restore.", indent="  ")
+        rows = [(_shown(each.path), LEFT_OUT[each.reason]) for each in manifest.left_out]
+        say("Left out:")
+        print_table(("PATH", "WHY"), rows)
     if manifest.problems:
         problems = count(len(manifest.problems), "problem")
         say(
             f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
             file=sys.stderr,
         )
+
+
+def _shown(path: str) -> str:
+    """Return a path that can be printed: bytes that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 # ---------------------------------------------------------------- restore
@@ -140,7 +175,8 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     from pathlib import Path
 
     from hermes.home import Home
-    from hermes.upkeep.archive import BackupError
+    from hermes.upkeep.manifest import BackupError
+    from hermes.upkeep.next_step import next_steps
 
     source = Path(args.source).absolute()
     if not source.exists():
@@ -150,10 +186,12 @@ def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
         restored = _put_back(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
     new_key = _makes_new_key(home, environ)
+    steps = next_steps(restored, {each.name for each in home.data_dir.iterdir()}, new_key=new_key)
     if args.json:
-        print_json(_restore_report(restored, home, new_key=new_key))
+        print_json(_restore_report(restored, home, steps, new_key=new_key))
     else:
-        _tell_restore(restored, home, new_key=new_key)
+        _tell_restore(restored, home)
+        _tell_steps(steps, home)
     return 0
 
 
@@ -181,7 +219,8 @@ def _put_back(
 ) -> Restored:
     from hermes.home import lock, prepare
     from hermes.storage.verify import verify
-    from hermes.upkeep.archive import BackupError, UnsealedError
+    from hermes.upkeep.archive import UnsealedError
+    from hermes.upkeep.manifest import BackupError
     from hermes.upkeep.restore import restore
 
     made = _not_there(home)
@@ -230,7 +269,7 @@ def _makes_new_key(home: Home, environ: Mapping[str, str]) -> bool:
     return True
 
 
-def _restore_report(restored: Restored, home: Home, *, new_key: bool) -> dict[str, Any]:
+def _restore_report(restored: Restored, home: Home, steps: Sequence[NextStep], *, new_key: bool) -> dict[str, Any]:
     return {
         "home": str(home.data_dir),
         "made_at": restored.manifest.made_at if restored.manifest else None,
@@ -242,10 +281,11 @@ def _restore_report(restored: Restored, home: Home, *, new_key: bool) -> dict[st
         "problems": list(restored.problems),
         "config": restored.config.value,
         "untrusted": restored.untrusted,
+        "next_steps": [{"code": step.code.value, "paths": [_shown(path) for path in step.paths]} for step in steps],
     }
 
 
-def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
+def _tell_restore(restored: Restored, home: Home) -> None:
     made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
     say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
     if restored.kept_in:
@@ -254,11 +294,6 @@ def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
         say(f"The present configuration {home.config_file} was kept; `--yes` uses the one in the backup.")
     if restored.untrusted:
         say("Nobody vouches for this backup: its configuration, grants, preferences, pairings and keys were dropped.")
-    if new_key:
-        say(
-            f"The backup holds no API key: the next start makes a new one, {home.api_key_file}. "
-            "Give it to your clients."
-        )
     if restored.open_sessions:
         what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
         say(f"{what}, which goes on at the next start: {some(restored.open_sessions)}.", indent="  ")
@@ -268,6 +303,16 @@ def _tell_restore(restored: Restored, home: Home, *, new_key: bool) -> None:
         )
     for problem in restored.problems:
         say(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
+
+
+def _tell_steps(steps: Sequence[NextStep], home: Home) -> None:
+    say("Next steps:")
+    for number, step in enumerate(steps, 1):
+        paths = one_line(", ".join(_shown(path) for path in step.paths))
+        say(
+            f"  {number}. {STEPS[step.code].format(home=home.data_dir, key=home.api_key_file, paths=paths)}",
+            indent="   ",
+        )
 
 
 @contextmanager

@@ -32,7 +32,16 @@ from hermes.processes.folder import (
     segment_stat,
     segments,
 )
-from hermes.processes.identity import bury, collect, is_shim, shim_fd, shim_lives, signal_group, tell_shim
+from hermes.processes.identity import (
+    bury,
+    collect,
+    is_shim,
+    running_pid,
+    shim_fd,
+    shim_lives,
+    signal_group,
+    tell_shim,
+)
 from hermes.processes.launch import STARTED, launch
 from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.processes.shim.member import boot_id
@@ -73,6 +82,12 @@ class ProcessHost:
             return tuple(sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir()))
         except FileNotFoundError:
             return ()
+
+    def running(self) -> dict[str, int]:
+        """Return the pids to signal to end the processes that run, by process id. Changes nothing."""
+        states = (read_state(self._root / name) for name in self.stored())
+        pids = {state.id: running_pid(state) for state in states if state is not None and is_its_folder(state)}
+        return {name: pid for name, pid in pids.items() if pid is not None}
 
     def adopt(self, folder: Path) -> Handle | Lost:
         """A process of an earlier daemon, running or ended since."""

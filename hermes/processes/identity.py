@@ -34,6 +34,17 @@ def shim_lives(handle: Handle) -> bool:
     return boot_id() == handle.boot_id and _runs(handle.shim_pid, handle.shim_started_ticks)
 
 
+def running_pid(handle: Handle) -> int | None:
+    """Return the pid that ends the process by a signal: its shim's, or its command's if the shim is gone.
+
+    None: it has ended.
+    """
+    if shim_lives(handle):
+        return handle.shim_pid
+    has_command = handle.started_ticks and boot_id() == handle.boot_id and _runs(handle.pid, handle.started_ticks)
+    return handle.pid if has_command else None
+
+
 def _runs(pid: int, started_ticks: int) -> bool:
     if not started_ticks:
         return _is_running_child(pid)

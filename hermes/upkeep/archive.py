@@ -10,25 +10,22 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import json
 import os
 import shutil
-import stat
 import tarfile
 import zlib
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 
 from hermes.durable import sync_directory
-from hermes.errors import HermesError
 from hermes.upkeep import seal
+from hermes.upkeep.manifest import BackupError, Item, Kind, Manifest, points_inside
 from hermes.upkeep.seal import Seal
-from hermes.values import dataclass
+from hermes.upkeep.tree_copy import MAX_DEPTH
 
-FORMAT: Final = 1
 SUFFIXES: Final = (".tar", ".tar.gz", ".tgz")
 _MANIFEST: Final = "manifest.json"
 _QUICK: Final = 1  # of gzip's levels: a store shrinks nearly as much as with the best of them
@@ -40,11 +37,9 @@ _MAX_HEADER_BYTES: Final = 64 << 10  # of what tar says about an entry, such as 
 _RATIO_FROM_BYTES: Final = 1 << 30  # smaller archives may be as dense as they like
 _MAX_RATIO: Final = 200
 
+_TYPES: Final = {Kind.FILE: tarfile.REGTYPE, Kind.DIRECTORY: tarfile.DIRTYPE, Kind.SYMLINK: tarfile.SYMTYPE}
+
 Progress: TypeAlias = Callable[[str, int, int], None]  # what is being done, and how many bytes of how many are
-
-
-class BackupError(HermesError):
-    """No backup was made, or it cannot be used. What was there is as it was."""
 
 
 class UnsealedError(BackupError):
@@ -62,81 +57,43 @@ _UNSEALED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
-    path: str  # in the archive, with slashes
-    size_bytes: int
-    sha256: str
-    mode: int = 0o600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Manifest:
-    version: str  # of the Hermes that made it
-    made_at: float
-    home: str
-    hot: bool  # a daemon was at work
-    files: tuple[Item, ...]
-    problems: tuple[str, ...] = ()  # of the store, which is kept as it is
-    left_out: tuple[str, ...] = ()
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(item.size_bytes for item in self.files)
-
-    def encode(self) -> bytes:
-        values = {"hermes_backup": FORMAT, **asdict(self)}
-        return json.dumps(values, indent=1).encode()
-
-    @staticmethod
-    def decode(raw: bytes) -> Manifest:
-        """Raises BackupError."""
-        try:
-            values = json.loads(raw)
-            number = values.pop("hermes_backup")
-            if number != FORMAT:
-                version = values.get("version")
-                raise BackupError(f"it has format {number} and this Hermes knows {FORMAT}: it is from {version}")
-            values["files"] = tuple(Item(**item) for item in values["files"])
-            values["problems"], values["left_out"] = tuple(values["problems"]), tuple(values["left_out"])
-            return Manifest(**values)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise BackupError("its manifest is damaged, or it is no backup of Hermes") from error
-
-
 # ---------------------------------------------------------------- in
 
 
-def list_items(directory: Path, progress: Progress) -> Iterator[Item]:
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
-    meter = _Meter("computing checksums", sum(path.stat().st_size for path in files), progress)
-    for path in files:
-        status = path.stat()
+def with_checksums(directory: Path, items: Iterable[Item], progress: Progress) -> Iterator[Item]:
+    """Yield the items with size and checksum of their files in `directory`, sorted by path."""
+    ordered = sorted(items, key=lambda item: item.path)
+    sizes = {item.path: (directory / item.path).stat().st_size for item in ordered if item.kind is Kind.FILE}
+    meter = _Meter("computing checksums", sum(sizes.values()), progress)
+    for item in ordered:
+        if item.kind is not Kind.FILE:
+            yield item
+            continue
         digest = hashlib.sha256()
-        with path.open("rb") as file:
+        with (directory / item.path).open("rb") as file:
             for chunk in meter.chunks(file):
                 digest.update(chunk)
-        yield Item(
-            path=path.relative_to(directory).as_posix(),
-            size_bytes=status.st_size,
-            sha256=digest.hexdigest(),
-            mode=stat.S_IMODE(status.st_mode),
-        )
+        yield replace(item, size_bytes=sizes[item.path], sha256=digest.hexdigest())
 
 
 def pack(directory: Path, manifest: Manifest, target: Path, progress: Progress, *, key: str) -> None:
-    """`key` seals it."""
+    """`key` seals it. Raises BackupError for more than `unpack` would take."""
+    raw = manifest.encode()
+    _check_counts(manifest, len(raw))
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     meter = _Meter("packing", manifest.size_bytes, progress)
     try:
         descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
             with _open_tar(file, plain=target.suffix == ".tar") as archive:
-                raw = manifest.encode()
                 for name, content in ((_MANIFEST, raw), (seal.MEMBER, seal.sealed(raw, key))):
                     archive.addfile(_entry(name, len(content), 0o600, manifest.made_at), io.BytesIO(content))
                 for item in manifest.files:
                     entry = _entry(item.path, item.size_bytes, item.mode, manifest.made_at)
+                    if item.kind is not Kind.FILE:
+                        entry.type, entry.linkname = _TYPES[item.kind], item.target
+                        archive.addfile(entry)
+                        continue
                     with (directory / item.path).open("rb") as source:
                         archive.addfile(entry, _Measured(source, meter))  # type: ignore[arg-type]  # it only reads
             file.flush()
@@ -222,14 +179,20 @@ def _require(state: Seal, *, untrusted: bool) -> None:
 
 def _check_limits(manifest: Manifest, archive_bytes: int, free_bytes: int) -> None:
     unpacked = manifest.size_bytes
-    if len(manifest.files) > _MAX_FILES:
-        raise BackupError(f"it has more than {_MAX_FILES:,} files")
+    _check_counts(manifest, 0)
     if any(item.size_bytes < 0 for item in manifest.files) or unpacked > _MAX_UNPACKED_BYTES:
         raise BackupError("the sizes in its manifest are out of bounds")
     if unpacked > _RATIO_FROM_BYTES and unpacked > _MAX_RATIO * archive_bytes:
         raise BackupError(f"it would grow to more than {_MAX_RATIO} times its size")
     if unpacked > free_bytes:
         raise BackupError(f"it needs {unpacked >> 20:,} MB and the disk has {free_bytes >> 20:,} MB left")
+
+
+def _check_counts(manifest: Manifest, manifest_bytes: int) -> None:
+    if len(manifest.files) > _MAX_FILES:
+        raise BackupError(f"it has more than {_MAX_FILES:,} files, directories and symlinks")
+    if manifest_bytes > _MAX_MANIFEST_BYTES:
+        raise BackupError(f"its {_MANIFEST} is larger than {_MAX_MANIFEST_BYTES:,} bytes")
 
 
 def _opened(source: Path) -> tarfile.TarFile:
@@ -246,11 +209,50 @@ def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progre
         if entry.name == seal.MEMBER:
             continue
         item = expected.pop(entry.name, None)
-        if item is None or not entry.isreg():
+        if item is None or not _matches(entry, item):
             raise BackupError(f"it holds {entry.name!r}, which its manifest does not name")
-        _write(archive, entry, item, into, meter)
+        _check_path(item)
+        if item.kind is Kind.FILE:
+            _write(archive, entry, item, into, meter)
+        elif item.kind is Kind.DIRECTORY:
+            (into / item.path).mkdir(mode=0o700, parents=True, exist_ok=True)
     if expected:
         raise BackupError(f"{len(expected)} of its files are missing, {min(expected)!r} among them")
+    for item in manifest.files:
+        if item.kind is Kind.DIRECTORY:
+            (into / item.path).chmod(item.mode & 0o755 | 0o700)
+    _make_links([item for item in manifest.files if item.kind is Kind.SYMLINK], into)
+
+
+def _matches(entry: tarfile.TarInfo, item: Item) -> bool:
+    """Return whether the entry has the kind and the link target that the manifest names."""
+    if item.kind is Kind.FILE:
+        return entry.isreg()
+    return entry.type == _TYPES[item.kind] and entry.linkname == item.target
+
+
+def _check_path(item: Item) -> None:
+    parts = Path(item.path).parts
+    if not parts or item.path.startswith("/") or ".." in parts:
+        raise BackupError(f"{item.path!r} leads out of the home")
+    if item.path.count("/") > MAX_DEPTH + 1:
+        raise BackupError(f"{item.path[:100]!r}… has more than {MAX_DEPTH} directories")
+    if item.kind is Kind.SYMLINK and not points_inside(item.path, item.target):
+        raise BackupError(f"the symlink {item.path!r} leads out of its directory")
+
+
+def _make_links(links: list[Item], into: Path) -> None:
+    """Made last, so that nothing is written through them."""
+    root = Path(os.path.realpath(into))
+    for item in links:
+        parent = (root / item.path).parent
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if os.path.realpath(parent) != str(parent):
+            raise BackupError(f"{item.path!r} is below a symlink")
+        (root / item.path).symlink_to(item.target)
+    for item in links:  # one may lead out through another
+        if not Path(os.path.realpath(root / item.path)).is_relative_to(root / item.path.partition("/")[0]):
+            raise BackupError(f"the symlink {item.path!r} leads out of its directory")
 
 
 def _manifest(archive: tarfile.TarFile, key: str | None) -> tuple[Manifest, Seal]:
@@ -285,15 +287,14 @@ class _Entry(tarfile.TarInfo):
 
 def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: Path, meter: _Meter) -> None:
     target = into / item.path
-    if not target.is_relative_to(into) or ".." in Path(item.path).parts:
-        raise BackupError(f"{item.path!r} leads out of the home")
     if entry.size != item.size_bytes:
         raise BackupError(f"{item.path!r} is damaged: its size is not that in the manifest")
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     source = archive.extractfile(entry)
     assert source is not None, "it is a regular file"
     digest = hashlib.sha256()
-    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, item.mode & 0o700 | 0o600)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.fchmod(descriptor, item.mode & 0o755 | 0o600)
     with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
         for chunk in meter.chunks(source):
             digest.update(chunk)

@@ -11,29 +11,49 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
 from hermes import __version__
 from hermes.home import Home
-from hermes.upkeep.archive import SUFFIXES, BackupError, Manifest, Progress, list_items, pack
+from hermes.storage.env import DATA_FILE
+from hermes.upkeep.archive import SUFFIXES, Progress, pack, with_checksums
+from hermes.upkeep.manifest import BackupError, Item, LeftOut, Manifest, Reason
 from hermes.upkeep.seal import make_key
+from hermes.upkeep.tree_copy import TreeCopy
 
 STORE: Final = "store"
 CONFIG: Final = "config.yaml"
 KEY: Final = "api.key"
+PROCESSES: Final = "processes"
 _BENCH: Final = "backup.part"
 KEPT: Final = (
     "SOUL.md",
     "work",
-    "processes",
+    PROCESSES,
     "media",
 )  # besides the store, the configuration and, if asked for, the key
-_NOT_TOLD: Final = frozenset({STORE, CONFIG, ".hermes-home", "hermes.lock", "hermes.sock", _BENCH, *KEPT})
+_NEVER_IN: Final = {  # by name, the first match counts
+    "admin.token": Reason.RUNTIME,
+    "auth.*": Reason.RUNTIME,
+    "*.key": Reason.SECRET,
+    "*.token": Reason.SECRET,
+    "service.env": Reason.SECRET,
+    "trusted_*.json": Reason.TRUST,
+    "logs": Reason.LOG,
+    "index": Reason.REBUILT,
+    "before-restore-*": Reason.EARLIER,
+    "store/format-*": Reason.EARLIER,
+    "store/*": Reason.RUNTIME,
+    "hermes.*": Reason.RUNTIME,
+    ".hermes-home*": Reason.RUNTIME,
+    "refused.json*": Reason.RUNTIME,
+    "restore.part": Reason.RUNTIME,
+}
 
 
 def default_name(now: float) -> str:
@@ -58,17 +78,18 @@ def make_backup(
             progress("checking the copy", 0, 0)
             problems = check_store(bench / STORE)
             (bench / STORE / "lock.mdb").unlink(missing_ok=True)
-            left_out = _gather(home, bench, with_key=with_key)
+            key = make_key(home)  # before the list of what is left out, which names it
+            items, left_out = _gather(home, bench, with_key=with_key)
             manifest = Manifest(
                 version=__version__,
                 made_at=time.time(),
                 home=str(home.data_dir),
                 hot=hot,
-                files=tuple(list_items(bench, progress)),
+                files=tuple(with_checksums(bench, items, progress)),
                 problems=tuple(problems),
                 left_out=tuple(left_out),
             )
-            pack(bench, manifest, target, progress, key=make_key(home))
+            pack(bench, manifest, target, progress, key=key)
     except OSError as error:
         raise BackupError(f"no backup was made in {target}: {error.strerror or error}") from error
     return manifest
@@ -106,32 +127,22 @@ def _workbench(home: Home) -> Iterator[Path]:
 # ---------------------------------------------------------------- what goes in
 
 
-def _gather(home: Home, part: Path, *, with_key: bool) -> list[str]:
-    """Copies, since files may change while they are read. The names of what is left out."""
-    left_out = []
+def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[Item], list[LeftOut]]:
+    """Copy what goes in, since files may change while they are read. Return it, and what is left out."""
+    copy = TreeCopy(part, owner=home.data_dir.stat().st_uid)
     sources = {CONFIG: home.config_file, **{name: home.data_dir / name for name in KEPT}}
     if with_key:
         sources[KEY] = home.api_key_file
     for name, source in sources.items():
-        left_out += _copy(source, part / name, name)
-    present = (entry.name for entry in home.data_dir.iterdir())
-    return [*left_out, *sorted(name for name in present if name not in _NOT_TOLD and name not in sources)]
+        copy.add(source, name)
+    taken = {STORE, _BENCH, *(name for name, source in sources.items() if source.parent == home.data_dir)}
+    present = sorted(entry.name for entry in home.data_dir.iterdir() if entry.name not in taken)
+    beside = sorted(entry.name for entry in home.store_dir.iterdir() if entry.name != DATA_FILE)
+    names = [*present, *(f"{STORE}/{name}" for name in beside)]
+    left_out = [*copy.left_out, *(LeftOut(path=name, reason=why_left_out(name)) for name in names)]
+    return [Item(path=f"{STORE}/{DATA_FILE}"), *copy.items], left_out
 
 
-def _copy(source: Path, target: Path, name: str) -> list[str]:
-    """A file or a whole directory. Only plain files have contents; the names of others are told."""
-    try:
-        mode = source.lstat().st_mode
-        if stat.S_ISDIR(mode):
-            target.mkdir(mode=0o700)
-            inside = sorted(source.iterdir())
-            return [each for entry in inside for each in _copy(entry, target / entry.name, f"{name}/{entry.name}")]
-        if not stat.S_ISREG(mode):
-            return [] if stat.S_ISFIFO(mode) else [name]
-        shutil.copyfile(source, target)
-        target.chmod(mode & 0o700 | 0o600)
-    except FileNotFoundError:  # not every home has it, or it went away meanwhile
-        target.unlink(missing_ok=True)
-    except PermissionError:
-        return [name]
-    return []
+def why_left_out(name: str) -> Reason:
+    """Return why a file of the home is never in a backup. Pure."""
+    return next((reason for pattern, reason in _NEVER_IN.items() if fnmatchcase(name, pattern)), Reason.UNKNOWN_NAME)

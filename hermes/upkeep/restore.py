@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import unified_diff
 from enum import StrEnum
 from pathlib import Path
@@ -20,13 +20,16 @@ from typing import Final
 
 from hermes.durable import sync_directory
 from hermes.home import Home, note_store
+from hermes.processes.host import ProcessHost
 from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.types import SessionId
-from hermes.upkeep.archive import BackupError, Manifest, Progress, UnsealedError, unpack
-from hermes.upkeep.backup import CONFIG, KEPT, KEY, STORE
+from hermes.upkeep.archive import Progress, UnsealedError, unpack
+from hermes.upkeep.backup import CONFIG, KEPT, KEY, PROCESSES, STORE
 from hermes.upkeep.distrust import drop_authority
+from hermes.upkeep.manifest import BackupError, Manifest
+from hermes.upkeep.ownership import give_all
 from hermes.upkeep.seal import Seal, find_key
 from hermes.values import dataclass
 
@@ -34,6 +37,21 @@ _PART: Final = "restore.part"
 _INDEX: Final = "index"  # made anew from the store
 _HARMLESS: Final = ("work", "media")  # what is taken from a backup that nobody vouches for, besides the store
 _HARMLESS_IN_WORK = ("files", "outputs")
+
+
+class LiveProcessesError(BackupError):
+    """Background processes of the home still run. Nothing was changed."""
+
+    exit_code = 75
+
+    def __init__(self, pids: Mapping[str, int]) -> None:
+        names = ", ".join(f"{name} (pid {pid})" for name, pid in pids.items())
+        numbers = " ".join(str(pid) for pid in pids.values())
+        super().__init__(
+            f"background processes of this home still run: {names}. After a restore no Hermes would know them. "
+            f"Nothing was changed; end them with `kill {numbers}`, then restore again"
+        )
+        self.pids = dict(pids)
 
 
 class ConfigFate(StrEnum):
@@ -70,6 +88,8 @@ def restore(
 
     `wants_config` is shown how the configuration would change, as a diff, and says whether it is to.
     """
+    if running := ProcessHost(home.data_dir / PROCESSES).running():
+        raise LiveProcessesError(running)
     part = home.data_dir / _PART
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(mode=0o700)
@@ -84,11 +104,14 @@ def restore(
             raise BackupError(f"the store in {source} is not sound ({strange[0]}); nothing was changed")
         places = _places(home, untrusted=untrusted) if manifest is not None else {STORE: home.store_dir}
         config = _decide_config(home, part, places, wants_config)
+        give_all(part, like=home.data_dir, items=manifest.files if manifest else ())
         kept_in, names = _exchange(home, part, places)
     finally:
         shutil.rmtree(part, ignore_errors=True)
     progress("checking what is in place now", 0, 0)
-    if wrong := [each for each in check(home.store_dir) if each not in problems]:
+    wrong = [each for each in check(home.store_dir) if each not in problems]
+    give_all(home.store_dir, like=home.data_dir)  # the check makes a lock file
+    if wrong:
         raise BackupError(f"the restored store is not sound ({wrong[0]}); what was there before is in {kept_in}")
     return Restored(
         manifest=manifest,

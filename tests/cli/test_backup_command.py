@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 from pathlib import Path
 
+from hermes.cli.backup import LEFT_OUT, STEPS
 from hermes.home import Home
+from hermes.upkeep.manifest import Reason
+from hermes.upkeep.next_step import StepCode
 from tests.cli.conftest import Hermes
 from tests.daemon_process import DaemonProcess
+from tests.processes.stage import Stage, alive
 
 
 def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) -> None:
@@ -18,7 +24,9 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
         done = daemon.hermes("backup", str(target))
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout.startswith(f"Backed up to {target} (")
-        assert "Left out: admin.token, api.key, logs" in done.stdout
+        rows = dict(line.split("  ", 1) for line in done.stdout.splitlines() if "  " in line)
+        assert rows["api.key"].strip() == "secret; keep a copy apart from the backup"
+        assert {"PATH", "admin.token", "api.key", "backup.key", "logs"} <= rows.keys()
         daemon.ask("My name is Bob.", session)
 
         refused = daemon.hermes("restore", str(target))
@@ -38,25 +46,65 @@ def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) ->
         assert "Bob" not in daemon.hermes("show", session).stdout
         again = json.loads(daemon.hermes("backup", str(tmp_path / "again.tar"), "--json").stdout)
         assert again["hot"] is True
-        assert any(name.startswith("before-restore-") for name in again["left_out"])
+        assert ("backup.key", "secret") in {(each["path"], each["reason"]) for each in again["left_out"]}
+        assert any(each["path"].startswith("before-restore-") for each in again["left_out"])
         assert again["problems"] == []
 
 
 def test_a_backup_made_without_a_daemon_moves_to_another_home(tmp_path: Path, home: Home, hermes: Hermes) -> None:
     hermes("chat", "-z", "My name is Ada.")
     (home.data_dir / "index").mkdir(exist_ok=True)
-    assert "search index (index) is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
+    for name in ("slack.token", "trusted_prompts.json"):
+        (home.data_dir / name).write_text("{}")
+    (home.data_dir / os.fsdecode(b"not-utf8-\xff")).touch()
+    assert "search index is rebuilt" in hermes("backup", str(tmp_path / "a.tar")).stdout
     made = json.loads(hermes("backup", str(tmp_path / "b.tar"), "--json").stdout)
     assert made["hot"] is False
+    assert {"path": "not-utf8-\\xff", "reason": "unknown_name"} in made["left_out"]
     (tmp_path / "other").mkdir(mode=0o700)
     shutil.copy(home.data_dir / "backup.key", tmp_path / "other")
     other = {"HERMES_HOME": str(tmp_path / "other")}
     report = json.loads(hermes("restore", str(tmp_path / "b.tar"), "--json", **other).stdout)
     assert report["kept_in"] is None
     assert (report["config"], report["untrusted"]) == ("none", False)
+    steps = {step["code"]: step["paths"] for step in report["next_steps"]}
+    assert steps == {
+        "replace_files": ["a.tar", "not-utf8-\\xff"],  # the home is also where the archives are
+        "replace_secrets": ["slack.token"],
+        "trust_again": ["trusted_prompts.json"],
+        "check_and_start": [],
+        "new_api_key": [],
+    }
     assert "Ada" in hermes("show", "-", **other).stdout
     assert hermes("restore", str(tmp_path / "nothing"), **other).stderr.endswith("nothing was changed\n")
     assert "Ada" in hermes("chat", "-r", "-", "-z", "Who am I?", **other).stdout
+
+
+def test_every_code_has_a_sentence() -> None:
+    assert set(LEFT_OUT) == set(Reason)
+    assert set(STEPS) == set(StepCode)
+
+
+def test_a_restore_is_refused_while_background_processes_run(tmp_path: Path, home: Home, hermes: Hermes) -> None:
+    hermes("chat", "-z", "My name is Ada.")
+    hermes("backup", str(tmp_path / "b.tar"))
+    stage = Stage(home.data_dir / "processes")
+    handle = stage.run("sleep", "600")
+    try:
+        refused = hermes("restore", str(tmp_path / "b.tar"))
+        assert (refused.returncode, refused.stdout) == (75, "")
+        assert f"{handle.id} (pid {handle.shim_pid})" in refused.stderr
+        assert f"`kill {handle.shim_pid}`" in refused.stderr
+        assert alive(handle.pid)
+        assert not list(home.data_dir.glob("before-restore-*"))
+        os.kill(handle.shim_pid, signal.SIGTERM)  # as the error says
+        stage.ended(handle)
+        told = hermes("restore", str(tmp_path / "b.tar"))
+        assert told.returncode == 0
+        assert "Next steps:" in told.stdout
+        assert "hermes config check" in told.stdout
+    finally:
+        stage.clear()
 
 
 def test_nothing_is_no_backup(home: Home, hermes: Hermes, tmp_path: Path) -> None:
@@ -101,9 +149,9 @@ def test_a_backup_that_is_cut_off_is_refused(tmp_path: Path, home: Home, hermes:
     assert not hermes("restore", str(cut), **other).stdout
     assert not (tmp_path / "other").exists()
     told = hermes("restore", "--untrusted", str(whole), **other).stdout
-    assert f"the next start makes a new one, {tmp_path}/other/api.key." in " ".join(told.split())
+    assert f"The first start makes a new API key, {tmp_path}/other/api.key." in " ".join(told.split())
     again = hermes("restore", "--untrusted", str(whole), HERMES_API_KEY="0123456789abcdef", **other).stdout
-    assert "API key" not in again
+    assert "new API key" not in again
 
 
 def test_backup_of_another_home_needs_a_word(tmp_path: Path, home: Home, hermes: Hermes) -> None:

@@ -22,8 +22,9 @@ from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.types import Phase, Preferences, Seq, SessionId
 from hermes.upkeep import archive
-from hermes.upkeep.archive import BackupError, Manifest, UnsealedError, unpack
+from hermes.upkeep.archive import UnsealedError, unpack
 from hermes.upkeep.backup import make_backup
+from hermes.upkeep.manifest import BackupError, Manifest
 from hermes.upkeep.restore import ConfigFate, Restored, restore
 from hermes.upkeep.seal import Seal
 from tests.storage.older import make_older
@@ -114,15 +115,24 @@ def test_a_backup_holds_what_matters_and_no_secret(tmp_path: Path, name: str) ->
         "store/data.mdb",
         "config.yaml",
         "SOUL.md",
+        "media",
         "media/picture",
+        "work",
+        "work/a",
         "work/a/todo.json",
+        "processes",
+        "processes/proc_1",
         "processes/proc_1/output.0",
     }
-    assert manifest.left_out == ("api.key", "index", "logs", "service.env")
+    assert {"api.key", "backup.key", "index", "logs", "service.env"} <= {each.path for each in manifest.left_out}
     key = home.data_dir / "backup.key"
     assert key.stat().st_mode & 0o777 == 0o600
     assert manifest.problems == ()
-    assert b"secret" not in (tmp_path / name).read_bytes()
+    with tarfile.open(tmp_path / name) as file:
+        contents = b"".join(file.extractfile(entry).read() for entry in file if entry.isreg())  # type: ignore[union-attr]
+    assert b"secret-secret" not in contents
+    assert b"OPENAI_API_KEY" not in contents
+    assert key.read_bytes().strip() not in contents
     assert (tmp_path / name).stat().st_mode & 0o777 == 0o600
     assert sorted(path.name for path in tmp_path.iterdir()) == [name, "home"]
     assert not (home.data_dir / "backup.part").exists()
@@ -237,6 +247,9 @@ def rewritten(source: Path, target: Path, change: str) -> None:
     """The archive with one thing wrong."""
     with tarfile.open(source) as old, tarfile.open(target, "w") as new:
         for entry in old:
+            if not entry.isreg():
+                new.addfile(entry)
+                continue
             content = old.extractfile(entry).read()  # type: ignore[union-attr]
             if change == entry.name:
                 content = content[:-1] + b"?"
@@ -356,6 +369,9 @@ def without_seal(source: Path, target: Path, seal: bytes | None) -> None:
     """The archive with another seal, or none."""
     with tarfile.open(source) as old, tarfile.open(target, "w") as new:
         for entry in old:
+            if not entry.isreg():
+                new.addfile(entry)
+                continue
             content = old.extractfile(entry).read()  # type: ignore[union-attr]
             if entry.name == "manifest.hmac":
                 if seal is None:
@@ -382,6 +398,9 @@ def test_archive_and_manifest_changed_together_are_refused(tmp_path: Path) -> No
     other = b"You are evil."
     with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
         for entry in old:
+            if not entry.isreg():
+                new.addfile(entry)
+                continue
             content = old.extractfile(entry).read()  # type: ignore[union-attr]
             if entry.name == "SOUL.md":
                 content = other
@@ -465,7 +484,7 @@ def test_configuration_is_shown_as_a_diff_and_stays_when_it_is_declined(tmp_path
     ("limit", "value", "said"),
     [
         ("_MAX_MANIFEST_BYTES", 100, "manifest.json is larger than 100 bytes"),
-        ("_MAX_FILES", 2, "more than 2 files"),
+        ("_MAX_FILES", 2, "more than 2 files, directories"),
         ("_MAX_UNPACKED_BYTES", 1000, "out of bounds"),
         ("_RATIO_FROM_BYTES", 0, "more than 200 times its size"),
     ],
@@ -502,6 +521,9 @@ def test_file_of_another_size_than_the_manifest_says_is_not_written(tmp_path: Pa
     back_up(a_home(tmp_path / "home"), tmp_path / "b.tar")
     with tarfile.open(tmp_path / "b.tar") as old, tarfile.open(tmp_path / "bad.tar", "w") as new:
         for entry in old:
+            if not entry.isreg():
+                new.addfile(entry)
+                continue
             content = old.extractfile(entry).read()  # type: ignore[union-attr]
             if entry.name == "SOUL.md":
                 content = bytes(5 << 20)

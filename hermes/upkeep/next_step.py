@@ -1,0 +1,70 @@
+"""Next steps after a restore: what the backup could not bring back and a person has to do. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from hermes.upkeep.manifest import Reason
+from hermes.upkeep.seal import KEY_FILE
+from hermes.values import dataclass
+
+if TYPE_CHECKING:
+    from hermes.upkeep.restore import Restored
+
+API_KEY = "api.key"
+_LOSSES = frozenset(
+    {
+        Reason.UNKNOWN_NAME,
+        Reason.LINK_OUTSIDE,
+        Reason.NO_PERMISSION,
+        Reason.PATH_TOO_LONG,
+        Reason.TOO_DEEP,
+        Reason.READ_ERROR,
+    }
+)
+
+
+class StepCode(StrEnum):
+    """In the order in which they are to be done."""
+
+    REPLACE_FILES = "replace_files"  # files that could not be backed up
+    REPLACE_SECRETS = "replace_secrets"  # secret files that the old home had and this one has not
+    KEEP_BACKUP_KEY = "keep_backup_key"  # the next backup makes a new key
+    PAIR_AGAIN = "pair_again"  # an untrusted backup lost pairings, grants and home channels
+    TRUST_AGAIN = "trust_again"
+    CHECK_AND_START = "check_and_start"
+    NEW_API_KEY = "new_api_key"
+    RESUME_SESSIONS = "resume_sessions"  # an untrusted backup resumes nothing by itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NextStep:
+    code: StepCode
+    paths: tuple[str, ...] = ()  # relative to the home
+
+
+def next_steps(restored: Restored, present: Collection[str], *, new_key: bool) -> tuple[NextStep, ...]:
+    """`present`: the names in the home after the restore. `new_key`: the next start makes a new API key."""
+    left_out = restored.manifest.left_out if restored.manifest else ()
+    missing = {each.path: each.reason for each in left_out if each.path not in present}
+    secrets = _with(Reason.SECRET, missing, without=(API_KEY, KEY_FILE))
+    trust = _with(Reason.TRUST, missing)
+    lost = tuple(path for path, reason in missing.items() if reason in _LOSSES)
+    wanted = {
+        StepCode.REPLACE_FILES: bool(lost),
+        StepCode.REPLACE_SECRETS: bool(secrets),
+        StepCode.KEEP_BACKUP_KEY: KEY_FILE not in present,
+        StepCode.PAIR_AGAIN: restored.untrusted,
+        StepCode.TRUST_AGAIN: bool(trust),
+        StepCode.CHECK_AND_START: True,
+        StepCode.NEW_API_KEY: new_key,
+        StepCode.RESUME_SESSIONS: restored.untrusted,
+    }
+    paths = {StepCode.REPLACE_FILES: lost, StepCode.REPLACE_SECRETS: secrets, StepCode.TRUST_AGAIN: trust}
+    return tuple(NextStep(code=code, paths=paths.get(code, ())) for code in StepCode if wanted[code])
+
+
+def _with(wanted: Reason, missing: dict[str, Reason], *, without: tuple[str, ...] = ()) -> tuple[str, ...]:
+    return tuple(path for path, reason in missing.items() if reason is wanted and path not in without)
