@@ -42,7 +42,7 @@ TOOLCHAINS: Final[Mapping[str, str]] = {
 _SYSTEM: Final = ("/usr", "/etc")
 _SYSTEM_LINKS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_OPTIONAL: Final = ("/opt", "/nix", "/gnu", "/snap", "/home/linuxbrew")
-_GIT_READ_ONLY: Final = ("hooks", "config", "config.worktree", "info/attributes")
+_GIT_READ_ONLY: Final = ("hooks", "commondir", "config", "config.worktree", "info/attributes")
 
 
 class BadWorkdirError(HermesError):

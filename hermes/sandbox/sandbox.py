@@ -249,7 +249,7 @@ def _unreadable_in_etc() -> tuple[str, ...]:
 def _git_of(work: Path) -> frozenset[str]:
     if (work / ".git").is_symlink() or not (work / ".git").is_dir():
         return frozenset()
-    _make_hooks(work / ".git")
+    _make_pinned(work / ".git")
     return frozenset(name for name in git_entries() if (work / name).exists() and not (work / name).is_symlink())
 
 
@@ -263,17 +263,23 @@ def _identities(work: Path, *names: Iterable[str]) -> tuple[tuple[str, str], ...
     return tuple(found)
 
 
-def _make_hooks(git: Path) -> None:
-    """A directory that is missing cannot be read-only: a command could make it, with hooks in it.
+def _make_pinned(git: Path) -> None:
+    """Make the places that a command could otherwise create: only what exists can be read-only.
 
+    `commondir` names the directory with the configuration and the hooks; "." is the repository itself, as without the
+    file. With reftable git would take the lock of its references twice, so there it is not made.
     Commands of this conversation may run now, so no link is followed.
     """
-    with suppress(OSError):  # it is there, or this is no directory of ours
+    with suppress(OSError), ExitStack() as held:  # this is no directory of ours
         descriptor = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
+        held.callback(os.close, descriptor)
+        with suppress(OSError):  # it is there
             os.mkdir("hooks", mode=0o755, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
+        if not (git / "reftable").exists():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            file = os.open("commondir", flags, mode=0o644, dir_fd=descriptor)
+            held.callback(os.close, file)
+            os.write(file, b".\n")
 
 
 def _is_git_file(path: Path) -> bool:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import platform
 import secrets
 import shutil
 import stat
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -128,6 +130,34 @@ async def test_hooks_cannot_be_made_where_there_are_none(outside: Outside, sandb
     ran = await attackers.run(conversation, line)
     assert "committed" in ran.output
     assert list((conversation.work / ".git/hooks").iterdir()) == []
+
+
+_EVIL_REPOSITORY = """
+echo changed >> README.md; git add -A; git commit -qm x && echo committed
+cp -r .git evil
+printf '[core]\\n fsmonitor = "touch {canary}; false"\\n' >> evil/config
+mv evil .git/evil
+rm -f .git/commondir; mv .git/commondir .git/x; echo evil > .git/commondir
+echo tried
+"""
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own directory", "owner's directory"])
+async def test_git_outside_does_not_use_a_configuration_that_a_command_chose(
+    outside: Outside, sandbox: Sandbox, own: bool
+) -> None:
+    attackers = Attackers(outside, sandbox)
+    conversation = attackers.conversation(own=own)
+    canary = conversation.work / "canary"
+    ran = await attackers.run(conversation, _EVIL_REPOSITORY.format(canary=canary))
+    assert "committed" in ran.output
+    assert "tried" in ran.output
+    await asyncio.to_thread(_git_status, conversation.work)
+    assert not canary.exists()
+
+
+def _git_status(work: Path) -> None:
+    subprocess.run(("git", "-c", "safe.directory=*", "status"), cwd=work, check=True, env=box.OUTER_ENVIRONMENT)
 
 
 async def test_file_that_names_a_repository_cannot_be_replaced(outside: Outside, sandbox: Sandbox) -> None:
