@@ -104,8 +104,8 @@ async def effects(ran: Ran, outside: Outside) -> list[str]:
     found: list[str] = [str(each) for each in outside.findings(ran.output, ran.conversation.work)]
     found += [line for line in ran.output.splitlines() if "GOT" in line]
     for path in ran.conversation.work.rglob("*"):
-        if not path.is_symlink() and path.lstat().st_mode & stat.S_ISUID:
-            found.append(f"setuid {path.name}")
+        if not path.is_symlink() and path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+            found.append(f"setuid or setgid: {path.name}")
     if (ran.conversation.work / ".git/hooks/pre-commit").exists():
         found.append("hook")
     if not await outside.none_left():
