@@ -117,18 +117,18 @@ class Plan:
     debuggers: bool = False
 
     def sees(self, path: str) -> bool:
-        return self._mount_of(path) is not None
+        return self.mount_of(path) is not None
 
     def may_write(self, path: str) -> bool:
-        mount = self._mount_of(path)
+        mount = self.mount_of(path)
         return mount is not None and mount.writable
 
     def outside(self, path: str) -> str | None:
         """Where a path of the sandbox is on the machine; None for what no mount shows."""
-        mount = self._mount_of(path)
+        mount = self.mount_of(path)
         return None if mount is None else mount.source + path.rstrip("/")[len(mount.target) :]
 
-    def _mount_of(self, path: str) -> Mount | None:
+    def mount_of(self, path: str) -> Mount | None:
         """The last one that holds the path decides."""
         if own := [mount for mount in self.own if _within(path, mount.target)]:
             return own[-1]
