@@ -1,6 +1,6 @@
 """Paths of a sandbox, looked up from outside as the sandbox itself would resolve them.
 
-Commands make symbolic links. Followed outside, a link would tell whether a path exists that the sandbox does not show.
+Commands make symbolic links. Followed outside, a link would tell whether a path exists that the sandbox hides.
 """
 
 from __future__ import annotations

@@ -51,6 +51,11 @@ class BadWorkdirError(HermesError):
     code = "bad_workdir"
 
 
+def hides_own(path: str) -> str | None:
+    """Return the place of every sandbox that this directory would cover, if it were mounted; None: there is none."""
+    return next((each for each in (HOME, "/proc", "/dev") if _within(each, path)), None)
+
+
 class Identity(StrEnum):
     """Who the sandboxed program is outside of it."""
 
@@ -74,6 +79,8 @@ class Machine:
     links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
     home: str  # the daemon's user's
     unreadable: tuple[str, ...] = ()  # below /etc, what ordinary users may not read
+    closed: frozenset[str] = frozenset()  # directories above secret paths that the tools' user cannot enter
+    kernel_files: tuple[str, ...] = ()  # of /proc, those that show what belongs to others
     git_identity: Mapping[str, str] = field(
         default_factory=dict
     )  # variables: the owner's name and address in commits
@@ -165,12 +172,14 @@ def make_plan(
         ]
     mounts += [_read(path) for path in programs]  # last: they, too, may be below /tmp
     unreadable = machine.unreadable if identity is Identity.ROOT else ()
-    masks = (*unreadable, *_masks(mounts, rules.secret_paths))
+    closed = machine.closed if identity is Identity.DROPPED else frozenset()
+    masks = (*unreadable, *machine.kernel_files, *_masks(mounts, rules.secret_paths, closed))
+    directories = machine.directories | closed
     return Plan(
         mounts=tuple(mounts),
         links=machine.links,
-        masked_directories=tuple(path for path in masks if path in machine.directories),
-        masked_files=tuple(path for path in masks if path not in machine.directories),
+        masked_directories=tuple(path for path in masks if path in directories),
+        masked_files=tuple(path for path in masks if path not in directories),
         checks=() if place is None else place.checks,
         own=() if place is None else _own(place, git_config_writable=rules.git_config_writable),
         cwd=cwd or (place.work if place is not None else "/"),
@@ -240,10 +249,24 @@ def _git(place: Place, *, writable_config: bool) -> list[Mount]:
     return [_write(f"{place.work}/.git"), *(_read(f"{place.work}/.git/{name}") for name in fixed)]
 
 
-def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str]) -> list[str]:
-    """Secret places that a mount would show. The conversation's own /tmp and home hold other files."""
+def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], closed: Collection[str]) -> list[str]:
+    """Secret places that a mount would show. The conversation's own /tmp and home hold other files.
+
+    In a directory that the tools' user cannot enter nothing can be masked, so that directory is.
+    """
     targets = [mount.target for mount in mounts if mount.target == mount.source]
-    return [secret for secret in dict.fromkeys(secret_paths) if any(_within(secret, target) for target in targets)]
+    found = [
+        next((each for each in _between(target, secret) if each in closed), secret)
+        for secret in secret_paths
+        for target in targets
+        if _within(secret, target)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _between(directory: str, path: str) -> list[str]:
+    """The directories below the first that hold the second, from the top."""
+    return [str(each) for each in reversed(PurePosixPath(path).parents) if _within(str(each), directory)][1:]
 
 
 def _read(path: str) -> Mount:

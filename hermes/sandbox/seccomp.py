@@ -1,8 +1,8 @@
 """The seccomp filter of a sandbox: a classic BPF program for `bwrap --seccomp FD`. Pure.
 
 bubblewrap separates files, processes and networks. This filter closes what namespaces leave open: the kernel keyring,
-vsock and most netlink families, TIOCSTI, setuid and setgid files, nested namespaces, debugging of other processes, and system
-calls that only administrators need. Calls that programs can do without answer ENOSYS, so that they fall back.
+vsock and most netlink families, TIOCSTI, setuid and setgid files, nested namespaces, debugging of other processes,
+and system calls that only administrators need. Calls that programs can do without answer ENOSYS: they fall back.
 """
 
 from __future__ import annotations

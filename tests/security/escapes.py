@@ -23,6 +23,7 @@ class Layer(StrEnum):
     IPC = "--unshare-ipc"
     NESTED = "--disable-userns"
     PROC_SYS = "/proc/sys"  # for root alone
+    PROC_KEYS = "/proc/keys"
     CAPABILITIES = "--cap-drop"  # for root alone
 
 
@@ -67,6 +68,14 @@ if key >= 0:
     text = ctypes.create_string_buffer(100)
     call(N["keyctl"], 11, key, text, 100)
     print("GOT keyring", text.value.decode())
+""",
+    ),
+    Escape(
+        name="names of keys",
+        needs=(Layer.PROC_KEYS,),
+        program="""
+for path in ("/proc/keys", "/proc/key-users", "/proc/self/task/1/../../../keys"):
+    attempt(path, lambda: bool(open(path).read()))
 """,
     ),
     Escape(

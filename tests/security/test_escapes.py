@@ -179,7 +179,7 @@ def held_by_this_kernel(escape: Escape, kernel: Kernel) -> str:
     match escape.name:
         case "vsock" if not Path("/dev/vsock").exists():
             return "no vsock"
-        case "keyring" if not kernel.keeps_keys:
+        case "keyring" | "names of keys" if not kernel.keeps_keys:
             return "no keyring"
         case "typed into the terminal" if not _types():
             return "the kernel refuses TIOCSTI"
@@ -202,6 +202,7 @@ def without(layers: tuple[Layer, ...], chosen: list[str]) -> list[str]:
         dropped = (
             option in layers
             or (Layer.PROC_SYS in layers and target == "/proc/sys")
+            or (Layer.PROC_KEYS in layers and target.startswith("/proc/key"))
             or (Layer.GIT_PIN in layers and target.endswith("/.git"))
             or (Layer.GIT_READ_ONLY in layers and "/.git/" in target)
         )
