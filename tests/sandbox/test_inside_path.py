@@ -39,8 +39,8 @@ def test_directories_of_the_sandbox_are_found(work: Path, plan: Plan) -> None:
     (work / "absolute").symlink_to(work / "sub")
     for path in (work, work / "sub", work / "inner", work / "absolute/deep", work / "inner/../../sub", work.parent):
         assert is_directory_inside(str(path), plan), path
-    for path in ("/", "/usr", "/bin", "/tmp", "/home/agent"):
-        assert is_directory_inside(path, plan), path
+    for name in ("/", "/usr", "/bin", "/tmp", "/home/agent"):
+        assert is_directory_inside(name, plan), name
     for path in (work / "file", work / "file/..", work / "none", work / "none/..", Path("/root"), work / "a\0b"):
         assert not is_directory_inside(str(path), plan), path
 
@@ -66,10 +66,13 @@ def a_terminal(sandbox: Sandbox, work: Path) -> Tool:
 
 
 def run(tool: Tool, folder: Path, workdir: str = "") -> str:
+    return asyncio.run(run_in_loop(tool, folder, workdir))
+
+
+async def run_in_loop(tool: Tool, folder: Path, workdir: str) -> str:
     context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="cli", folder=folder)
-    arguments = {"command": "pwd", **({"workdir": workdir} if workdir else {})}
     try:
-        result = asyncio.run(tool.run(context, **arguments))
+        result = await tool.run(context, command="pwd", workdir=workdir)
     except ToolError as error:
         return str(error)
     assert isinstance(result, ToolResult)
