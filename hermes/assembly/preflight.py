@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from hermes.assembly.agent import make_models
 from hermes.assembly.platform import Check, assemblies
+from hermes.assembly.sandbox import check_opened_paths
 from hermes.config import explain_config
 from hermes.errors import ConfigError
 from hermes.home import Home
@@ -46,6 +47,8 @@ def preflight(home: Home, environ: Mapping[str, str]) -> Cleared:
 def _checks(home: Home, config: Config) -> Iterator[Check]:
     yield Check(names=("model.api_key_file", "model.api_key_env", "model.provider"), look=make_models)
     yield Check(names=("api.key_file",), look=lambda config, environ: check_api_key(home, config, environ))
+    if config.sandbox.mode != "off":
+        yield Check(names=("sandbox.read_paths", "sandbox.write_paths"), look=check_opened_paths)
     enabled = [name for name, settings in config.platforms().items() if settings.enabled]
     if config.transcription.base_url and enabled:  # else nobody asks it
         names = ("transcription.api_key_env", "transcription.base_url")

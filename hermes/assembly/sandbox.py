@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from loguru import logger
 
+from hermes.errors import ConfigError
 from hermes.home import Home
 from hermes.settings import Config
 
@@ -89,11 +90,17 @@ def sandbox_text(sandbox: Sandbox) -> str:
     probe = sandbox.probe
     if probe.works:
         parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
-        root = f"; the daemon is root, tools run as uid {sandbox.user.uid}" if sandbox.user is not None else ""
-        return f"on ({parts}; limits: {_limits(sandbox)}{root})"
+        return f"on ({parts}; limits: {_limits(sandbox)}{_root_text(sandbox)})"
     why = f" ({probe.detail})" if probe.detail else ""
     whose = "" if probe.cause.value == "off" else "; users and guests have no terminal and file tools"
     return f"OFF: tools can read and change everything that this user can{whose}. Cause: {probe.cause.value}{why}"
+
+
+def _root_text(sandbox: Sandbox) -> str:
+    if sandbox.user is None:
+        return ""
+    unlimited = "; as root, in other users' directories, without a limit on processes" if not sandbox.cgroups else ""
+    return f"; the daemon is root, tools run as uid {sandbox.user.uid}{unlimited}"
 
 
 def _limits(sandbox: Sandbox) -> str:
@@ -138,6 +145,21 @@ def _rules(config: Config, home: Home) -> Any:
         git_config_writable=config.sandbox.git_config == "rw",
         debuggers=config.sandbox.debuggers,
     )
+
+
+def check_opened_paths(config: Config, _environ: Mapping[str, str]) -> None:
+    """Raises ConfigError for a directory with which no command could start."""
+    from hermes.sandbox.plan import hides_own  # noqa: PLC0415
+
+    settings = {"read_paths": config.sandbox.read_paths, "write_paths": config.sandbox.write_paths}
+    problems = [
+        f"sandbox.{setting}: {path} would hide {own} of the sandbox; name the directories below it that are needed"
+        for setting, paths in settings.items()
+        for path in paths
+        if (own := hides_own(os.path.realpath(path))) is not None
+    ]
+    if problems:
+        raise ConfigError(*problems)
 
 
 def _existing(setting: str, paths: tuple[str, ...]) -> tuple[str, ...]:

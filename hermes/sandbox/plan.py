@@ -42,13 +42,18 @@ TOOLCHAINS: Final[Mapping[str, str]] = {
 _SYSTEM: Final = ("/usr", "/etc")
 _SYSTEM_LINKS: Final = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM_OPTIONAL: Final = ("/opt", "/nix", "/gnu", "/snap", "/home/linuxbrew")
-_GIT_READ_ONLY: Final = ("hooks", "config", "config.worktree", "info/attributes")
+_GIT_READ_ONLY: Final = ("hooks", "commondir", "config", "config.worktree", "info/attributes")
 
 
 class BadWorkdirError(HermesError):
     """The working directory would put too much inside the sandbox."""
 
     code = "bad_workdir"
+
+
+def hides_own(path: str) -> str | None:
+    """Return the place of every sandbox that this directory would cover, if it were mounted; None: there is none."""
+    return next((each for each in (HOME, "/proc", "/dev") if _within(each, path)), None)
 
 
 class Identity(StrEnum):
@@ -74,6 +79,8 @@ class Machine:
     links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
     home: str  # the daemon's user's
     unreadable: tuple[str, ...] = ()  # below /etc, what ordinary users may not read
+    closed: frozenset[str] = frozenset()  # directories above secret paths that the tools' user cannot enter
+    kernel_files: tuple[str, ...] = ()  # of /proc, those that show what belongs to others
     git_identity: Mapping[str, str] = field(
         default_factory=dict
     )  # variables: the owner's name and address in commits
@@ -117,18 +124,18 @@ class Plan:
     debuggers: bool = False
 
     def sees(self, path: str) -> bool:
-        return self._mount_of(path) is not None
+        return self.mount_of(path) is not None
 
     def may_write(self, path: str) -> bool:
-        mount = self._mount_of(path)
+        mount = self.mount_of(path)
         return mount is not None and mount.writable
 
     def outside(self, path: str) -> str | None:
         """Where a path of the sandbox is on the machine; None for what no mount shows."""
-        mount = self._mount_of(path)
+        mount = self.mount_of(path)
         return None if mount is None else mount.source + path.rstrip("/")[len(mount.target) :]
 
-    def _mount_of(self, path: str) -> Mount | None:
+    def mount_of(self, path: str) -> Mount | None:
         """The last one that holds the path decides."""
         if own := [mount for mount in self.own if _within(path, mount.target)]:
             return own[-1]
@@ -165,12 +172,14 @@ def make_plan(
         ]
     mounts += [_read(path) for path in programs]  # last: they, too, may be below /tmp
     unreadable = machine.unreadable if identity is Identity.ROOT else ()
-    masks = (*unreadable, *_masks(mounts, rules.secret_paths))
+    closed = machine.closed if identity is Identity.DROPPED else frozenset()
+    masks = (*unreadable, *machine.kernel_files, *_masks(mounts, rules.secret_paths, closed))
+    directories = machine.directories | closed
     return Plan(
         mounts=tuple(mounts),
         links=machine.links,
-        masked_directories=tuple(path for path in masks if path in machine.directories),
-        masked_files=tuple(path for path in masks if path not in machine.directories),
+        masked_directories=tuple(path for path in masks if path in directories),
+        masked_files=tuple(path for path in masks if path not in directories),
         checks=() if place is None else place.checks,
         own=() if place is None else _own(place, git_config_writable=rules.git_config_writable),
         cwd=cwd or (place.work if place is not None else "/"),
@@ -240,10 +249,24 @@ def _git(place: Place, *, writable_config: bool) -> list[Mount]:
     return [_write(f"{place.work}/.git"), *(_read(f"{place.work}/.git/{name}") for name in fixed)]
 
 
-def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str]) -> list[str]:
-    """Secret places that a mount would show. The conversation's own /tmp and home hold other files."""
+def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], closed: Collection[str]) -> list[str]:
+    """Secret places that a mount would show. The conversation's own /tmp and home hold other files.
+
+    In a directory that the tools' user cannot enter nothing can be masked, so that directory is.
+    """
     targets = [mount.target for mount in mounts if mount.target == mount.source]
-    return [secret for secret in dict.fromkeys(secret_paths) if any(_within(secret, target) for target in targets)]
+    found = [
+        next((each for each in _between(target, secret) if each in closed), secret)
+        for secret in secret_paths
+        for target in targets
+        if _within(secret, target)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _between(directory: str, path: str) -> list[str]:
+    """The directories below the first that hold the second, from the top."""
+    return [str(each) for each in reversed(PurePosixPath(path).parents) if _within(str(each), directory)][1:]
 
 
 def _read(path: str) -> Mount:

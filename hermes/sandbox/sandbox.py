@@ -40,6 +40,7 @@ from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
 from hermes.sandbox.seccomp import program
 from hermes.values import dataclass
 
+_KERNEL_FILES: Final = ("/proc/keys", "/proc/key-users")  # names of keys that belong to the user, or to root
 _WORLD_READABLE: Final = stat.S_IROTH
 _ETC_ENTRIES_MAX: Final = 5_000
 _GIT_S: Final = 5.0
@@ -140,7 +141,8 @@ class Sandbox:
 
 def open_sandbox(rules: Rules, *, home: str, enabled: bool, user_name: str = "") -> Sandbox:
     """Find bubblewrap and prove that a sandbox works. Raises ConfigError for an unknown user."""
-    machine = _machine(rules, home)
+    user = _tool_user(user_name) if enabled and sys.platform == "linux" and os.geteuid() == 0 else None
+    machine = _machine(rules, home, user)
     nothing = Sandbox(probe=Probe(cause=Cause.OFF), rules=rules, machine=machine)
     if not enabled:
         return nothing
@@ -155,7 +157,7 @@ def open_sandbox(rules: Rules, *, home: str, enabled: bool, user_name: str = "")
         machine=machine,
         bwrap=bwrap,
         seccomp=program(platform.machine(), debuggers=rules.debuggers) or b"",
-        user=_tool_user(user_name) if os.geteuid() == 0 else None,
+        user=user,
     )
     return Sandbox(
         probe=_proved(found),
@@ -197,7 +199,7 @@ def _tool_user(name: str) -> ToolUser:
     return ToolUser(uid=found.pw_uid, gid=found.pw_gid)
 
 
-def _machine(rules: Rules, home: str) -> Machine:
+def _machine(rules: Rules, home: str, user: ToolUser | None) -> Machine:
     links = {str(path): str(path.readlink()) for path in map(Path, looked_up(rules, home)[:6]) if path.is_symlink()}
     unreadable = _unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
     return Machine(
@@ -205,6 +207,8 @@ def _machine(rules: Rules, home: str) -> Machine:
         links=links,
         home=home,
         unreadable=unreadable,
+        closed=frozenset() if user is None else _closed(user, rules.secret_paths),
+        kernel_files=tuple(path for path in _KERNEL_FILES if Path(path).exists()),
         git_identity=_git_identity(),
     )
 
@@ -249,7 +253,7 @@ def _unreadable_in_etc() -> tuple[str, ...]:
 def _git_of(work: Path) -> frozenset[str]:
     if (work / ".git").is_symlink() or not (work / ".git").is_dir():
         return frozenset()
-    _make_hooks(work / ".git")
+    _make_pinned(work / ".git")
     return frozenset(name for name in git_entries() if (work / name).exists() and not (work / name).is_symlink())
 
 
@@ -263,17 +267,23 @@ def _identities(work: Path, *names: Iterable[str]) -> tuple[tuple[str, str], ...
     return tuple(found)
 
 
-def _make_hooks(git: Path) -> None:
-    """A directory that is missing cannot be read-only: a command could make it, with hooks in it.
+def _make_pinned(git: Path) -> None:
+    """Make the places that a command could otherwise create: only what exists can be read-only.
 
+    `commondir` names the directory with the configuration and the hooks; "." is the repository itself, as without the
+    file. With reftable git would take the lock of its references twice, so there it is not made.
     Commands of this conversation may run now, so no link is followed.
     """
-    with suppress(OSError):  # it is there, or this is no directory of ours
+    with suppress(OSError), ExitStack() as held:  # this is no directory of ours
         descriptor = os.open(git, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-        try:
+        held.callback(os.close, descriptor)
+        with suppress(OSError):  # it is there
             os.mkdir("hooks", mode=0o755, dir_fd=descriptor)
-        finally:
-            os.close(descriptor)
+        if not (git / "reftable").exists():
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+            file = os.open("commondir", flags, mode=0o644, dir_fd=descriptor)
+            held.callback(os.close, file)
+            os.write(file, b".\n")
 
 
 def _is_git_file(path: Path) -> bool:
@@ -281,13 +291,22 @@ def _is_git_file(path: Path) -> bool:
     return path.is_file() and not path.is_symlink()
 
 
+def _closed(user: ToolUser, paths: Iterable[str]) -> frozenset[str]:
+    parents = {parent for path in paths for parent in Path(path).parents}
+    return frozenset(str(parent) for parent in parents if parent.exists() and not _may_enter(user, parent))
+
+
+def _may_enter(user: ToolUser, directory: Path) -> bool:
+    status = directory.stat()
+    shift = 6 if status.st_uid == user.uid else 3 if status.st_gid == user.gid else 0
+    return bool(status.st_mode >> shift & 0o1)
+
+
 def _blocked_below(user: ToolUser, path: Path) -> str:
     """What lies right below the last directory on the path that this user cannot enter; empty if there is none."""
     below = path
     for parent in path.parents:  # from the deepest on
-        status = parent.stat()
-        shift = 6 if status.st_uid == user.uid else 3 if status.st_gid == user.gid else 0
-        if not status.st_mode >> shift & 0o1:
+        if not _may_enter(user, parent):
             return str(below)
         below = parent
     return ""

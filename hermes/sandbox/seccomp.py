@@ -1,8 +1,8 @@
 """The seccomp filter of a sandbox: a classic BPF program for `bwrap --seccomp FD`. Pure.
 
 bubblewrap separates files, processes and networks. This filter closes what namespaces leave open: the kernel keyring,
-vsock and most netlink families, TIOCSTI, setuid files, nested namespaces, debugging of other processes, and system
-calls that only administrators need. Calls that programs can do without answer ENOSYS, so that they fall back.
+vsock and most netlink families, TIOCSTI, setuid and setgid files, nested namespaces, debugging of other processes,
+and system calls that only administrators need. Calls that programs can do without answer ENOSYS: they fall back.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _X32_BIT: Final = 0x40000000
 
 _NEW_NAMESPACES: Final = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET,TIME}
 _TERMINAL_INJECTION: Final = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
-_SETUID: Final = 0o4000
+_SETUID: Final = 0o6000  # S_ISUID and S_ISGID
 _MAKES_A_FILE: Final = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
 _FAMILIES: Final = (1, 2, 10)  # unix, inet, inet6
 _NETLINK, _NETLINK_ROUTE = 16, 0

@@ -15,6 +15,7 @@ from pathlib import Path
 _NAME_MOST = 200  # bytes of the old name that the draft's name repeats; names end at 255
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 class Draft:
@@ -64,5 +65,5 @@ def _keep_mode_and_owner(path: Path, descriptor: int) -> bool:
     if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
         with suppress(PermissionError):  # only root may give files away
             os.fchown(descriptor, old.st_uid, old.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode))  # after the owner: a change of that clears some bits
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & ~_SET_ID)  # as the kernel does when a file is written
     return True

@@ -23,6 +23,7 @@ from hermes.sandbox.box import Box
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
 from hermes.sandbox.cgroup import Cgroups, Group, held_group
 from hermes.sandbox.host_grants import joined_gate, network_gate, requested_hosts
+from hermes.sandbox.inside_path import is_directory_inside
 from hermes.sandbox.network import Attachment, SandboxNetwork
 from hermes.sandbox.plan import BadWorkdirError, Plan
 from hermes.sandbox.sandbox import Sandbox
@@ -479,8 +480,7 @@ def _nearest(wanted: Path, plan: Plan | None, work: str) -> Path:
 
 
 def _is_directory(path: Path, plan: Plan | None) -> bool:
-    seen = str(path) if plan is None else plan.outside(os.path.normpath(path))
-    return seen is not None and Path(seen).is_dir()
+    return path.is_dir() if plan is None else is_directory_inside(str(path), plan)
 
 
 def _home_expanded(path: str, base: Mapping[str, str]) -> str:

@@ -70,3 +70,17 @@ def test_a_misspelt_tool_is_told_with_its_line_and_a_suggestion(tmp_path: Path) 
     assert problems(tmp_path, "tools:\n  cli: [termnal]\n") == [
         "config.yaml:2:8: tools.cli: there is no tool or toolset 'termnal'; did you mean terminal?"
     ]
+
+
+@pytest.mark.parametrize("path", ["/", "/home", "/proc", "/home/agent"])
+def test_opened_directory_that_would_hide_a_place_of_the_sandbox_is_refused(tmp_path: Path, path: str) -> None:
+    (found,) = problems(tmp_path, f"sandbox:\n  read_paths: [{path}]\n")
+    assert found.startswith(f"config.yaml:2:3: sandbox.read_paths: {path} would hide ")
+    assert problems(tmp_path, f"sandbox:\n  mode: off\n  read_paths: [{path}]\n") == []
+
+
+def test_opened_directory_behind_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/home")
+    (found,) = problems(tmp_path, f"sandbox:\n  write_paths: [{tmp_path}/link]\n")
+    assert "sandbox.write_paths" in found
+    assert problems(tmp_path, f"sandbox:\n  write_paths: [{tmp_path}, /tmp, /srv]\n") == []

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hermes.processes.host import ProcessHost
 from hermes.processes.process import Handle, ProcessSpec
-from tests.processes.stage import ENVIRON
+from tests.processes.stage import ENVIRON, process_id
 
 
 def main() -> None:
@@ -21,7 +21,7 @@ def main() -> None:
     host = ProcessHost(Path(root))
     known = {name: host.adopt(Path(root, name)) for name in host.stored()}
     for number in range(int(count)):
-        name = f"proc_{number}"
+        name = process_id(Path(root), number)
         if name not in known:
             argv = tuple(part.replace("{}", str(number)) for part in command)
             started = host.start(ProcessSpec(id=name, argv=argv, cwd=str(Path(root).parent), environ=ENVIRON))

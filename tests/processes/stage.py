@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import time
 from collections.abc import Callable
@@ -14,6 +15,11 @@ from hermes.processes.shim.member import look_at
 
 ENVIRON = {"PATH": os.environ["PATH"]}
 PATIENCE_S = 30.0
+
+
+def process_id(root: Path, number: int) -> str:
+    """Return an id that no other test uses: what a process leaves behind is found by its id, on the whole machine."""
+    return f"proc_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}_{number}"
 
 
 class Stage(ProcessHost):
@@ -29,7 +35,7 @@ class Stage(ProcessHost):
         environ: dict[str, str] | None = None,
     ) -> Handle:
         spec = ProcessSpec(
-            id=f"proc_{len(self.stored())}",
+            id=process_id(self.root, len(self.stored())),
             argv=argv,
             cwd="/",
             environ=ENVIRON if environ is None else environ,

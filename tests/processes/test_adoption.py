@@ -20,7 +20,7 @@ import pytest
 from hermes.processes.host import ProcessHost
 from hermes.processes.process import EndReason, Handle, Lost
 from hermes.processes.shim.member import boot_id, look_at
-from tests.processes.stage import Stage, alive, asleep, eventually, with_argument
+from tests.processes.stage import Stage, alive, asleep, eventually, process_id, with_argument
 
 COUNTING = "i=0; while [ ! -e go ]; do i=$((i+1)); echo $i; sleep 0.02; done; echo end $i; exit {}"
 
@@ -61,7 +61,7 @@ def test_a_process_goes_on_when_its_daemon_is_killed_and_the_next_one_knows_all_
     with daemon(stage, 1, "sh", "-c", "read x; echo got $x; " + COUNTING.replace("{}", "7")) as process:
         assert ready(process) == 1
         process.kill()
-    handle = adopted(stage, "proc_0")
+    handle = adopted(stage, process_id(stage.root, 0))
     assert stage.look(handle).alive
     stage.write(handle, b"it\n")
     stage.until_said(handle, b"got it\n1\n")
@@ -100,8 +100,8 @@ def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path
         assert ready(process) == 1
         process.kill()
     (tmp_path / "go").touch()
-    eventually((stage.root / "proc_0" / "exit.json").exists)
-    handle = adopted(stage, "proc_0")
+    eventually((stage.root / process_id(stage.root, 0) / "exit.json").exists)
+    handle = adopted(stage, process_id(stage.root, 0))
     assert stage.ended(handle).code == 9
     counted(stage.said(handle))
 
@@ -112,7 +112,7 @@ def test_twenty_processes_survive_five_kills_of_the_daemon(stage: Stage, tmp_pat
         with daemon(stage, 20, "sh", "-c", COUNTING) as process:
             assert ready(process) == 20
             process.kill()
-        seen = [adopted(stage, f"proc_{number}") for number in range(20)]
+        seen = [adopted(stage, process_id(stage.root, number)) for number in range(20)]
         first = first or seen
         assert seen == first  # the same processes, not others in their place
     (tmp_path / "go").touch()
@@ -210,7 +210,7 @@ def test_a_clock_that_was_set_changes_nothing(stage: Stage) -> None:
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"pid": 1}', "\0\0\0"])
 def test_a_garbled_state_is_a_loss_that_is_told(stage: Stage, text: str) -> None:
-    folder = stage.root / "proc_x"
+    folder = stage.root / process_id(stage.root, 0)
     folder.mkdir(parents=True)
     (folder / "state.json").write_text(text)
     lost = stage.adopt(folder)

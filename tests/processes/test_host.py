@@ -14,10 +14,11 @@ from pathlib import Path
 
 import pytest
 
+from hermes.processes.identity import kill_marked
 from hermes.processes.process import EndReason, FailedStart, Handle, ProcessLimits, ProcessSpec
 from hermes.processes.shim.member import look_at
 from hermes.tools.child_environment import child_environment
-from tests.processes.stage import ENVIRON, Stage, alive, asleep, eventually, sleeps, with_argument
+from tests.processes.stage import ENVIRON, Stage, alive, asleep, eventually, process_id, sleeps, with_argument
 
 
 @pytest.mark.parametrize("code", [0, 1, 42, 255])
@@ -56,7 +57,7 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(
     stage: Stage, argv: tuple[str, ...], cwd: str, reason: str
 ) -> None:
     environ = {**ENVIRON, "PATH": "/usr/bin:/bin"}  # a directory that cannot be read gives another reason
-    failed = stage.start(ProcessSpec(id="proc_x", argv=argv, cwd=cwd, environ=environ))
+    failed = stage.start(ProcessSpec(id=process_id(stage.root, 0), argv=argv, cwd=cwd, environ=environ))
     assert isinstance(failed, FailedStart)
     assert reason in failed.reason
     assert stage.stored() == ()
@@ -453,3 +454,14 @@ def test_what_is_left_by_one_that_is_collected_is_ended_too(stage: Stage) -> Non
     end = stage.ended(stage.run("sh", "-c", f"(sleep 0.2; setsid sleep {mark} & sleep 0.2) & exit 3"))
     assert end.code == 3
     assert with_argument(mark) == []
+
+
+def test_processes_of_two_tests_never_share_an_id(stage: Stage, tmp_path: Path) -> None:
+    other = Stage(tmp_path / "other")
+    mine, theirs = stage.run("sleep", "60"), other.run("sleep", "60")
+    try:
+        kill_marked(theirs.id)
+        assert other.ended(theirs).signal == signal.SIGKILL
+        assert alive(mine.pid)
+    finally:
+        other.clear()

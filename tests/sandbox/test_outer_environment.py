@@ -15,8 +15,8 @@ from hermes.agent.acting import Folders
 from hermes.processes.host import ProcessHost
 from hermes.processes.process import Handle, ProcessSpec
 from hermes.sandbox.box import SWAPPED
-from hermes.sandbox.plan import BadWorkdirError
-from hermes.sandbox.sandbox import Sandbox
+from hermes.sandbox.plan import BadWorkdirError, Rules
+from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from hermes.tools.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from hermes.types import Gate, SessionId, TurnId
@@ -64,9 +64,10 @@ def test_kept_variables_do_not_reach_programs_outside(sandbox: Sandbox, tmp_path
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs a compiler")
-def test_preloaded_library_is_not_loaded_outside(sandbox: Sandbox, tmp_path: Path) -> None:
+@pytest.mark.parametrize("own", [True, False])
+def test_preloaded_library_is_not_loaded_outside(sandbox: Sandbox, tmp_path: Path, own: bool) -> None:
     folder = tmp_path / "conversation"
-    work = folder / "files"
+    work = folder / "files" if own else tmp_path / "project"
     work.mkdir(parents=True)
     source = tmp_path / "e.c"
     canary = tmp_path / "canary"
@@ -85,7 +86,11 @@ def test_preloaded_library_is_not_loaded_outside(sandbox: Sandbox, tmp_path: Pat
     plan = sandbox.plan(sandbox.place(folder, str(work)))
     environ = {"PATH": "/usr/bin:/bin", "LD_PRELOAD": str(library)}
     spec = ProcessSpec(
-        id=f"proc_{os.getpid()}", argv=("/bin/sh", "-c", "exit 7"), cwd="/", environ=environ, box=sandbox.box(plan)
+        id=f"proc_{os.getpid()}_{own}",
+        argv=("/bin/sh", "-c", "exit 7"),
+        cwd="/",
+        environ=environ,
+        box=sandbox.box(plan),
     )
     handle = background.start(spec)
     assert isinstance(handle, Handle)
@@ -95,13 +100,17 @@ def test_preloaded_library_is_not_loaded_outside(sandbox: Sandbox, tmp_path: Pat
     assert not canary.exists()
 
 
-def test_a_git_directory_that_was_swapped_for_a_link_is_not_mounted(sandbox: Sandbox, tmp_path: Path) -> None:
+def test_a_git_directory_that_was_swapped_for_a_link_is_not_mounted(tmp_path: Path) -> None:
+    """The link is relative and leads to what the sandbox may read: bubblewrap itself fails with any other."""
+    working_sandbox()
     folder, work, target = tmp_path / "conversation", tmp_path / "project", tmp_path / "target"
     for path in (folder, work / ".git" / "hooks", target / "hooks"):
         path.mkdir(parents=True)
+    sandbox = open_sandbox(Rules(read_paths=(str(target),)), home=str(Path.home()), enabled=True)
     place = sandbox.place(folder, str(work))
+    (target / "commondir").write_text(".")  # else a mount fails, and nothing is run for that reason
     (work / ".git").rename(work / "old")
-    (work / ".git").symlink_to(target)
+    (work / ".git").symlink_to("../target")
     box = sandbox.box(sandbox.plan(place))
     background = ProcessHost(tmp_path / "processes")
     environ = {"PATH": "/usr/bin:/bin"}
@@ -113,7 +122,7 @@ def test_a_git_directory_that_was_swapped_for_a_link_is_not_mounted(sandbox: San
         assert end is not None
         assert end.code != 0
         said = background.tail(handle, 1000).data.decode()
-        assert SWAPPED in said or "bwrap:" in said
+        assert SWAPPED in said, said
     assert not (target / "CANARY").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 import pytest
@@ -187,3 +188,16 @@ def test_paths_that_the_owner_opens_below_tmp_are_seen_and_their_secrets_are_not
     assert plan.outside("/tmp/shared/a") == "/tmp/shared/a"
     assert not plan.sees("/tmp/shared/key")
     assert plan.masked_files == ("/tmp/shared/key",)
+
+
+def test_closed_directory_is_masked_where_the_secret_in_it_cannot_be() -> None:
+    machine = replace(MACHINE, closed=frozenset({"/srv/closed", "/srv/closed/hermes"}))
+    rules = Rules(write_paths=("/srv",), secret_paths=("/srv/closed/hermes/data", "/srv/closed"))
+    dropped = make_plan(machine, rules, a_place(), identity=Identity.DROPPED)
+    assert dropped.masked_directories == ("/srv/closed",)
+    below = make_plan(
+        machine, replace(rules, write_paths=("/srv/closed/hermes",)), a_place(), identity=Identity.DROPPED
+    )
+    assert below.masked_files == ("/srv/closed/hermes/data",)
+    same = make_plan(machine, rules, a_place())
+    assert set(same.masked_files) == {"/srv/closed/hermes/data", "/srv/closed"}

@@ -23,6 +23,7 @@ class Layer(StrEnum):
     IPC = "--unshare-ipc"
     NESTED = "--disable-userns"
     PROC_SYS = "/proc/sys"  # for root alone
+    PROC_KEYS = "/proc/keys"
     CAPABILITIES = "--cap-drop"  # for root alone
 
 
@@ -67,6 +68,14 @@ if key >= 0:
     text = ctypes.create_string_buffer(100)
     call(N["keyctl"], 11, key, text, 100)
     print("GOT keyring", text.value.decode())
+""",
+    ),
+    Escape(
+        name="names of keys",
+        needs=(Layer.PROC_KEYS,),
+        program="""
+for path in ("/proc/keys", "/proc/key-users", "/proc/self/task/1/../../../keys"):
+    attempt(path, lambda: bool(open(path).read()))
 """,
     ),
     Escape(
@@ -198,17 +207,20 @@ attempt("open_by_handle_at", lambda: call(N["open_by_handle_at"], os.open("/usr"
         needs=(Layer.SECCOMP,),
         program="""
 open("s1", "w").close()
-attempt("chmod", lambda: os.chmod("s1", 0o4755) is None)
-attempt("fchmod", lambda: os.fchmod(os.open("s1", os.O_RDONLY), 0o4755) is None)
-attempt("fchmodat2", lambda: call(N["fchmodat2"], -100, b"s1", 0o4755, 0))
+for bit in (0o4000, 0o2000):
+    attempt(f"chmod {bit:o}", lambda: os.chmod("s1", 0o755 | bit) is None)
+    attempt(f"fchmod {bit:o}", lambda: os.fchmod(os.open("s1", os.O_RDONLY), 0o755 | bit) is None)
+    attempt(f"fchmodat2 {bit:o}", lambda: call(N["fchmodat2"], -100, b"s1", 0o755 | bit, 0))
 """,
     ),
     Escape(
         name="setuid by open",
         needs=(Layer.SECCOMP,),
         program="""
-attempt("open", lambda: call(N["openat"], -100, b"s2", os.O_CREAT | os.O_WRONLY, 0o4755))
-attempt("mknod", lambda: call(N["mknodat"], -100, b"s3", 0o4755 | stat.S_IFREG, 0))
+for bit in (0o4000, 0o2000):
+    name = f"{bit:o}".encode()
+    attempt(f"open {bit:o}", lambda: call(N["openat"], -100, b"s2" + name, os.O_CREAT | os.O_WRONLY, 0o755 | bit))
+    attempt(f"mknod {bit:o}", lambda: call(N["mknodat"], -100, b"s3" + name, 0o755 | bit | stat.S_IFREG, 0))
 how = ctypes.create_string_buffer(struct.pack("3Q", os.O_CREAT | os.O_WRONLY, 0o4755, 0))
 attempt("openat2", lambda: call(N["openat2"], -100, b"s4", how, 24))
 """,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
 import os
 import platform
 import secrets
 import shutil
 import stat
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -102,8 +104,8 @@ async def effects(ran: Ran, outside: Outside) -> list[str]:
     found: list[str] = [str(each) for each in outside.findings(ran.output, ran.conversation.work)]
     found += [line for line in ran.output.splitlines() if "GOT" in line]
     for path in ran.conversation.work.rglob("*"):
-        if not path.is_symlink() and path.lstat().st_mode & stat.S_ISUID:
-            found.append(f"setuid {path.name}")
+        if not path.is_symlink() and path.lstat().st_mode & (stat.S_ISUID | stat.S_ISGID):
+            found.append(f"setuid or setgid: {path.name}")
     if (ran.conversation.work / ".git/hooks/pre-commit").exists():
         found.append("hook")
     if not await outside.none_left():
@@ -130,6 +132,34 @@ async def test_hooks_cannot_be_made_where_there_are_none(outside: Outside, sandb
     assert list((conversation.work / ".git/hooks").iterdir()) == []
 
 
+_EVIL_REPOSITORY = """
+echo changed >> README.md; git add -A; git commit -qm x && echo committed
+cp -r .git evil
+printf '[core]\\n fsmonitor = "touch {canary}; false"\\n' >> evil/config
+mv evil .git/evil
+rm -f .git/commondir; mv .git/commondir .git/x; echo evil > .git/commondir
+echo tried
+"""
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["own directory", "owner's directory"])
+async def test_git_outside_does_not_use_a_configuration_that_a_command_chose(
+    outside: Outside, sandbox: Sandbox, own: bool
+) -> None:
+    attackers = Attackers(outside, sandbox)
+    conversation = attackers.conversation(own=own)
+    canary = conversation.work / "canary"
+    ran = await attackers.run(conversation, _EVIL_REPOSITORY.format(canary=canary))
+    assert "committed" in ran.output
+    assert "tried" in ran.output
+    await asyncio.to_thread(_git_status, conversation.work)
+    assert not canary.exists()
+
+
+def _git_status(work: Path) -> None:
+    subprocess.run(("git", "-c", "safe.directory=*", "status"), cwd=work, check=True, env=box.OUTER_ENVIRONMENT)
+
+
 async def test_file_that_names_a_repository_cannot_be_replaced(outside: Outside, sandbox: Sandbox) -> None:
     """As in a worktree or a submodule: another one could have hooks."""
     attackers = Attackers(outside, sandbox)
@@ -149,7 +179,7 @@ def held_by_this_kernel(escape: Escape, kernel: Kernel) -> str:
     match escape.name:
         case "vsock" if not Path("/dev/vsock").exists():
             return "no vsock"
-        case "keyring" if not kernel.keeps_keys:
+        case "keyring" | "names of keys" if not kernel.keeps_keys:
             return "no keyring"
         case "typed into the terminal" if not _types():
             return "the kernel refuses TIOCSTI"
@@ -172,6 +202,7 @@ def without(layers: tuple[Layer, ...], chosen: list[str]) -> list[str]:
         dropped = (
             option in layers
             or (Layer.PROC_SYS in layers and target == "/proc/sys")
+            or (Layer.PROC_KEYS in layers and target.startswith("/proc/key"))
             or (Layer.GIT_PIN in layers and target.endswith("/.git"))
             or (Layer.GIT_READ_ONLY in layers and "/.git/" in target)
         )

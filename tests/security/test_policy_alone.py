@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -23,14 +25,19 @@ TARGET = Target(
 )
 
 
-def gate(line: str, target: Target = TARGET, cwd: str = "") -> Gate:
+def gate(
+    line: str,
+    target: Target = TARGET,
+    cwd: str = "",
+    targets: Callable[[str], tuple[str, ...]] = link_targets,
+) -> Gate:
     return decide(
         line,
         cwd=cwd or target.work,
         home=target.home,
         hermes_home=target.data,
         work=target.work,
-        targets=link_targets,
+        targets=targets,
         deny=(),
         mode="manual",
         granted=(),
@@ -117,6 +124,16 @@ def test_a_working_directory_reached_by_a_link_is_the_same(tmp_path: Path) -> No
         home=str(tmp_path / "home"), work=str(tmp_path / "home/project"), data="", canary="", secret="", port=1
     )
     assert gate("echo x > a.txt; touch b", target) == Gate()
+
+
+def test_new_temporary_file_is_none_of_the_links_in_tmp() -> None:
+    def links(path: str) -> tuple[str, ...]:
+        return ("/srv/shared",) if fnmatchcase("/tmp/shared", path) else ()
+
+    for line in ('F=$(mktemp); echo x > "$F"; cat "$F"', 'D=$(mktemp -d); echo x > "$D/y"', "cp a $(mktemp)"):
+        assert gate(line, targets=links) == Gate(), line
+    for line in ("echo x > /tmp/shared", "touch /tmp/*"):
+        assert gate(line, targets=links).verdict is Verdict.ASK, line
 
 
 def test_leaving_the_working_directory_does_not_move_it() -> None:

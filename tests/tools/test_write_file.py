@@ -24,6 +24,13 @@ async def test_a_file_that_is_overwritten_keeps_its_mode_and_its_links(files: Wo
     assert stat.S_IMODE(path.stat().st_mode) == 0o751
 
 
+async def test_an_overwritten_file_loses_setuid_and_setgid(files: Workbench) -> None:
+    path = files.write("run.sh", "old")
+    path.chmod(0o6751)
+    await files.text("write_file", path="run.sh", content="new")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o751
+
+
 async def test_a_reader_that_has_the_old_file_open_sees_it_whole(files: Workbench) -> None:
     with files.write("a.txt", "old").open() as reader:
         await files.text("write_file", path="a.txt", content="new and longer")

@@ -74,6 +74,8 @@ def _output_of(command: SimpleCommand) -> str | None:
 
 
 _SOMEWHERE = f"/{ANY_DEPTH}/{UNKNOWN}"  # below a directory
+# mktemp never returns a name that exists. `/tmp/*` would match the links that other programs keep in /tmp.
+_FRESH_FILE = "/tmp/tmp.??????????"  # noqa: S108 - a pattern
 _DATE = re.compile(r"-u|--utc|-I\w*|\+[%\w:.+-]*")
 
 
@@ -82,7 +84,7 @@ def _listed_by(name: str, arguments: tuple[str, ...], cwd: str) -> str | None:
     plain = [each for each in arguments if not each.startswith("-")]
     match name:
         case "mktemp" if all(re.fullmatch(r"-d|-q|--directory", each) for each in arguments):
-            return "/tmp/*"  # noqa: S108 - a pattern
+            return _FRESH_FILE
         case "date" if arguments and all(map(_DATE.fullmatch, arguments)):
             return "*"
         case "nproc":
