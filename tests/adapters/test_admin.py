@@ -231,7 +231,17 @@ async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
     for text in ("one", "two"):
         await chat(admin, ask(text), **{"X-Hermes-Session-Id": "s"})
     whole = await get(admin, "/sessions/s?tail=2")
-    assert set(whole) == {"session", "why", "lineage", "live", "mailbox", "queue", "preferences", "transcript"}
+    assert set(whole) == {
+        "session",
+        "why",
+        "waits_for",
+        "lineage",
+        "live",
+        "mailbox",
+        "queue",
+        "preferences",
+        "transcript",
+    }
     assert whole["session"]["turns"] == 2
     assert [message["content"] for message in whole["transcript"]] == ["two", "Hello, world"]
     assert len((await get(admin, "/sessions/s"))["transcript"]) == 4
