@@ -520,7 +520,7 @@ async def test_a_reload_tells_what_came_of_it(admin: aiohttp.ClientSession) -> N
 
 
 async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSession) -> None:
-    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "day_tokens": 5})
+    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "budget_tokens": 5})
     assert (status, made["key"]["role"], made["key"]["expires_at"]) == (201, "guest", NOW + 60)
     assert made["text"].startswith("hk_")
     [listed] = (await get(admin, "/keys"))["keys"]
