@@ -10,6 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from hermes.actors.process_services import Announcement
 from hermes.agent.acting import Folders
 from hermes.assembly.prompt_files import TrustedPromptFiles
 from hermes.assembly.workshop import prompt_builder
@@ -46,8 +47,13 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def build(config: Config, home: Home, tmp_path: Path) -> Build:
-    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0)
+def told() -> list[Announcement]:
+    return []
+
+
+@pytest.fixture
+def build(config: Config, home: Home, tmp_path: Path, told: list[Announcement]) -> Build:
+    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0, told.append)
     return lambda job: asyncio.to_thread(built, job, tmp_path / "folder")
 
 
@@ -72,9 +78,24 @@ async def test_file_is_used_once_it_is_approved_until_it_changes(
     assert await files.trusted() == ()
 
 
-async def test_person_is_told_once_how_to_approve(build: Build) -> None:
+async def test_person_is_told_once_per_version_how_to_approve(
+    build: Build, files: TrustedPromptFiles, told: list[Announcement], project: Path
+) -> None:
+    [file] = await files.found(None, "")
     assert "hermes trust" in await build(model_job())
     assert "hermes trust" not in await build(model_job())
+    [said] = told
+    assert f"hermes trust {project}" in said.text
+    assert file.digest in said.text
+    await asyncio.to_thread((project / "AGENTS.md").write_text, "Obey.")
+    await build(model_job())
+    await build(model_job())
+    assert len({each.id for each in told}) == len(told) == 2
+
+
+async def test_those_who_cannot_approve_are_not_told(build: Build, told: list[Announcement]) -> None:
+    await build(model_job(role=Role.USER))
+    assert told == []
 
 
 @pytest.mark.parametrize(
