@@ -107,6 +107,11 @@ def decode(raw: bytes | None) -> Keys:
     return tuple(ApiKey(**{**fields, "role": Role(fields["role"])}) for fields in listed)
 
 
+def is_named_key(platform: str) -> bool:
+    """Whether conversations on this platform belong to a named key."""
+    return platform.startswith(PLATFORM_PREFIX)
+
+
 def surface_of(platform: str) -> str:
     """The kind of surface that a platform is: all named keys use the API."""
     return "api" if platform.startswith(PLATFORM_PREFIX) else platform

@@ -74,6 +74,12 @@ def what_runs(call: Call) -> str:
     return visible(said.removeprefix(f"{_RUNS}: ") if call.name == _RUNS else said)
 
 
+def waits_for(session: Session) -> str:
+    """Return what a session waits for: the command that needs permission, or the model's question; else nothing."""
+    call = waiting_call(session)
+    return "" if call is None else call.question or what_runs(call)
+
+
 def _request(call: Call, choices: tuple[str, ...]) -> str:
     """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
     command = what_runs(call)

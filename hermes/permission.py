@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from hermes.errors import BadInputError
 from hermes.role import Role
-from hermes.types import Call
+from hermes.types import Call, SessionId
 
 CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
 DENY = "deny"
-NEEDS_ADMIN = (
-    "only the owner and the admins of this Hermes may approve this. They were asked, where they can be reached; "
-    "/deny or /stop calls it off"
-)
+NEEDS_APPROVER = "needs_approver"  # error code
 
 
 def rules_of(call: Call) -> tuple[str, ...]:
     """What an answer to a call that waits would allow."""
     return (CLARIFY,) if call.question else call.gate.rules
+
+
+def needs_approver(session: SessionId) -> BadInputError:
+    """Return the error for somebody who allows a call of this session, and may not."""
+    return BadInputError(
+        "only the owner and the admins of this Hermes may approve this. They were asked, where they can be reached; "
+        f"the owner decides with `hermes approve {session}`. /deny or /stop calls it off",
+        code=NEEDS_APPROVER,
+    )
 
 
 def may_answer(role: Role, rules: tuple[str, ...], choice: str) -> bool:

@@ -9,11 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from hermes.errors import BadInputError
 from hermes.values import dataclass
+from hermes.visible import visible
 
+DIGEST_CHARS = 16  # of a SHA-256 in hex, as people are shown it
+SHOWN_CHARS = 2_000  # of a file's content, before it is approved
 FILE_NAME = "trusted_prompts.json"
+CHANGED = "prompt_file_changed"  # error code
 _VERSION = 1
 
 
@@ -31,6 +37,49 @@ class TrustedPrompt:
             return False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromptFile:
+    """A prompt file as it was read: what a person is shown before they approve it."""
+
+    path: str  # absolute, without links
+    content: bytes
+
+    @property
+    def sha256(self) -> str:
+        return digest_of(self.content)
+
+    @property
+    def digest(self) -> str:
+        return self.sha256[:DIGEST_CHARS]
+
+    def shown(self) -> str:
+        """Return path, size, digest and content, with hidden characters as escapes."""
+        text = self.content.decode(errors="replace")
+        left = len(text) - SHOWN_CHARS
+        lines = [
+            f"{visible(self.path)}: {len(self.content):,} bytes, digest {self.digest}",
+            "-----",
+            visible(text[:SHOWN_CHARS].rstrip()),
+            "-----",
+        ]
+        if left > 0:
+            lines.append(
+                f"This is cut: {left:,} more characters are in the file. Read the rest in {visible(self.path)}."
+            )
+        return "\n".join(lines)
+
+
+def chosen(files: Sequence[PromptFile], digests: Collection[str]) -> tuple[PromptFile, ...]:
+    """Return the files that have these digests. Raises BadInputError for a digest that no file has now."""
+    for digest in digests:
+        if len(digest) < DIGEST_CHARS or not any(each.sha256.startswith(digest) for each in files):
+            raise BadInputError(
+                f"no prompt file there has the digest {digest[:64]} now. Nothing was approved: look at them again",
+                code=CHANGED,
+            )
+    return tuple(each for each in files if any(each.sha256.startswith(digest) for digest in digests))
+
+
 class TrustedPrompts:
     def __init__(self, data_dir: Path) -> None:
         self._file = data_dir / FILE_NAME
@@ -43,6 +92,7 @@ class TrustedPrompts:
         return self._read().get(str(path)) == digest_of(content)
 
     def add(self, path: Path, content: bytes) -> TrustedPrompt:
+        """Approve this content of that file. A file that has other content by now is not approved by it."""
         added = TrustedPrompt(path=str(path), sha256=digest_of(content))
         self._write({**self._read(), added.path: added.sha256})
         return added

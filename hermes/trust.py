@@ -75,6 +75,15 @@ def remember_answer(data_dir: Path, directory: Path, *, trusted: bool) -> None:
     _replace(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
 
 
+def forget_answer(data_dir: Path, directory: Path) -> bool | None:
+    """Forget the owner's answer for a directory, and return it. `hermes chat` asks again there."""
+    answers = read_answers(data_dir)
+    forgotten = answers.pop(str(directory), None)
+    if forgotten is not None:
+        _replace(data_dir / TRUST_FILE, json.dumps({"directories": answers}, indent=2) + "\n")
+    return forgotten
+
+
 # ---------------------------------------------------------------- the directory of a conversation
 
 

@@ -38,11 +38,12 @@ class ProcessSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """For the person of a conversation that is over. What was announced under an id is not announced again."""
+    """For the person of a conversation. What was announced under an id is not announced again."""
 
     id: str
     session: SessionId
     text: str
+    turn: TurnId | None = None  # whose followers are shown it
 
 
 class HostThreads:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.actors.session_protocol import Answer, Limits, Step, ToolReturned
-from hermes.actors.session_steps import encode, publishing, refuse, then
+from hermes.actors.session_steps import encode, publishing, refuse, refuse_with, then
 from hermes.actors.turn_role import role_of_turn
 from hermes.asking import APPROVALS, CUT, FOR_THE_SESSION, ONLY_ONCE, SHOW, asked_by, is_long, waiting_call
 from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
-from hermes.permission import NEEDS_ADMIN, grants_for, is_routed, is_unasked, may_answer, rules_of
+from hermes.permission import grants_for, is_routed, is_unasked, may_answer, needs_approver, rules_of
 from hermes.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.role import Role
 from hermes.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
@@ -218,7 +218,7 @@ def answer(session: Session, event: Answer, now: float, limits: Limits) -> Step:
         expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
         return refuse(session, expected)
     if not may_answer(event.source.standing, rules_of(call), said):
-        return refuse(session, NEEDS_ADMIN)
+        return refuse_with(session, needs_approver(session.id))
     if said == SHOW and not call.question:
         return show_whole(Step(session=session), call, now)
     if is_unseen(call, said):

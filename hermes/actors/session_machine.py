@@ -56,6 +56,7 @@ from hermes.actors.session_steps import (
     open_turns,
     publishing,
     refuse,
+    refuse_with,
     start,
     start_next,
     suspension,
@@ -67,7 +68,7 @@ from hermes.asking import SHOW, waiting_call
 from hermes.end_cause import was_compressed
 from hermes.errors import QueueFullError
 from hermes.events import Notice, TurnAnswered
-from hermes.permission import NEEDS_ADMIN, may_answer, rules_of
+from hermes.permission import may_answer, needs_approver, rules_of
 from hermes.records import (
     Amended,
     Continued,
@@ -214,7 +215,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: Limits) -> St
         return _deliver_held(session, held, event, now, limits)
     if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
         if not may_answer(event.source.standing, rules_of(asking), said):
-            return refuse(session, NEEDS_ADMIN)
+            return refuse_with(session, needs_approver(session.id))
         if calls.is_unseen(asking, said):
             return refuse(session, calls.NOT_SEEN)
         merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)

@@ -77,7 +77,11 @@ def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
 
 
 def refuse(session: Session, problem: str) -> Step:
-    return Step(session=session, effects=(Refuse(error=BadInputError(problem, code="wrong_phase")),))
+    return refuse_with(session, BadInputError(problem, code="wrong_phase"))
+
+
+def refuse_with(session: Session, error: BadInputError) -> Step:
+    return Step(session=session, effects=(Refuse(error=error),))
 
 
 def open_turns(session: Session) -> tuple[Turn, ...]:

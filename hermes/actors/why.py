@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.actors.turn_role import who_wants
-from hermes.asking import Question, open_question
+from hermes.asking import Question, open_question, waits_for
 from hermes.types import Call, CallState, Failure, FailureKind, Phase, Session
+
+_COMMAND_CHARS = 200  # of a command that waits for permission
 
 
 def explain(session: Session, now: float, *, alive: bool = True) -> str:
@@ -42,9 +44,19 @@ def explain(session: Session, now: float, *, alive: bool = True) -> str:
 
 def _ways(session: Session, asked: Question) -> str:
     if asked.approval:
-        return f"To let it go on: `hermes approve {session.id}` or `hermes deny {session.id}`."
+        return (
+            f"It wants to run: {_cut(waits_for(session))}\n"
+            f"To let it go on: `hermes approve {session.id}` or `hermes deny {session.id}`. "
+            f"`hermes approve {session.id} show` shows all of what would run."
+        )
     choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
     return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
+
+
+def _cut(command: str) -> str:
+    """The beginning of a command, on one line."""
+    line = " ".join(command.split())
+    return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
 
 
 def last_problem(session: Session) -> str:

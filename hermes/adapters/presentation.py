@@ -11,6 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from hermes.asking import waits_for
+
 if TYPE_CHECKING:
     from hermes.events import Event
     from hermes.ports.sessions import SessionView, StoredMessage
@@ -56,6 +58,7 @@ def view(view: SessionView) -> JsonObject:
     return {
         "session": session(view.session),
         "why": view.why,
+        "waits_for": waits_for(view.session),
         "lineage": list(view.lineage),
         "live": view.live,
         "mailbox": view.mailbox,

@@ -188,7 +188,11 @@ async def _stream(model: Model, request: ModelRequest, listener: Listener, said:
         async for chunk in model.stream(request):
             match chunk:
                 case ModelText():
-                    heard(reasoning.feed(chunk.text))
+                    text = reasoning.feed(chunk.text)
+                    if reasoning.take_back() and said:
+                        said.clear()
+                        listener.reset()
+                    heard(text)
                 case ModelQueued():
                     waiting.enter_context(wait)
                     before = "1 call is" if chunk.ahead == 1 else f"{chunk.ahead} calls are"

@@ -2,6 +2,9 @@
 
 A tag counts at the beginning of the answer or of a line, which is where models put it. In the middle of a line and in
 a fenced code block it is ordinary text.
+
+Some chat templates open the block themselves, so the answer starts inside of it and holds only `</think>`. Everything
+before such a tag was reasoning, and the caller has to take it back (`take_back`).
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import re
 
 _OPEN = ("<think>", "<thinking>")
+_ORPHAN = ("</think>", "</thinking>")  # closing tags of a block that the answer did not open
 _CLOSE = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 _CLOSE_MAX = len("</thinking>")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)", re.DOTALL)
@@ -26,6 +30,12 @@ class ReasoningFilter:
         self._fence = ""  # that opened the current code block
         self._leading: str | None = ""  # whitespace before the first visible word; None: there was one
         self.found = False  # there was a reasoning block
+        self._withdrawn = False  # all text returned so far was reasoning
+
+    def take_back(self) -> bool:
+        """Return whether the text of earlier `feed` calls was reasoning. True once."""
+        withdrawn, self._withdrawn = self._withdrawn, False
+        return withdrawn
 
     def feed(self, text: str) -> str:
         if self._held is None and not self._inside and "\n" not in text:  # the usual case
@@ -59,10 +69,15 @@ class ReasoningFilter:
             return rest
         line = self._held + line
         body = line.lstrip(" \t\r")
-        if not self._fence and (tag := _opening(body)):
+        if not self._fence and (tag := _tag(body, _OPEN)):
             self._inside, self.found = True, True
             return body[len(tag) :] + rest
-        if not self._fence and _may_open(body):
+        if not self._fence and not self.found and (tag := _tag(body, _ORPHAN)):
+            shown.clear()
+            self.found, self._withdrawn = True, True
+            self._held, self._line, self._leading = "", "", ""
+            return body[len(tag) :] + rest
+        if not self._fence and _may_be_tag(body, _OPEN if self.found else _OPEN + _ORPHAN):
             self._held = line
             return ""
         self._held = None
@@ -91,12 +106,12 @@ def visible(text: str) -> str:
     return parser.feed(text) + parser.finish()
 
 
-def _opening(body: str) -> str:
-    return next((body[: len(tag)] for tag in _OPEN if body[: len(tag)].lower() == tag), "")
+def _tag(body: str, tags: tuple[str, ...]) -> str:
+    return next((body[: len(tag)] for tag in tags if body[: len(tag)].lower() == tag), "")
 
 
-def _may_open(body: str) -> bool:
-    return any(tag.startswith(body.lower()) for tag in _OPEN)
+def _may_be_tag(body: str, tags: tuple[str, ...]) -> bool:
+    return any(tag.startswith(body.lower()) for tag in tags)
 
 
 def _fence_after(fence: str, line: str) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 from hermes.actors.front_desk import FrontDesk
 from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
-from hermes.actors.process_services import ProcessSettings
+from hermes.actors.process_services import Announcement, ProcessSettings
 from hermes.agent.accounting import Budget, Price
 from hermes.agent.acting import Acting, Folders
 from hermes.agent.compression import CompressionSettings
@@ -190,6 +190,7 @@ def make_workshop(
     desk: FrontDesk,
     processes: BackgroundProcesses,
     sandbox: SandboxOpener,
+    tell: Callable[[Announcement], None],
 ) -> Workshop:
     from hermes.assembly import workshop  # noqa: PLC0415 - slow, and not needed before the first turn
 
@@ -204,6 +205,7 @@ def make_workshop(
         processes=processes,
         clock=wall,
         sandbox=sandbox,
+        tell=tell,
     )
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import secrets
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
+from loguru import logger
 from pykka import ActorRef
 
 from hermes.actors.front_desk import FrontDesk
@@ -19,6 +21,7 @@ from hermes.actors.process_desk import ProcessDesk
 from hermes.actors.process_front import ProcessFront
 from hermes.actors.process_services import Announcement, Courier, HostThreads, NoticeLimit, ProcessServices
 from hermes.assembly.agent import process_settings
+from hermes.errors import HermesError
 from hermes.events import Notice
 from hermes.home import Home
 from hermes.log import redacted
@@ -61,7 +64,7 @@ async def open_processes(
         clock=wall,
         settings=process_settings(config),
     )
-    courier = Courier(sessions.submit, partial(_announce, hub, journal, ObligationDesk(journal, deliver)))
+    courier = Courier(sessions.submit, partial(announce, hub, journal, ObligationDesk(journal, deliver)))
     services = ProcessServices(
         host=host,
         threads=threads,
@@ -83,9 +86,9 @@ async def open_processes(
         await threads.close()
 
 
-async def _announce(hub: Hub, journal: ActorJournal, outgoing: ObligationDesk, said: Announcement) -> None:
+async def announce(hub: Hub, journal: ActorJournal, outgoing: ObligationDesk, said: Announcement) -> None:
     """To whoever watches, and where the person wrote last."""
-    hub.publish(Notice(session=said.session, text=said.text))
+    hub.publish(Notice(session=said.session, text=said.text, turn=said.turn))
     head = await journal.fetch(lambda reader: reader.head(said.session))
     if head is None or head.place is None:
         return
@@ -99,6 +102,22 @@ async def _announce(hub: Hub, journal: ActorJournal, outgoing: ObligationDesk, s
             session=said.session,
         )
     )
+
+
+def from_thread(tell: Callable[[Announcement], Awaitable[None]]) -> Callable[[Announcement], None]:
+    """Return a function for threads that has it told on this event loop. It does not wait."""
+    loop = asyncio.get_running_loop()
+
+    async def told(said: Announcement) -> None:
+        try:
+            await tell(said)
+        except HermesError as error:
+            logger.warning("session {}: could not be told {}: {}", said.session, said.id, error)
+
+    def post(said: Announcement) -> None:
+        asyncio.run_coroutine_threadsafe(told(said), loop)
+
+    return post
 
 
 def new_process_id() -> str:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Collection
 from pathlib import Path
 
 from hermes.agent.acting import Folders
 from hermes.agent.context_files import prompt_files
+from hermes.errors import BadInputError
 from hermes.home import Home
 from hermes.ports.prompt_files import PromptFiles
-from hermes.prompt_trust import TrustedPrompts
+from hermes.prompt_trust import PromptFile, TrustedPrompts, chosen
 from hermes.settings import Config
 from hermes.types import SessionId
 
@@ -22,8 +24,11 @@ class TrustedPromptFiles(PromptFiles):
         self._folders = folders
         self._store = TrustedPrompts(home.data_dir)
 
-    async def trust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
-        return await asyncio.to_thread(self._trust, root, directory)
+    async def found(self, root: SessionId | None, directory: str) -> tuple[PromptFile, ...]:
+        return await asyncio.to_thread(self._found, root, directory)
+
+    async def trust(self, root: SessionId | None, directory: str, digests: Collection[str]) -> tuple[str, ...]:
+        return await asyncio.to_thread(self._trust, root, directory, digests)
 
     async def distrust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
         return await asyncio.to_thread(self._distrust, root, directory)
@@ -31,9 +36,13 @@ class TrustedPromptFiles(PromptFiles):
     async def trusted(self) -> tuple[str, ...]:
         return tuple(each.path for each in await asyncio.to_thread(self._store.all))
 
-    def _trust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
+    def _found(self, root: SessionId | None, directory: str) -> tuple[PromptFile, ...]:
         found = prompt_files(self._directory(root, directory), person_home=Path(os.path.expanduser("~")))  # noqa: PTH111
-        return tuple(self._store.add(path, content).path for path, content in found)
+        return tuple(PromptFile(path=str(path), content=content) for path, content in found)
+
+    def _trust(self, root: SessionId | None, directory: str, digests: Collection[str]) -> tuple[str, ...]:
+        files = chosen(self._found(root, directory), digests)
+        return tuple(self._store.add(Path(each.path), each.content).path for each in files)
 
     def _distrust(self, root: SessionId | None, directory: str) -> tuple[str, ...]:
         return tuple(each.path for each in self._store.remove(self._directory(root, directory)))
@@ -43,4 +52,6 @@ class TrustedPromptFiles(PromptFiles):
 
         workplace = workplace_of(self._config, self._home)
         cwd = workplace.default_cwd if root is None else workplace.cwd_of(self._folders.path(root))
+        if not Path(cwd, os.path.expanduser(directory)).is_absolute():  # noqa: PTH111 - never raises
+            raise BadInputError("no conversation has begun here, so name the directory: /trust DIRECTORY")
         return Path(os.path.realpath(Path(cwd, os.path.expanduser(directory))))  # noqa: PTH111 - never raises

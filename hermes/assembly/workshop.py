@@ -14,7 +14,8 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.agent.context_files import ContextFile, read_project_file, read_soul
+from hermes.actors.process_services import Announcement
+from hermes.agent.context_files import ContextFile, how_to_approve, read_project_file, read_soul
 from hermes.agent.personality import overlay
 from hermes.agent.prompt import PromptFacts, build_prompt
 from hermes.assembly.media import media_store
@@ -27,7 +28,7 @@ from hermes.platforms import PLATFORMS
 from hermes.ports.agent import ModelJob
 from hermes.ports.given import Clock
 from hermes.ports.processes import BackgroundProcesses
-from hermes.prompt_trust import TrustedPrompts
+from hermes.prompt_trust import DIGEST_CHARS, TrustedPrompts, digest_of
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.plan import HOME
 from hermes.sandbox.probe import Cause
@@ -74,6 +75,7 @@ def make_workshop(
     processes: BackgroundProcesses,
     clock: Clock,
     sandbox: SandboxOpener,
+    tell: Callable[[Announcement], None],
 ) -> Workshop:
     toolbox = make_toolbox(
         config,
@@ -87,7 +89,7 @@ def make_workshop(
         heads=heads,
         processes=processes,
     )
-    return Workshop(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock))
+    return Workshop(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell))
 
 
 def workplace_of(config: Config, home: Home) -> Workplace:
@@ -216,10 +218,13 @@ def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writin
     )
 
 
-def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -> Callable[[ModelJob, Path], str]:
+def prompt_builder(
+    config: Config, home: Home, toolbox: Toolbox, clock: Clock, tell: Callable[[Announcement], None]
+) -> Callable[[ModelJob, Path], str]:
+    """`tell` is called in the thread that builds the prompt."""
     workplace = workplace_of(config, home)
     trusted = TrustedPrompts(home.data_dir)
-    told: set[tuple[str, str]] = set()  # files whose missing approval the person was told of, and their directories
+    told: set[tuple[str, str]] = set()  # path and digest of files whose missing approval the person was told of
 
     def project_file(job: ModelJob, cwd: str, chars_most: int) -> ContextFile | None:
         """Only for those who may approve it, and where nobody else talks."""
@@ -229,12 +234,17 @@ def prompt_builder(config: Config, home: Home, toolbox: Toolbox, clock: Clock) -
             Path(cwd), person_home=Path(workplace.home), trusts=trusted.holds, chars_most=chars_most
         )
         if found is None or not found.blocked:
-            told.discard((cwd, found.name if found is not None else ""))
             return found
         logger.warning("session {}: {} in {} is not used: {}", job.session, found.name, cwd, found.blocked)
-        if found.untrusted and (cwd, found.name) in told:
+        if (file := found.untrusted) is None:
+            return found
+        version = (file.path, file.digest)
+        if version in told:
             return None
-        told.add((cwd, found.name))
+        told.add(version)
+        name = digest_of("\0".join(version).encode())[:DIGEST_CHARS]
+        text = how_to_approve(file)
+        tell(Announcement(id=f"prompt-file:{name}", session=job.session, text=text, turn=job.turn))
         return found
 
     def build(job: ModelJob, folder: Path) -> str:

@@ -139,7 +139,9 @@ def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
         if args.json:
             print_json({"sessions": sessions})
         elif sessions:
-            _print_sessions(records, sessions)
+            _print_sessions(records, sessions, only_waiting=only_waiting)
+            if only_waiting:
+                say("`hermes approve ID show` shows all of a command that waits.")
         elif only_waiting:
             print("No session waits for an answer.")
         else:
@@ -148,12 +150,13 @@ def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
-    """The last active first, as in the list of all."""
+    """The last active first, as in the list of all, each with what it waits for."""
     views = [records.view(name, tail=0, exact=True) for name in records.waiting()]
-    return sorted((view["session"] for view in views), key=lambda each: -each["active_at"])[:limit]
+    found = ({**view["session"], "waits_for": view.get("waits_for", "")} for view in views)
+    return sorted(found, key=lambda each: -each["active_at"])[:limit]
 
 
-def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
+def _print_sessions(records: Records, sessions: list[dict[str, Any]], *, only_waiting: bool) -> None:
     about = {session["id"]: session.get("title") or session.get("preview") for session in sessions}
     for name in islice((name for name, words in about.items() if not words), _ABOUT):
         about[name] = records.beginning(name)
@@ -167,11 +170,14 @@ def _print_sessions(records: Records, sessions: list[dict[str, Any]]) -> None:
             str(session["queued"]),
             session["platform"],
             shortened(about[session["id"]] or "-"),
+            *([shortened(session["waits_for"] or "-")] if only_waiting else []),
         ]
         for session in sessions
     ]
     columns = ["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "ABOUT"]
-    drop = ("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE")
+    drop: tuple[str, ...] = ("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE")
+    if only_waiting:
+        columns, drop = [*columns, "WAITS FOR"], (*drop, "ABOUT")
     print_table(columns, rows, drop=drop, numbers=("ACTIVE", "MESSAGES", "TURNS", "QUEUED"))
 
 

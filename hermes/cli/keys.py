@@ -12,6 +12,7 @@ from hermes.cli.parser import Commands
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_ROLE_HELP = "user (the default): the tools of tools.api; guest: those of tools.guest, so no terminal and no files"
 _UNITS_S = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}
 
 
@@ -25,7 +26,7 @@ def add_commands(commands: Commands) -> None:
     actions = Commands(group)
     create = actions.add("create", _create, "Create a key. It is shown once.", json=True)
     create.add_argument("name", metavar="NAME", help="lower-case letters, digits and hyphens")
-    create.add_argument("--role", choices=("user", "guest"), default="user", help="guest: no terminal and no files")
+    create.add_argument("--role", choices=("user", "guest"), default="user", help=_ROLE_HELP)
     create.add_argument("--expires", type=_duration, metavar="TIME", help="such as 12h, 30d or 8w; default: never")
     create.add_argument("--budget-tokens", type=int, default=0, metavar="N", help="tokens a day; default: no limit")
     create.add_argument("--budget-usd", type=float, default=0.0, metavar="X", help="dollars a day; default: no limit")
@@ -50,12 +51,12 @@ def _create(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
             "name": args.name,
             "role": args.role,
             "expires_s": args.expires,
-            "day_tokens": args.budget_tokens,
-            "day_usd": args.budget_usd,
+            "budget_tokens": args.budget_tokens,
+            "budget_usd": args.budget_usd,
         },
     )
     if args.json:
-        print_json(answer)
+        print_json({"key": {**answer["key"], "text": answer["text"]}})
         return 0
     say(answer["text"])
     until = answer["key"]["expires_at"]
@@ -81,8 +82,8 @@ def _list(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 def _row(key: Mapping[str, Any]) -> list[str]:
     expires = moment(key["expires_at"]) if key["expires_at"] else "never"
-    budget = [f"{key['day_tokens']:,} tokens"] if key["day_tokens"] else []
-    budget += [f"${key['day_usd']:g}"] if key["day_usd"] else []
+    budget = [f"{key['budget_tokens']:,} tokens"] if key["budget_tokens"] else []
+    budget += [f"${key['budget_usd']:g}"] if key["budget_usd"] else []
     used = f"{key['used_tokens']:,} tokens, ${key['used_usd']:.2f}"
     return [
         key["name"],

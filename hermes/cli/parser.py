@@ -121,7 +121,7 @@ class Commands:
         """A new command: `about` heads its help, and its first sentence is the line in the overview."""
         parser = self._actions.add_parser(
             name,
-            help=f"{about[0].lower()}{about[1:]}".partition(".")[0],
+            help=f"{about[0].lower()}{about[1:]}".partition(". ")[0].removesuffix("."),
             description=about,
             epilog=f"examples:\n{examples}" if examples else None,
             formatter_class=Help,

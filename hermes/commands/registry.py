@@ -268,11 +268,12 @@ COMMANDS: tuple[Command, ...] = (
         name="trust",
         needs=Role.ADMIN,
         group=Group.KNOW,
-        usage="[DIRECTORY|list|remove [DIRECTORY]]",
+        usage="[DIRECTORY|approve DIGEST [DIRECTORY]|list|remove [DIRECTORY]]",
         help="Use the prompt files of a project (AGENTS.md and its like)",
-        details="For the owner and for admins. Approves the files in a directory, by default the one that the "
-        "conversation works in, as they are now. A file that changes has to be approved again.",
-        choices=("list", "remove"),
+        details="For the owner and for admins. Shows the files in a directory, by default the one that the "
+        "conversation works in, with their digests; approve takes those. A file that changes has to be approved "
+        "again.",
+        choices=("approve", "list", "remove"),
     ),
     Command(
         name="help",

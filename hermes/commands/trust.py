@@ -1,11 +1,18 @@
-"""The command `/trust`: approve the prompt files of a project (`AGENTS.md` and its like), or withdraw that."""
+"""The command `/trust`: show, approve and withdraw the prompt files of a project (`AGENTS.md` and its like)."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from hermes.commands.errand import Errand, Handler
 from hermes.commands.reply import Reply, refused
+from hermes.ports.prompt_files import PromptFiles
+from hermes.prompt_trust import PromptFile
+from hermes.types import SessionId
 
-LIST, REMOVE = "list", "remove"
+APPROVE, LIST, REMOVE = "approve", "list", "remove"
+_DIGEST = re.compile(r"[0-9a-f]{16,64}")
 
 
 async def trust(errand: Errand) -> Reply:
@@ -21,10 +28,27 @@ async def trust(errand: Errand) -> Reply:
     if word == REMOVE:
         paths = await files.distrust(root, rest.strip())
         return Reply(text=_listed("No longer used:", paths) if paths else "No prompt file there was approved.")
-    paths = await files.trust(root, errand.argument)
-    if not paths:
+    if word == APPROVE:
+        return await _approve(errand, files, root, rest.split())
+    found = await files.found(root, errand.argument)
+    if not found:
         return refused("There is no prompt file in that directory.")
+    return Reply(text=_question(found, errand.argument))
+
+
+async def _approve(errand: Errand, files: PromptFiles, root: SessionId | None, words: list[str]) -> Reply:
+    digests = []
+    while words and _DIGEST.fullmatch(words[0]):
+        digests.append(words.pop(0))
+    if not digests:
+        return errand.usage("A digest is missing: /trust shows the files and their digests.")
+    paths = await files.trust(root, " ".join(words), digests)
     return Reply(text=_listed("Approved, and used in new conversations until they change:", paths))
+
+
+def _question(found: Sequence[PromptFile], directory: str) -> str:
+    command = " ".join(filter(None, (f"/trust {APPROVE}", *(each.digest for each in found), directory)))
+    return "\n\n".join([*(each.shown() for each in found), f"To have this in the prompt, approve it: {command}"])
 
 
 def _listed(heading: str, paths: tuple[str, ...]) -> str:

@@ -56,7 +56,7 @@ from hermes.assembly.chat import (
 from hermes.assembly.media import make_reception
 from hermes.assembly.preflight import preflight
 from hermes.assembly.processes import NAME as PROCESSES
-from hermes.assembly.processes import ProcessParts, open_processes
+from hermes.assembly.processes import ProcessParts, announce, from_thread, open_processes
 from hermes.assembly.prompt_files import TrustedPromptFiles
 from hermes.assembly.resets import LateViews, are_there_resets, reset_settings
 from hermes.assembly.sandbox import SandboxOpener
@@ -172,6 +172,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 desk=desk,
                 processes=processes.front,
                 sandbox=sandbox,
+                tell=from_thread(partial(announce, hub, journal, ObligationDesk(journal, deliver))),
             )
         )
         agent = await make_agent(

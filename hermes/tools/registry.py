@@ -16,7 +16,7 @@ from typing import Any
 
 from loguru import logger
 
-from hermes.api_key import surface_of
+from hermes.api_key import is_named_key, surface_of
 from hermes.errors import ConfigError
 from hermes.role import Role
 from hermes.tools.output import OutputLimits, Redact, fit
@@ -27,6 +27,7 @@ from hermes.values import dataclass
 
 DEFAULT = "default"  # the entry for platforms that have none of their own
 GUEST = "guest"  # the entry for guests, who have nothing beyond it on any platform
+PROCESS = "process"  # the toolset that named API keys never have
 _ALLOWED = Gate()
 _PROBLEM_CHARS = 300  # of an unexpected error, for the model
 
@@ -100,6 +101,8 @@ class Toolbox:
             arguments = check_arguments(tool.parameters, _decoded(arguments_json))
         except ArgumentError as error:
             return Proposal(arguments={}, problem=f"{name} was not run: {error}")
+        if problem := self._lacks(tool, arguments, context):
+            return Proposal(arguments={}, problem=f"{name} was not run: {problem}")
         return Proposal(arguments=arguments, parallel=tool.parallel, effect=tool.effect)
 
     async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
@@ -121,12 +124,23 @@ class Toolbox:
         )
         return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
 
+    def _lacks(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> str:
+        """Return which parameter of the call needs a tool that this person does not have; else nothing."""
+        if context.role.approves:
+            return ""
+        for parameter, needed in tool.requires:
+            if arguments.get(parameter) and not self.get(needed, context.platform, context.role):
+                return f"{parameter} needs the tool {needed}, which is not enabled for this person. Do it without."
+        return ""
+
     def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
         enabled = self._toolsets.get(surface_of(platform), self._toolsets.get(DEFAULT, frozenset()))
         names = {tool.name, tool.toolset}
         if role is Role.GUEST and not names & self._toolsets.get(GUEST, frozenset()):
             return False
         if not role.approves and names & self._unprotected:
+            return False
+        if not role.approves and is_named_key(platform) and PROCESS in names:
             return False
         return bool(names & enabled) and not names & self._disabled
 

@@ -2,7 +2,8 @@
 
 Three ways to use it: with a query it finds, one place for each conversation with what was said around it; with a
 session it shows a part of that one, to be scrolled through; with neither it lists the latest sessions. What is not
-for the conversation at hand to know does not come up (session_scope.py).
+for the conversation at hand to know does not come up (session_scope.py). What was said is fenced (fence.py): other
+people, web pages and tools may have written it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 
 from hermes.errors import HermesError
+from hermes.fence import fenced, new_marker, without_fences
 from hermes.ports.search import Findings, Found, IndexProgress
 from hermes.ports.sessions import StoredMessage
 from hermes.tools.session_scope import Heads, Recent, Scope, Search
@@ -37,10 +39,14 @@ class Messages(Protocol):
 
 
 def session_search_tool(
-    *, search: Search, messages: Messages, recent: Recent, heads: Heads, clock: Callable[[], float] = time.time
+    *,
+    search: Search,
+    messages: Messages,
+    recent: Recent,
+    heads: Heads,
+    clock: Callable[[], float] = time.time,
+    marker: Callable[[], str] = new_marker,
 ) -> Tool:
-    reader = _Reader(messages)
-
     @tool("session_search", parallel=True, effect=Effect.PURE)
     async def session_search(
         context: ToolContext,
@@ -62,6 +68,7 @@ def session_search_tool(
         limit = max(1, min(limit, MOST))
         scope = Scope(context.session, context.role, context.by, search=search, recent=recent, heads=heads)
         place = SessionId(session) if session else None
+        reader = _Reader(messages, marker())
         try:
             if place is not None:
                 await scope.require(place)
@@ -81,8 +88,9 @@ def session_search_tool(
 class _Reader:
     """What is found, as text."""
 
-    def __init__(self, messages: Messages) -> None:
+    def __init__(self, messages: Messages, marker: str) -> None:
         self._messages = messages
+        self._marker = marker
 
     async def hits(self, found: Findings, here: SessionId) -> str:
         note = [_coverage(found.index)] if found.index else []
@@ -97,8 +105,9 @@ class _Reader:
             around = await self._messages(hit.session, hit.seq, AROUND_HIT)
         except HermesError:  # erased or damaged meanwhile; what was found is still worth showing
             around = ()
-        lines = [f"   {_line(message, HIT_CHARS)}" for message in around]
-        return "\n".join([head, f"   {hit.snippet}", *(["   around it:", *lines] if lines else [])])
+        lines = [f"   {self._line(message, HIT_CHARS)}" for message in around]
+        snippet = self._fenced(hit.snippet, len(hit.snippet))
+        return "\n".join([head, f"   {snippet}", *(["   around it:", *lines] if lines else [])])
 
     async def part(self, session: SessionId, seq: Seq | None) -> str:
         shown = await self._messages(session, seq, AROUND_PLACE)
@@ -108,10 +117,21 @@ class _Reader:
         return "\n".join(
             [
                 f"session {session}, seq {first} to {last}:",
-                *(_line(message, PLACE_CHARS) for message in shown),
+                *(self._line(message, PLACE_CHARS) for message in shown),
                 f"Earlier ones: seq={first}. Later ones: seq={last}.",
             ]
         )
+
+    def _line(self, stored: StoredMessage, max_chars: int) -> str:
+        message = json.loads(stored.message)
+        text = _text(message.get("content"))
+        role = "note" if stored.note else message.get("role", "")
+        shown = self._fenced(text, max_chars) if text.strip() else "(no text)"
+        return f"[{stored.seq}] {_when(stored.at)} {role}: {shown}"
+
+    def _fenced(self, text: str, max_chars: int) -> str:
+        """On one line, in this result's fence instead of those that it was stored with."""
+        return fenced(" ".join(without_fences(text).split()), self._marker, max_chars=max_chars)
 
 
 def _coverage(index: IndexProgress) -> str:
@@ -136,14 +156,6 @@ def _own(session: SessionId, here: SessionId) -> str:
 
 def _when(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _line(stored: StoredMessage, most: int) -> str:
-    message = json.loads(stored.message)
-    text = " ".join(_text(message.get("content")).split())
-    role = "note" if stored.note else message.get("role", "")
-    cut = f"{text[:most]}… ({len(text) - most} more characters)" if len(text) > most else text
-    return f"[{stored.seq}] {_when(stored.at)} {role}: {cut or '(no text)'}"
 
 
 def _text(content: Any) -> str:

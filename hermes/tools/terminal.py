@@ -129,6 +129,7 @@ def terminal_tool(
     return replace(
         made,
         parameters=_with_times(_offered(made.parameters, boxed=shell.boxed, network=network is not None), settings),
+        requires=(("background", "process"),),
     )
 
 

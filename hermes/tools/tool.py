@@ -67,6 +67,8 @@ class Tool:
     effect: Effect
     available: Callable[[], str]  # empty, or why it cannot be used on this machine
     decide: Decide | None  # whether a call needs leave
+    # Pairs of a parameter and a tool: users and guests may set it only where they have that tool.
+    requires: tuple[tuple[str, str], ...] = ()
 
 
 def tool(

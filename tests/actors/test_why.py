@@ -16,11 +16,20 @@ NOW = 2_000_000_000.0
 
 def test_a_session_that_waits_says_how_to_let_it_go_on() -> None:
     permission = waiting(a_session("s"), "t1")
-    assert "\nTo let it go on: `hermes approve s` or `hermes deny s`.\n" in explain(permission, NOW)
+    assert "\nTo let it go on: `hermes approve s` or `hermes deny s`. `hermes approve s show` " in explain(
+        permission, NOW
+    )
     question = waiting(a_session("s"), "t1", a_call(question="Which?", choices=("a", "b")))
     assert "\nTo let it go on: `hermes answer s TEXT` (a, b).\n" in explain(question, NOW)
     assert "To let it go on" not in explain(a_session("s"), NOW)
     assert "hermes answer s TEXT`.\n" in explain(waiting(a_session("s"), "t1", a_call(question="Why?")), NOW)
+
+
+def test_command_that_waits_for_permission_is_shown_and_cut() -> None:
+    assert "\nIt wants to run: rm -rf x\n" in explain(waiting(a_session("s"), "t1"), NOW)
+    long = waiting(a_session("s"), "t1", a_call(whole="echo a\n" + "b" * 500))
+    shown = next(line for line in explain(long, NOW).splitlines() if line.startswith("It wants"))
+    assert shown == "It wants to run: echo a " + "b" * 193 + "…"
 
 
 def test_a_question_ends_as_it_was_asked() -> None:

@@ -231,7 +231,17 @@ async def test_a_session_is_shown_whole(admin: aiohttp.ClientSession) -> None:
     for text in ("one", "two"):
         await chat(admin, ask(text), **{"X-Hermes-Session-Id": "s"})
     whole = await get(admin, "/sessions/s?tail=2")
-    assert set(whole) == {"session", "why", "lineage", "live", "mailbox", "queue", "preferences", "transcript"}
+    assert set(whole) == {
+        "session",
+        "why",
+        "waits_for",
+        "lineage",
+        "live",
+        "mailbox",
+        "queue",
+        "preferences",
+        "transcript",
+    }
     assert whole["session"]["turns"] == 2
     assert [message["content"] for message in whole["transcript"]] == ["two", "Hello, world"]
     assert len((await get(admin, "/sessions/s"))["transcript"]) == 4
@@ -510,7 +520,7 @@ async def test_a_reload_tells_what_came_of_it(admin: aiohttp.ClientSession) -> N
 
 
 async def test_named_keys_are_created_listed_and_revoked(admin: aiohttp.ClientSession) -> None:
-    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "day_tokens": 5})
+    status, made = await post(admin, "/keys", {"name": "ci", "role": "guest", "expires_s": 60, "budget_tokens": 5})
     assert (status, made["key"]["role"], made["key"]["expires_at"]) == (201, "guest", NOW + 60)
     assert made["text"].startswith("hk_")
     [listed] = (await get(admin, "/keys"))["keys"]

@@ -79,6 +79,13 @@ async def test_what_was_said_of_an_answer_that_broke_off_is_taken_back() -> None
     assert ear.heard[-1] == "whole"
 
 
+async def test_text_before_an_unopened_closing_tag_is_taken_back() -> None:
+    ear = Ear()
+    model = ScriptedModel(says("let me see\n", "</thi", "nk>\n\nThe answer"))
+    assert (await answered(ear, model)).text == "The answer"
+    assert ear.heard == ["let me see\n", "(taken back)", "The answer"]
+
+
 @pytest.mark.parametrize(
     ("script", "kind", "tries"),
     [

@@ -153,7 +153,7 @@ def test_only_an_approved_content_is_used(tmp_path: Path) -> None:
     assert f"`hermes trust {project}`" in read().text
     [(path, content)] = prompt_files(project, person_home=NOBODYS)
     store.add(path, content)
-    assert (read().text, read().untrusted) == ("Run make test.", False)
+    assert (read().text, read().untrusted) == ("Run make test.", None)
     file.write_text("Run make test. Obey.")
     assert read().untrusted
     file.write_text("Run make test.")

@@ -50,6 +50,12 @@ words = st.text(st.characters(exclude_characters="<`~", exclude_categories=["Cs"
             "~~~~\n```\n<think>a\n~~~\n<think>b\n~~~~\n<think>c</think>d",
             "~~~~\n```\n<think>a\n~~~\n<think>b\n~~~~\nd",
         ),
+        ("let me see\n</think>\n\nvisible", "visible"),
+        ("</think>\nvisible", "visible"),
+        ("a\n\n</THINKING>visible\n</think>", "visible\n</think>"),
+        ("the tag `</think>` ends it", "the tag `</think>` ends it"),
+        ("```\n</think>\n```\n", "```\n</think>\n```\n"),
+        ("</thinker>a", "</thinker>a"),
         ("<thinker>a", "<thinker>a"),
         ("<thi", "<thi"),
         ("  \n", "  \n"),
@@ -64,7 +70,12 @@ def test_reasoning_is_removed(answer: str, shown: str) -> None:
 def test_chunks_make_no_difference(text: str, data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     parser = ReasoningFilter()
-    shown = [parser.feed(text[start:end]) for start, end in pairwise([0, *cuts, len(text)])]
+    shown: list[str] = []
+    for start, end in pairwise([0, *cuts, len(text)]):
+        piece = parser.feed(text[start:end])
+        if parser.take_back():
+            shown.clear()
+        shown.append(piece)
     assert "".join(shown) + parser.finish() == visible(text)
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 from hermes.actors.hub import EventHub
 from hermes.actors.outgoing import ObligationDesk
 from hermes.actors.process_services import Announcement
-from hermes.assembly.processes import _announce
+from hermes.assembly.processes import announce
 from hermes.events import Notice
 from hermes.types import Obligation, Owed, Place, SessionId
 from tests.journals import LoopJournal
@@ -24,7 +24,7 @@ async def test_it_is_said_once_where_the_person_wrote_last() -> None:
     assert journal.engine.commit([(replace(opening, head=replace(opening.head, place=place)),)]) == [None]
     feed = hub.subscribe()
     for _ in range(2):
-        await _announce(hub, journal, ObligationDesk(journal, delivered.extend), SAID)
+        await announce(hub, journal, ObligationDesk(journal, delivered.extend), SAID)
     [owed] = delivered
     assert (owed.place, owed.text, owed.kind) == (place, "It has ended.", Owed.NOTICE)
     assert journal.engine.outbox()[0].id == owed.id
@@ -37,6 +37,6 @@ async def test_where_nobody_can_be_reached_whoever_watches_is_told() -> None:
     feed = hub.subscribe()
     for session in ("s", "gone"):
         said = replace(SAID, session=SessionId(session))
-        await _announce(hub, journal, ObligationDesk(journal, delivered.extend), said)
+        await announce(hub, journal, ObligationDesk(journal, delivered.extend), said)
     assert delivered == []
     assert [event.text for event in feed.waiting() if isinstance(event, Notice)] == ["It has ended."] * 2

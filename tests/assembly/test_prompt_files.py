@@ -10,11 +10,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
+from hermes.actors.process_services import Announcement
 from hermes.agent.acting import Folders
 from hermes.assembly.prompt_files import TrustedPromptFiles
 from hermes.assembly.workshop import prompt_builder
+from hermes.errors import BadInputError
 from hermes.home import Home
 from hermes.ports.agent import ModelJob
+from hermes.prompt_trust import CHANGED
 from hermes.role import Role
 from hermes.settings import Config, TerminalConfig
 from hermes.types import Company
@@ -44,8 +47,13 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.fixture
-def build(config: Config, home: Home, tmp_path: Path) -> Build:
-    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0)
+def told() -> list[Announcement]:
+    return []
+
+
+@pytest.fixture
+def build(config: Config, home: Home, tmp_path: Path, told: list[Announcement]) -> Build:
+    built = prompt_builder(config, home, MagicMock(names=lambda *_: ()), lambda: 0.0, told.append)
     return lambda job: asyncio.to_thread(built, job, tmp_path / "folder")
 
 
@@ -54,11 +62,15 @@ def files(config: Config, home: Home, tmp_path: Path) -> TrustedPromptFiles:
     return TrustedPromptFiles(config, home, Folders(tmp_path / "work"))
 
 
+async def approve(files: TrustedPromptFiles) -> tuple[str, ...]:
+    return await files.trust(None, "", [each.digest for each in await files.found(None, "")])
+
+
 async def test_file_is_used_once_it_is_approved_until_it_changes(
     build: Build, files: TrustedPromptFiles, project: Path
 ) -> None:
     assert WORDS not in await build(model_job())
-    assert await files.trust(None, "") == (str(project / "AGENTS.md"),)
+    assert await approve(files) == (str(project / "AGENTS.md"),)
     assert WORDS in await build(model_job())
     await asyncio.to_thread((project / "AGENTS.md").write_text, "Obey.")
     assert "Obey." not in await build(model_job())
@@ -66,9 +78,24 @@ async def test_file_is_used_once_it_is_approved_until_it_changes(
     assert await files.trusted() == ()
 
 
-async def test_person_is_told_once_how_to_approve(build: Build) -> None:
+async def test_person_is_told_once_per_version_how_to_approve(
+    build: Build, files: TrustedPromptFiles, told: list[Announcement], project: Path
+) -> None:
+    [file] = await files.found(None, "")
     assert "hermes trust" in await build(model_job())
     assert "hermes trust" not in await build(model_job())
+    [said] = told
+    assert f"hermes trust {project}" in said.text
+    assert file.digest in said.text
+    await asyncio.to_thread((project / "AGENTS.md").write_text, "Obey.")
+    await build(model_job())
+    await build(model_job())
+    assert len({each.id for each in told}) == len(told) == 2
+
+
+async def test_those_who_cannot_approve_are_not_told(build: Build, told: list[Announcement]) -> None:
+    await build(model_job(role=Role.USER))
+    assert told == []
 
 
 @pytest.mark.parametrize(
@@ -84,7 +111,7 @@ async def test_person_is_told_once_how_to_approve(build: Build) -> None:
 async def test_approved_file_is_for_those_who_may_approve(
     build: Build, files: TrustedPromptFiles, job: ModelJob, *, used: bool
 ) -> None:
-    await files.trust(None, "")
+    await approve(files)
     prompt = await build(job)
     assert (WORDS in prompt) == used
     assert "hermes trust" not in prompt
@@ -94,4 +121,23 @@ async def test_home_directory_cannot_be_approved(
     build: Build, files: TrustedPromptFiles, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(project))
-    assert await files.trust(None, "") == ()
+    assert await files.found(None, "") == ()
+
+
+async def test_file_that_changed_since_it_was_shown_is_not_approved(files: TrustedPromptFiles, project: Path) -> None:
+    [shown] = await files.found(None, "")
+    await asyncio.to_thread((project / "AGENTS.md").write_text, "Obey.")
+    with pytest.raises(BadInputError) as caught:
+        await files.trust(None, "", [shown.digest])
+    assert caught.value.code == CHANGED
+    assert await files.trusted() == ()
+
+
+async def test_without_a_conversation_the_directory_has_to_be_named(
+    home: Home, project: Path, tmp_path: Path
+) -> None:
+    files = TrustedPromptFiles(Config(), home, Folders(tmp_path / "work"))
+    for relative in ("", "project"):
+        with pytest.raises(BadInputError, match="name the directory"):
+            await files.found(None, relative)
+    assert len(await files.found(None, str(project))) == 1

@@ -298,12 +298,16 @@ def test_sessions_that_wait_for_an_answer_can_be_listed_alone(
     admin.routes["GET /actors"] = Answer(body={"actors": [ACTOR, *waiting]})
     for name, active in (("s2", 1.0), ("s3", 2.0)):
         head = session(name, phase="waiting", active_at=active, title=f"about {name}")
-        admin.routes[f"GET /sessions/{name}"] = Answer(body={**VIEW, "session": head})
+        body = {**VIEW, "session": head, "waits_for": f"rm -rf {name}"}
+        admin.routes[f"GET /sessions/{name}"] = Answer(body=body)
     assert main(["sessions", "--waiting"]) == 0
-    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [
-        ["s3", "waiting"],
-        ["s2", "waiting"],
-    ]
+    *rows, hint = capsys.readouterr().out.splitlines()[1:]
+    assert [line.split()[:2] for line in rows] == [["s3", "waiting"], ["s2", "waiting"]]
+    assert rows[0].endswith("rm -rf s3")
+    assert "hermes approve ID show" in hint
+    assert main(["sessions", "--waiting", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)["sessions"]
+    assert [each["waits_for"] for each in listed] == ["rm -rf s3", "rm -rf s2"]
 
 
 def test_numbers_stand_to_the_right_below_each_other(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

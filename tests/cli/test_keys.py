@@ -15,8 +15,8 @@ KEY = {
     "state": "active",
     "created_at": 0.0,
     "expires_at": None,
-    "day_tokens": 1000,
-    "day_usd": 2.5,
+    "budget_tokens": 1000,
+    "budget_usd": 2.5,
     "used_tokens": 12,
     "used_usd": 0.25,
 }
@@ -30,10 +30,23 @@ def test_key_is_created_and_shown(admin: FakeAdmin, capsys: pytest.CaptureFixtur
         "name": "ci",
         "role": "guest",
         "expires_s": 30 * 86_400,
-        "day_tokens": 1000,
-        "day_usd": 2.5,
+        "budget_tokens": 1000,
+        "budget_usd": 2.5,
     }
     assert capsys.readouterr().out.splitlines()[0] == "hk_abc"
+
+
+def test_created_key_has_the_fields_of_the_list_and_its_text(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin.routes["POST /keys"] = Answer(body={"key": KEY, "text": "hk_abc"}, status=201)
+    assert main(["keys", "create", "ci", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"key": {**KEY, "text": "hk_abc"}}
+
+
+def test_help_names_the_default_role(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["keys", "create", "--help"]) == 0
+    assert "user (the default)" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("text", ["0d", "30", "d", "-1h", "1y"])

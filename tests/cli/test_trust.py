@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from hermes.home import Home, prepare
+from hermes.trust import read_answers, remember_answer
 from tests.cli.conftest import Hermes
 
 
@@ -21,14 +24,39 @@ def test_files_are_approved_listed_and_withdrawn(hermes: Hermes, elsewhere: Path
     assert hermes("trust", str(project)).returncode != 0
     (project / "AGENTS.md").write_text("hello")
     path = str((project / "AGENTS.md").resolve())
-    added = json.loads(hermes("trust", "add", str(project), "--json").stdout)
-    assert [each["path"] for each in added["trusted"]] == [path]
-    [listed] = json.loads(hermes("trust", "list", "--json").stdout)["trusted"]
+    shown = hermes("trust", str(project))
+    assert shown.returncode == 3
+    assert "hello" in shown.stdout
+    digest = re.search(r"--digest (\w{16})$", shown.stdout.strip())
+    assert digest is not None
+    assert json.loads(hermes("trust", "list", "--json").stdout)["prompt_files"] == []
+    added = json.loads(hermes("trust", "add", str(project), "--digest", digest[1], "--json").stdout)
+    assert [each["path"] for each in added["approved"]] == [path]
+    [listed] = json.loads(hermes("trust", "list", "--json").stdout)["prompt_files"]
     assert (listed["path"], listed["current"]) == (path, True)
     (project / "AGENTS.md").write_text("changed")
+    assert hermes("trust", "add", str(project), "--digest", digest[1]).returncode not in (0, 3)
     assert "changed" in hermes("trust", "list").stdout
     assert path in hermes("trust", "remove", str(project)).stdout
-    assert json.loads(hermes("trust", "list", "--json").stdout) == {"trusted": []}
+    assert json.loads(hermes("trust", "list", "--json").stdout) == {"prompt_files": [], "work_directories": []}
+
+
+def test_work_directories_are_listed_and_withdrawn(hermes: Hermes, home: Home, elsewhere: Path) -> None:
+    assert "no work directory is trusted" in hermes("trust", "list").stdout
+    prepare(home)
+    remember_answer(home.data_dir, elsewhere, trusted=True)
+    assert [line.split()[:3] for line in hermes("trust", "list").stdout.splitlines()[1:]] == [
+        ["work", "directory", "trusted"]
+    ]
+    [listed] = json.loads(hermes("trust", "list", "--json").stdout)["work_directories"]
+    assert listed == {"path": str(elsewhere), "trusted": True}
+    assert "asks again" in hermes("trust", "remove", str(elsewhere)).stdout
+    assert read_answers(home.data_dir) == {}
+
+
+def test_help_says_the_whole_sentence(hermes: Hermes) -> None:
+    overview = " ".join(hermes("--help").stdout.split())
+    assert "(AGENTS.md and its like), list and withdraw what is trusted" in overview
 
 
 def test_home_directory_is_refused(hermes: Hermes, elsewhere: Path) -> None:

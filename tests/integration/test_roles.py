@@ -80,5 +80,33 @@ def test_a_guest_has_no_terminal_no_files_and_no_say(
     assert not any("the private key" in text for text in server.replies(GROUP))
 
 
+def test_admin_and_terminal_are_told_of_an_unapproved_prompt_file(server: TelegramServer, tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("Run make test.")
+    with ScriptedModel(idle_timeout_s=60) as model:
+        chat = f'telegram: {{enabled: true, base_url: "{server.base_url}", admins: ["{BOSS}"]}}'
+        config = f"{model.config}{chat}\nterminal: {{cwd: {tmp_path}}}\n"
+        with DaemonProcess(config=config, environ={"TELEGRAM_BOT_TOKEN": TOKEN}) as daemon:
+            for number in (1, 2):
+                server.say(BOSS, BOSS, f"say {number}")
+                server.until(lambda: str(number) in server.replies(BOSS))  # noqa: B023 - called in its round
+                server.say(BOSS, BOSS, "/new")
+                server.until(lambda: _fresh(server) == number)  # noqa: B023
+            server.until(lambda: _approvals(server) == 1)
+            (tmp_path / "AGENTS.md").write_text("Run make all.")
+            server.say(BOSS, BOSS, "say 3")
+            server.until(lambda: _approvals(server) == 2)
+            (tmp_path / "AGENTS.md").write_text("Run nothing.")
+            said = daemon.hermes("chat", "-z", "say 4")
+            assert f"hermes trust {tmp_path}" in said.stdout + said.stderr
+
+
+def _fresh(server: TelegramServer) -> int:
+    return sum("A fresh conversation" in text for text in server.replies(BOSS))
+
+
+def _approvals(server: TelegramServer) -> int:
+    return sum("hermes trust" in text for text in server.replies(BOSS))
+
+
 def _told(server: TelegramServer, words: str) -> int:
     return sum(words in text for text in server.replies(GROUP))

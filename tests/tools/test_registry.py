@@ -55,6 +55,42 @@ def a_toolbox(**settings: Any) -> Toolbox:
     return Toolbox(TOOLS, **{"toolsets": {"default": ["talk", "far"], "web": ["echo"]}, **settings})
 
 
+@tool("shell")
+async def shell(context: ToolContext, *, command: str, background: bool = False) -> str:
+    """Run it."""
+    return command
+
+
+@tool("process")
+async def process(context: ToolContext) -> str:
+    """Look after it."""
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("platform", "role", "guest", "runs"),
+    [
+        ("telegram", Role.GUEST, ["shell"], False),
+        ("telegram", Role.GUEST, ["shell", "process"], True),
+        ("telegram", Role.USER, ["shell"], True),
+        ("key-ci", Role.USER, ["shell", "process"], False),
+        ("key-ci", Role.GUEST, ["shell", "process"], False),
+        ("key-ci", Role.OWNER, ["shell"], True),
+    ],
+)
+def test_parameter_needs_the_tool_that_it_requires(
+    tmp_path: Path, platform: str, role: Role, guest: list[str], *, runs: bool
+) -> None:
+    tools = (replace(shell, requires=(("background", "process"),)), process)
+    box = Toolbox(tools, toolsets={"default": ["shell", "process"], "api": ["shell", "process"], "guest": guest})
+    context = replace(a_context(tmp_path), platform=platform, role=role)
+    assert not box.check("shell", '{"command": "a"}', context).problem
+    problem = box.check("shell", '{"command": "a", "background": true}', context).problem
+    assert (not problem) == runs
+    assert runs or "background needs the tool process" in problem
+    assert ("process" in box.names(platform, role)) == runs
+
+
 def test_each_platform_has_its_toolsets_and_what_is_disabled_is_nowhere() -> None:
     assert a_toolbox().names("cli") == ("echo", "shout")
     assert a_toolbox().names("web") == ("echo",)

@@ -45,8 +45,8 @@ class KeyApi:
             name,
             role=Role(role),
             expires_s=None if expires_s is None else number(1, _MAX_EXPIRES_S)(expires_s, "expires_s"),
-            day_tokens=whole(0, _MAX_TOKENS)(fields.get("day_tokens", 0), "day_tokens"),
-            day_usd=number(0, _MAX_USD)(fields.get("day_usd", 0), "day_usd"),
+            day_tokens=whole(0, _MAX_TOKENS)(fields.get("budget_tokens", 0), "budget_tokens"),
+            day_usd=number(0, _MAX_USD)(fields.get("budget_usd", 0), "budget_usd"),
         )
         return json_response({"key": await self._shown(key), "text": text.reveal()}, status=201)
 
@@ -63,8 +63,8 @@ class KeyApi:
             "state": self._keys.state(key),
             "created_at": key.created_at,
             "expires_at": key.expires_at,
-            "day_tokens": key.day_tokens,
-            "day_usd": key.day_usd,
+            "budget_tokens": key.day_tokens,
+            "budget_usd": key.day_usd,
             "used_tokens": used.prompt_tokens + used.completion_tokens,
             "used_usd": used.cost_usd,
         }

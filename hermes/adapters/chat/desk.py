@@ -14,6 +14,7 @@ from loguru import logger
 
 from hermes import approver_chat, fence
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
+from hermes.adapters.chat.confirmation import Confirmations
 from hermes.adapters.chat.conversation_key import conversation_key, is_shared
 from hermes.adapters.chat.door import Door
 from hermes.adapters.chat.moved import MovedChats
@@ -83,6 +84,7 @@ class ChatDesk:
         self._per_user = per_user  # in a group each person has a conversation of their own
         self._abilities = abilities  # of the platform
         self._bursts = Bursts()
+        self._confirmations = Confirmations()
         self._full_said: dict[SessionKey, float] = {}  # when somebody was told last that nothing more is taken
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
@@ -106,7 +108,7 @@ class ChatDesk:
             await self._rewrite(inbound, key, role)
         elif inbound.deleted:
             await self._take_back(inbound, key)
-        elif not inbound.forwarded and (command := parse(inbound.text)) is not None:
+        elif not inbound.forwarded and (command := self._parsed(inbound, key)) is not None:
             await self._command(inbound, key, command, role)
         else:
             await self._message(inbound, key, role)
@@ -236,6 +238,11 @@ class ChatDesk:
 
     # ------------------------------------------------------------ commands
 
+    def _parsed(self, inbound: Inbound, key: SessionKey) -> Parsed | Unknown | None:
+        """The command that a message is, or stands for: a plain yes answers a command that asked."""
+        typed = self._confirmations.take((key, inbound.user), inbound.text, self._clock())
+        return parse(typed or inbound.text)
+
     async def _command(self, inbound: Inbound, key: SessionKey, command: Parsed | Unknown, role: Role) -> None:
         """At most once: that it came is on disk before it is carried out. A reply that offers choices has buttons."""
         name = f"command:{inbound.id}"
@@ -259,7 +266,9 @@ class ChatDesk:
         )
         reply = await self._commands.run(command, caller)
         if reply.choices and isinstance(command, Parsed):
-            token = command_token(command.command.name, key, inbound.user)
+            word = command.command.name
+            self._confirmations.expect((key, inbound.user), word, reply.choices, self._clock())
+            token = command_token(word, key, inbound.user)
             await self._say(inbound, name, reply.text, choices=reply.choices, call=token)
         else:
             await self._say(inbound, name, reply.text)
@@ -283,6 +292,7 @@ class ChatDesk:
             # A press that comes before the buttons are gone must not do it again.
             place = inbound.place
             inbound = replace(inbound, id=InboundKey(f"pressed:{place.platform}:{place.chat}:{place.message}"))
+        self._confirmations.take((key, inbound.user), "", self._clock())  # it is answered
         await self._command(inbound, key, command, role)
         return ""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hermes.adapters.openai_api import pending
+from hermes.adapters.openai_api.key_scope import may_approve
 from hermes.adapters.presentation import JsonObject
 from hermes.events import CallAsked, TurnAnswered
 from hermes.ports.sessions import Receipt
@@ -22,7 +23,8 @@ class Completion:
 
     def waiting(self, asked: CallAsked) -> JsonObject:
         """There is no answer before somebody has answered this."""
-        answer = self._answer(pending.in_words(asked, self.receipt.into or self.receipt.turn), "stop", Usage())
+        words = pending.in_words(asked, self.receipt.into or self.receipt.turn, may_approve=may_approve())
+        answer = self._answer(words, "stop", Usage())
         return {**answer, "hermes": {**self._hermes(), "pending": pending.field(asked)}}
 
     def first_chunk(self) -> JsonObject:

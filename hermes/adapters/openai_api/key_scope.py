@@ -55,6 +55,11 @@ _FREE = ("/stop",)  # of the requests that change something, those that cost not
 REFUSED_COMMANDS = frozenset({"processes", "yolo"})
 
 
+def may_approve() -> bool:
+    """Return whether the caller of this request may allow tool calls: a named key may only deny them."""
+    return CALLER.get(None) is None
+
+
 class KeyScope:
     def __init__(self, keys: KeyService) -> None:
         self._keys = keys

@@ -306,6 +306,7 @@ def _session_schemas() -> JsonObject:
             {
                 "session": ref("Session"),
                 "why": TEXT,
+                "waits_for": TEXT,
                 "lineage": ids,
                 "live": BOOLEAN,
                 "mailbox": COUNT,

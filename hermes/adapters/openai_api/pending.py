@@ -37,12 +37,17 @@ def field(asked: CallAsked) -> JsonObject:
     }
 
 
-def in_words(asked: CallAsked, turn: TurnId) -> str:
-    """For whoever sees nothing but an answer's text. `turn` is the one that they wait for."""
+def in_words(asked: CallAsked, turn: TurnId, *, may_approve: bool) -> str:
+    """For a client that sees nothing but an answer's text. `turn` is the one that it waits for."""
     first = "" if asked.turn == turn else "Your message is stored and waits its turn: something else comes first.\n\n"
+    where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
+    if asked.approval and not may_approve:
+        return (
+            f"{first}{asked.question}\n\nThe owner of this Hermes decides, with `hermes approve {asked.session}` or "
+            f"`hermes deny {asked.session}`. Until then this session waits. You can only say no: {where}."
+        )
     if asked.approval:
         how = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in asked.choices)]) + " or no"
     else:
         how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
-    where = f"as the next message of this session, or with POST /api/sessions/{asked.session}/answer"
     return f"{first}{asked.question}\n\nSay {how}: {where}."

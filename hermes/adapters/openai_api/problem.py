@@ -28,6 +28,7 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
+from hermes.permission import NEEDS_APPROVER
 from hermes.types import Failure, FailureKind
 from hermes.values import dataclass
 
@@ -92,6 +93,7 @@ _OWN_STATUS = {  # bad input with a status of its own
     "process_lost": 404,
     "process_ended": 409,
     "wrong_phase": 409,
+    NEEDS_APPROVER: 403,
     "ending_already": 409,
     "bad_configuration": 409,
     "turn_taken_back": 409,

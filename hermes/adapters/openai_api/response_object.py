@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 from hermes.adapters.openai_api import pending, problem
+from hermes.adapters.openai_api.key_scope import may_approve
 from hermes.adapters.openai_api.turn_request import INSTRUCTIONS
 from hermes.adapters.openai_api.turn_story import (
     end_of,
@@ -37,6 +39,7 @@ class Answering:
     turn: TurnId
     session: SessionId
     notice: str = ""
+    may_approve: bool = field(default_factory=may_approve)  # the client, what a call waits for
 
     def object(
         self,
@@ -51,7 +54,7 @@ class Answering:
         cut = _CUT_SHORT.get(end.finish_reason) if isinstance(end, TurnFinished) else None
         status = status_of(records, gave_up)
         over = status not in ("queued", "running")
-        question = [message_item(f"msg_{self.turn}_asked", pending.in_words(asked, self.turn))] if asked else []
+        question = [message_item(f"msg_{self.turn}_asked", self._question(asked))] if asked else []
         return {
             "id": self.id,
             "object": "response",
@@ -71,6 +74,9 @@ class Answering:
             **_FIXED,
             "hermes": self._hermes(asked),
         }
+
+    def _question(self, asked: CallAsked) -> str:
+        return pending.in_words(asked, self.turn, may_approve=self.may_approve)
 
     def _hermes(self, asked: CallAsked | None) -> JsonObject:
         notice = {"notice": self.notice} if self.notice else {}

@@ -8,12 +8,14 @@ from dataclasses import replace
 import pytest
 
 from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
+from hermes.adapters.chat.confirmation import VALID_S
 from hermes.adapters.chat.conversation_key import conversation_key
 from hermes.asking import button_token, token_of
 from hermes.ports.chat import Attachment, Inbound
 from hermes.types import InboundKey, TurnId
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, did, edge
+from tests.fakes import process_view
 
 # ---------------------------------------------------------------- who talks where
 
@@ -257,6 +259,40 @@ async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
         await here.says("ann", "/restart", "g")
         await here.says("ann", "no", "g", answers=token_of(here.owed[-1]), choice=1, message="m10")
         assert (here.owed[-1].text, len(here.here.restarts)) == ("Nothing was restarted.", 2)
+
+
+@pytest.mark.parametrize(("typed", "fresh"), [("Yes", True), ("no", False), ("what runs there?", None)])
+async def test_new_is_answered_by_a_typed_word(typed: str, fresh: bool | None) -> None:
+    async with edge() as here:
+        first = await here.says("ann", "a")
+        await here.here.answer()
+        old = await here.session(first)
+        assert old is not None
+        here.here.processes.known = {"proc_a": replace(process_view("proc_a"), session=old)}
+        await here.says("ann", "/new")
+        assert here.owed[-1].choices == ("yes", "no")
+        await here.says("ann", typed)
+        assert (await here.session(first) != old) == bool(fresh)
+        assert ("Nothing was changed." in here.told("ann")) == (fresh is False)
+        assert any(typed in each.text for each in here.composed) == (fresh is None)
+        before = len(here.composed)
+        await here.says("ann", "yes")  # the question is closed
+        assert len(here.composed) == before + 1
+
+
+async def test_typed_yes_answers_neither_an_old_question_nor_one_of_somebody_else() -> None:
+    async with edge() as here:
+        first = await here.says("ann", "a", "g")
+        await here.here.answer()
+        old = await here.session(first)
+        assert old is not None
+        here.here.processes.known = {"proc_a": replace(process_view("proc_a"), session=old)}
+        await here.says("ann", "/new", "g")
+        await here.says("bob", "yes", "g")
+        assert await here.session(first) == old
+        here.here.now += VALID_S + 1
+        await here.says("ann", "yes", "g")
+        assert await here.session(first) == old
 
 
 async def test_several_turns_are_taken_back_only_when_that_was_meant() -> None:

@@ -1,0 +1,44 @@
+"""Typed answers to a command that asked first, such as `/new`: a plain yes or no stands for its button. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from hermes.values import dataclass
+
+VALID_S: Final = 600.0
+MAX_OPEN: Final = 1000
+_YES: Final = frozenset({"yes", "y", "ok", "okay"})
+_NO: Final = frozenset({"no", "n"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    yes: str  # the command lines that the answers stand for
+    no: str
+    at: float
+
+
+class Confirmations:
+    """Open questions of commands, by the person who was asked. Buttons work without it, also after a restart."""
+
+    def __init__(self) -> None:
+        self._asked: dict[Hashable, _Asked] = {}
+
+    def expect(self, who: Hashable, command: str, choices: tuple[str, ...], now: float) -> None:
+        """`choices` are those of the reply: a question has `no` and one that begins with `yes`."""
+        yes = next((each for each in choices if each.startswith("yes")), "")
+        if not yes or "no" not in choices:
+            return
+        if len(self._asked) >= MAX_OPEN:
+            self._asked.clear()
+        self._asked[who] = _Asked(yes=f"/{command} {yes}", no=f"/{command} no", at=now)
+
+    def take(self, who: Hashable, text: str, now: float) -> str:
+        """Return the command line that a message stands for; else nothing. Any message closes the question."""
+        asked = self._asked.pop(who, None)
+        if asked is None or now - asked.at > VALID_S:
+            return ""
+        word = text.strip().lower().strip(" .!")
+        return asked.yes if word in _YES else asked.no if word in _NO else ""
