@@ -93,7 +93,7 @@ faults: venv  ## every write and sync fails or is the last one, noise in the sto
 torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes about an hour, ends with a report
 	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \
 		$(BIN)/pytest -q -rP -p no:cacheprovider --numprocesses 2 --dist worksteal \
-		tests/crash tests/simulation tests/test_history.py > torture.log 2>&1; status=$$?; \
+		tests/crash tests/simulation tests/support/test_judge.py > torture.log 2>&1; status=$$?; \
 		grep -E '^(simulation|random kills|found out):|passed|failed' torture.log; exit $$status
 
 judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outside the repository) before our adapters

@@ -13,7 +13,7 @@ from typing import Any
 
 import pykka
 
-from hermes.actors.loop import LoopActor, live_actors
+from hermes.actors.kernel.actor import LoopActor, live_actors
 
 ACTORS = 10_000
 ROUNDS = 50

@@ -6,8 +6,8 @@ import json
 import statistics
 import time
 
-from hermes.tools.approval.links import link_targets
-from hermes.tools.approval.policy import decide
+from hermes.shell_policy.links import link_targets
+from hermes.shell_policy.policy import decide
 from tests.security.corpus import Target, load, load_everyday
 
 _REPEATS = 5

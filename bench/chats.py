@@ -28,12 +28,12 @@ from typing import Any, NamedTuple, Self
 from aiohttp import web
 
 from bench.daemon import resident_bytes
-from hermes.adapters.slack import pace as slack_pace
-from hermes.adapters.telegram import pace as telegram_pace
-from tests import slack_server, telegram_server
-from tests.daemon_process import DaemonProcess
-from tests.slack_server import SlackServer
-from tests.telegram_server import TelegramServer
+from hermes.adapters.slack import rate_limiter as slack_pace
+from hermes.adapters.telegram import rate_limiter as telegram_pace
+from tests.support import slack_server, telegram_server
+from tests.support.daemon_process import DaemonProcess
+from tests.support.slack_server import SlackServer
+from tests.support.telegram_server import TelegramServer
 
 CHATS = 500
 STEADY_EVERY_S = 0.045
@@ -170,7 +170,7 @@ class TelegramPeople(People):
     secrets: Mapping[str, str] = MappingProxyType({"TELEGRAM_BOT_TOKEN": telegram_server.TOKEN})
     speaks = "sendMessage"
     paced = frozenset({"sendMessage", "editMessageText", "sendChatAction"})
-    every_s = telegram_pace.Limits().every_s
+    every_s = telegram_pace.TelegramLimits().every_s
 
     def __init__(self) -> None:
         self.server = TelegramServer()
@@ -197,8 +197,8 @@ class SlackPeople(People):
     )
     speaks = "chat.postMessage"
     paced = frozenset({speaks})
-    every_s = slack_pace.Limits().every_s
-    at_once = slack_pace.Limits().at_once
+    every_s = slack_pace.SlackLimits().every_s
+    at_once = slack_pace.SlackLimits().at_once
 
     def __init__(self) -> None:
         self.server = SlackServer()

@@ -14,13 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from hermes.actors.session_machine import step
-from hermes.actors.session_protocol import Deliver, ModelAnswered
-from hermes.actors.session_state import begin
-from hermes.ports.storage import Append, Transaction
-from hermes.records import SessionStarted
+from hermes.domain.operations import Append
+from hermes.domain.records import SessionStarted
+from hermes.domain.session.machine import step
+from hermes.domain.session.protocol import Deliver, ModelAnswered
+from hermes.domain.session.state import begin
+from hermes.domain.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.ports.storage import Transaction
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage
 
 STORED = 100_000
 STARTS = 9

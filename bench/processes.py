@@ -19,18 +19,18 @@ from typing import Any, NoReturn
 from loguru import logger
 
 from hermes.actors.journal import ActorJournal
-from hermes.actors.process_board import ProcessBoard
-from hermes.actors.process_desk import ProcessDesk, StartProcess
-from hermes.actors.process_services import Courier, HostThreads, NoticeLimit, ProcessServices, ProcessSettings
-from hermes.daemon.os_process import raise_descriptor_limit
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.actors.process_services import HostThreads, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
+from hermes.actors.process_supervisor import ProcessSupervisor, StartProcess
+from hermes.app.os_process import raise_descriptor_limit
+from hermes.domain.process.process import Handle
+from hermes.domain.types import Phase, Seq, Session, SessionId, SessionKey, TurnId
 from hermes.ports.processes import ProcessOrder
-from hermes.processes.host import ProcessHost
-from hermes.processes.process import Handle
+from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at
 from hermes.processes.table import TICKS_PER_S
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.supervision.policy import RestartIntensity
-from hermes.types import Phase, Seq, Session, SessionId, SessionKey, TurnId
 
 PROCESSES = 1000
 AT_ONCE = 8
@@ -59,12 +59,12 @@ def run() -> dict[str, float]:
 async def _measure(folder: Path) -> dict[str, float]:
     engine = LmdbEngine.open(folder / "store")
     journal = ActorJournal(engine, on_fatal=_fail)
-    host, threads, board = ProcessHost(folder / "processes"), HostThreads(), ProcessBoard()
+    host, threads, board = LinuxProcessHost(folder / "processes"), HostThreads(), ProcessRegistry()
     settings = ProcessSettings(max_per_session=PROCESSES, max_total=PROCESSES, heartbeat_s=HEARTBEAT_S)
     services = ProcessServices(
         host=host,
         threads=threads,
-        courier=Courier(_fail, _fail),
+        courier=NoticeSender(_fail, _fail),
         board=board,
         journal=journal,
         clock=time.time,
@@ -73,7 +73,7 @@ async def _measure(folder: Path) -> dict[str, float]:
         new_turn=lambda: TurnId("none"),
     )
     ids = iter(range(PROCESSES))
-    desk = ProcessDesk.start(
+    desk = ProcessSupervisor.start(
         services, new_id=lambda: f"proc_{next(ids):012x}", restart_policy=RestartIntensity(), name="processes"
     )
     try:
@@ -127,13 +127,13 @@ def _shim_ticks(handles: Iterable[Handle]) -> int:
     return sum(member.cpu for member in members if member is not None)
 
 
-def _one_look(host: ProcessHost, handles: list[Handle]) -> float:
+def _one_look(host: LinuxProcessHost, handles: list[Handle]) -> float:
     began = time.thread_time()
     host.look_all(handles)
     return time.thread_time() - began
 
 
-def _kill_all(host: ProcessHost, board: ProcessBoard) -> None:
+def _kill_all(host: LinuxProcessHost, board: ProcessRegistry) -> None:
     handles = [row.handle for row in board if row.handle is not None]
     for handle in handles:
         host.kill(handle, 0)

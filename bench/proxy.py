@@ -120,10 +120,10 @@ def _fetch(proxy_port: int, server_port: int, hello: bytes, size: int) -> None:
 
 
 def _hello() -> bytes:
-    context, outgoing = ssl.create_default_context(), ssl.MemoryBIO()
+    context, outbox = ssl.create_default_context(), ssl.MemoryBIO()
     with suppress(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=HOST).do_handshake()
-    return outgoing.read()
+        context.wrap_bio(ssl.MemoryBIO(), outbox, server_hostname=HOST).do_handshake()
+    return outbox.read()
 
 
 if __name__ == "__main__":

@@ -19,18 +19,18 @@ from loguru import logger
 from bench.daemon import STORED, fill
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.directory import SessionDirectory
-from hermes.actors.directory_protocol import DirectorySettings
-from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
-from hermes.actors.reset_clock import REVIEWED, ResetClock, Tick
-from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.actors.session_protocol import Limits
-from hermes.assembly.resets import LateViews
-from hermes.ports.given import Identity
+from hermes.actors.reset_scheduler import REVIEWED, ResetClock, Tick
+from hermes.app.factories.resets import LateProcessViews
+from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
+from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.types import SessionId, TurnId
+from hermes.ports.given import IdSource
+from hermes.services.event_hub import EventHub
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.supervision.policy import RestartIntensity
-from hermes.types import SessionId, TurnId
 
 IDLE_S = 86400.0
 DUE = 1000
@@ -58,20 +58,20 @@ async def _measure(store: Path) -> dict[str, float]:
     policy = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=int(IDLE_S / 60))
     rules = ResetRules(
         ResetSettings(book=PolicyBook(default=policy)),
-        processes=LateViews(),
+        processes=LateProcessViews(),
         clock=clock,
         steady=clock,
         pulse=time.monotonic,
     )
     directory = SessionDirectory.start(
         settings=DirectorySettings(
-            idle_after_s=600, max_live=10_000, limits=Limits(), memory_limit_bytes=0, seen_for_s=IDLE_S
+            idle_after_s=600, max_live=10_000, limits=TurnLimits(), memory_limit_bytes=0, seen_for_s=IDLE_S
         ),
         journal=journal,
         agent=cast("Any", None),
         hub=EventHub(),
         clock=clock,
-        identity=Identity(session=lambda _: SessionId("unused"), turn=lambda: TurnId("unused")),
+        identity=IdSource(session=lambda _: SessionId("unused"), turn=lambda: TurnId("unused")),
         restart_policy=RestartIntensity(),
         memory_bytes=lambda: 0,
         resets=rules,

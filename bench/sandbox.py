@@ -17,15 +17,15 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
+from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.network import SandboxNetwork
-from hermes.sandbox.plan import Rules
+from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
-from hermes.tools.boxed_files import BoxedFiles
-from hermes.tools.files import file_tools
-from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.files.boxed_files import BoxedFiles
+from hermes.tools.files.file_tools import file_tools
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext
 from hermes.tools.workplace import Workplace
-from hermes.types import Gate, SessionId, TurnId
 
 COMMANDS = 100
 READS = 300
@@ -34,7 +34,7 @@ MS = 1000.0
 
 
 def run() -> dict[str, float]:
-    sandbox = open_sandbox(Rules(), home=str(Path.home()), enabled=True)
+    sandbox = open_sandbox(SandboxRules(), home=str(Path.home()), enabled=True)
     if not sandbox.works:
         print(f"sandbox: not measured, {sandbox.probe.cause.value} {sandbox.probe.detail}", file=sys.stderr)
         return {}

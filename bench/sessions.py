@@ -11,13 +11,13 @@ from typing import Any, cast
 
 from pykka import ActorRef
 
-from hermes.actors.hub import EventHub
 from hermes.actors.session import SessionActor
 from hermes.actors.session_mail import Post, SessionServices
-from hermes.actors.session_protocol import Limits, StopTurn
-from hermes.actors.session_state import begin
-from hermes.records import SessionStarted
-from hermes.types import Session, SessionId, SessionKey, Source, TurnId
+from hermes.domain.records import SessionStarted
+from hermes.domain.session.protocol import StopTurn, TurnLimits
+from hermes.domain.session.state import begin
+from hermes.domain.types import Session, SessionId, SessionKey, Source, TurnId
+from hermes.services.event_hub import EventHub
 
 SESSIONS = 10_000
 ROUNDS = 10
@@ -28,7 +28,7 @@ def run() -> dict[str, float]:
 
 
 async def _measure() -> dict[str, float]:
-    limits = Limits()
+    limits = TurnLimits()
     services = SessionServices(
         journal=cast("Any", None),
         agent=cast("Any", None),

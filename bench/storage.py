@@ -16,13 +16,25 @@ from pathlib import Path
 from statistics import median
 
 from hermes.actors.journal import ActorJournal, Backlog
-from hermes.errors import HermesError, StorageFailedError
-from hermes.ports.storage import Append, Transaction
-from hermes.records import MessageReceived
+from hermes.domain.errors import HermesError, StorageFailedError
+from hermes.domain.operations import Append
+from hermes.domain.records import MessageReceived
+from hermes.domain.types import (
+    EncodedMessage,
+    Epoch,
+    Phase,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    Turn,
+    TurnId,
+)
+from hermes.ports.storage import Transaction
 from hermes.storage.codec import open_record, packer
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import EncodedMessage, Epoch, Phase, Seq, Session, SessionId, SessionKey, Source, Turn, TurnId
 
 WRITERS = 64
 ROUNDS = 7

@@ -7,8 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hermes.adapters.openai_api.openapi import document
-from hermes.commands.registry import COMMANDS as SLASH_COMMANDS
+from hermes.adapters.openai_api.openapi.document import document
+from hermes.services.commands.registry import COMMANDS as SLASH_COMMANDS
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")

@@ -82,8 +82,8 @@ print(json.dumps([name for name in {SLOW!r} if name in sys.modules]))
 def test_the_configuration_needs_yaml_only_when_there_is_a_file(tmp_path: Path) -> None:
     code = """
 import os, sys
-from hermes.config import load_config
-from hermes.home import Home
+from hermes.config.loader import load_config
+from hermes.config.home import Home
 load_config(Home.from_environ(os.environ), {})
 print([name for name in ("yaml", "loguru", "platformdirs", "asyncio") if name in sys.modules])
 """

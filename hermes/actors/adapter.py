@@ -12,15 +12,15 @@ from contextlib import suppress
 from dataclasses import replace
 
 from loguru import logger
-from pykka import ActorDeadError
 
-from hermes.actors.loop import LoopActor
-from hermes.actors.pause import growing_pause_s
-from hermes.errors import PlatformError
+from hermes.actors.kernel.actor import LoopActor
+from hermes.actors.kernel.backoff import growing_pause_s
+from hermes.actors.kernel.ref import ActorDeadError
+from hermes.domain.errors import PlatformError
+from hermes.domain.read.views import ActorView
+from hermes.domain.values import dataclass
 from hermes.ports.chat import ChatAdapter, ChatEdge
 from hermes.ports.given import Clock
-from hermes.ports.sessions import ActorView
-from hermes.values import dataclass
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 120.0

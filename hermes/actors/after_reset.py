@@ -18,11 +18,13 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from hermes.actors.session_protocol import Reset
-from hermes.errors import BadRowError, HermesError
-from hermes.ports.storage import Journal, PutFact, Reader
-from hermes.types import Session, SessionId
-from hermes.values import dataclass
+from hermes.domain.errors import BadRowError, HermesError
+from hermes.domain.operations import PutFact
+from hermes.domain.read.reader import Reader
+from hermes.domain.session.protocol import ResetSession
+from hermes.domain.types import Session, SessionId
+from hermes.domain.values import dataclass
+from hermes.ports.storage import Journal
 
 TIMEOUT_S = 30.0
 AT_ONCE = 4
@@ -58,16 +60,16 @@ class AfterReset:
         self._tasks: dict[SessionId, asyncio.Task[None]] = {}
         self._closed = False
 
-    def owed(self, session: SessionId, reset: Reset) -> tuple[PutFact, ...]:
+    def outgoing(self, session: SessionId, reset: ResetSession) -> tuple[PutFact, ...]:
         """To be stored together with the reset."""
         if not (self._hooks or reset.left or reset.end):
             return ()
         value = json.dumps({"left": reset.left, "end": reset.end}).encode()
         return (PutFact(name=PREFIX + session, value=value),)
 
-    def __call__(self, ended: Session, reset: Reset) -> None:
+    def __call__(self, ended: Session, reset: ResetSession) -> None:
         """The reset is on disk."""
-        if self.owed(ended.id, reset):
+        if self.outgoing(ended.id, reset):
             self._begin(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
 
     def take_up(self) -> None:

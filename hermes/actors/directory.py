@@ -12,30 +12,24 @@ from dataclasses import replace
 from types import TracebackType
 
 from loguru import logger
-from pykka import ActorDeadError
 
-from hermes import approver_chat
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.casualties import Casualties, dead_letter, parking
 from hermes.actors.directory_protocol import (
     AnnounceStopToAll,
     BringBack,
     Configure,
-    DirectorySettings,
     FoundPending,
-    Glimpse,
-    Held,
     Peek,
     Release,
     Routed,
+    SessionGlance,
     Sweep,
 )
-from hermes.actors.future import LoopFuture
-from hermes.actors.grants import PREFIX, rules_in
-from hermes.actors.loop import ActorDied, LoopActor
+from hermes.actors.kernel.actor import ActorDied, LoopActor
+from hermes.actors.kernel.future import LoopFuture
+from hermes.actors.kernel.ref import ActorDeadError
+from hermes.actors.registry import ReadSnapshot, SessionRegistry
 from hermes.actors.reset_rules import ResetRules
-from hermes.actors.roster import Look, Roster
-from hermes.actors.routing import CLOSED_PHASES, Address, Route, find_route
 from hermes.actors.session import SessionActor
 from hermes.actors.session_mail import (
     ApproverPlaces,
@@ -51,21 +45,28 @@ from hermes.actors.session_mail import (
     Succeeded,
     fail,
 )
-from hermes.actors.session_protocol import AnnounceStop, Begin, Deliver, Limits, Resume
-from hermes.actors.session_state import is_pending
-from hermes.actors.session_steps import given_up, open_turns
-from hermes.actors.succession import nobody_there, open_session
-from hermes.actors.sweeping import SteadyClock, may_leave
-from hermes.crash_point import reach
-from hermes.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
-from hermes.events import ActorFailed
-from hermes.listing import some
+from hermes.domain.access import approver_chat
+from hermes.domain.access.grants import PREFIX, rules_in
+from hermes.domain.directory_settings import DirectorySettings, Held
+from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
+from hermes.domain.events import ActorFailed
+from hermes.domain.eviction import SteadyClock, may_leave
+from hermes.domain.listing import some
+from hermes.domain.operations import ForgetSeen, Restore, SetAside
+from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
+from hermes.domain.read.reader import Reader
+from hermes.domain.session.builder import given_up, open_turns
+from hermes.domain.session.opening import nobody_there, open_session
+from hermes.domain.session.protocol import AnnounceStop, Begin, Deliver, Resume, TurnLimits
+from hermes.domain.session.state import is_pending
+from hermes.domain.types import OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
-from hermes.ports.given import Clock, Identity
+from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub
-from hermes.ports.storage import ForgetSeen, Journal, Reader, Restore, SetAside
+from hermes.ports.storage import Journal
 from hermes.ports.supervision import Park, RestartPolicy
-from hermes.types import Obligation, Session, SessionId
+from hermes.supervision.crash_log import CrashLog, dead_letter, parking
+from hermes.system.crash_point import reach
 
 SWEEP_EVERY_S = 5.0
 RECOVER_EVERY_S = 0.05  # between two slices of the recovery
@@ -74,7 +75,7 @@ CRASHED = "the daemon stopped without warning"
 ACTOR_CRASHED = "the session's actor crashed"
 
 
-def _to_nobody(_: Sequence[Obligation]) -> None:
+def _to_nobody(_: Sequence[OutboxMessage]) -> None:
     """There is no chat platform."""
 
 
@@ -89,12 +90,12 @@ class SessionDirectory(LoopActor):
         agent: Agent,
         hub: Hub,
         clock: Clock,
-        identity: Identity,
+        identity: IdSource,
         restart_policy: RestartPolicy,
         memory_bytes: Callable[[], int],
         resets: ResetRules,
         was_reset: AfterReset,
-        deliver: Callable[[Sequence[Obligation]], None] = _to_nobody,
+        deliver: Callable[[Sequence[OutboxMessage]], None] = _to_nobody,
     ) -> None:
         super().__init__()
         self._settings = settings
@@ -103,12 +104,12 @@ class SessionDirectory(LoopActor):
         self._clock = clock
         self._identity = identity
         self._memory_bytes = memory_bytes
-        self._casualties = Casualties(restart_policy)
+        self._crash_log = CrashLog(restart_policy)
         self._granted: frozenset[str] = frozenset()
         self._approver_facts: dict[str, bytes] = {}
         self._limits_now = settings.limits
         self._stopping = ""  # why the daemon is, if so
-        self._roster = Roster()
+        self._registry = SessionRegistry()
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
         self._steady = SteadyClock(clock())
         self._resolving: dict[Address, list[Post]] = {}
@@ -140,7 +141,7 @@ class SessionDirectory(LoopActor):
             self._tell_self(error)
 
     def _find_pending(self) -> None:
-        look = self._roster.look()
+        look = self._registry.look()
 
         def tell(routes: list[Route] | None, error: HermesError | None) -> None:
             found = _found_pending(look, routes or [])
@@ -188,15 +189,15 @@ class SessionDirectory(LoopActor):
         """By a session, about itself."""
         match message:
             case Born():
-                self._roster.is_born(message.session)
+                self._registry.is_born(message.session)
             case Outdated():
                 self._outdated.add(message.session)
             case Succeeded():
                 self._on_succeeded(message)
             case StayedBusy():
-                self._roster.stays(message.session, self._clock())
+                self._registry.stays(message.session, self._clock())
             case MayLeave():
-                self._roster.dismiss(message.session)
+                self._registry.dismiss(message.session)
 
     def _on_learned(self, message: Granted | Revoked | ApproverPlaces) -> None:
         """What counts in all sessions."""
@@ -215,7 +216,7 @@ class SessionDirectory(LoopActor):
             case AnnounceStopToAll():
                 self._announce_stop(message.reason, self.defer_reply())
             case Release():
-                self._roster.release(message.session, self.defer_reply())
+                self._registry.release(message.session, self.defer_reply())
             case Peek():
                 return self._peek(message.session)
             case Configure():
@@ -227,7 +228,7 @@ class SessionDirectory(LoopActor):
                 super().on_receive(message)
         return None
 
-    def _limits(self) -> Limits:
+    def _limits(self) -> TurnLimits:
         return self._limits_now
 
     def _set_limits(self) -> None:
@@ -235,8 +236,8 @@ class SessionDirectory(LoopActor):
         approvers = approver_chat.places(self._approver_facts, limits.admins)
         self._limits_now = replace(limits, granted=self._granted, approvers=approvers)
 
-    def _peek(self, session: SessionId) -> Glimpse:
-        return Glimpse(mailbox=self._roster.mailbox(session), parked=self._casualties.parked.get(session, ""))
+    def _peek(self, session: SessionId) -> SessionGlance:
+        return SessionGlance(mailbox=self._registry.mailbox(session), parked=self._crash_log.parked.get(session, ""))
 
     def _tell_self(self, message: object) -> None:
         try:
@@ -250,9 +251,9 @@ class SessionDirectory(LoopActor):
         address = post.address
         if address in self._resolving:
             self._resolving[address].append(post)
-        elif address.session is not None and self._roster.is_live(address.session):
+        elif address.session is not None and self._registry.is_live(address.session):
             self._hand_over(address.session, post)
-        elif (unborn := self._roster.unborn(address.key)) is not None:
+        elif (unborn := self._registry.unborn(address.key)) is not None:
             self._hand_over(unborn, post)
         elif address.session is None and address.key is None:
             self._start_fresh(post, None)
@@ -261,7 +262,7 @@ class SessionDirectory(LoopActor):
             self._find(address)
 
     def _find(self, address: Address) -> None:
-        look = self._roster.look()
+        look = self._registry.look()
 
         def tell(route: Route | None, error: HermesError | None) -> None:
             self._tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
@@ -299,9 +300,9 @@ class SessionDirectory(LoopActor):
 
     def _deliver(self, post: Post, head: Session | None) -> None:
         meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
-        if meant is not None and meant in self._roster:
+        if meant is not None and meant in self._registry:
             self._hand_over(meant, post)
-        elif head is not None and head.id in self._casualties.parked:
+        elif head is not None and head.id in self._crash_log.parked:
             self._to_parked(head, post)
         elif isinstance(post.event, Deliver | Begin) and (head is None or head.phase in CLOSED_PHASES):
             if post.event.source.automatic:
@@ -315,14 +316,14 @@ class SessionDirectory(LoopActor):
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
-        self._roster.hand_over(session, post, self._clock())
+        self._registry.hand_over(session, post, self._clock())
 
     def _to_parked(self, head: Session, post: Post) -> None:
         if not isinstance(post.event, Resume):
-            reason = self._casualties.parked[head.id]
+            reason = self._crash_log.parked[head.id]
             fail(post, SessionParkedError(f"{reason}. `hermes resume {head.id}` gives it another chance"))
             return
-        self._casualties.pardon(head.id)
+        self._crash_log.pardon(head.id)
         self._activate(head, ACTOR_CRASHED)
         if post.reply is not None:
             post.reply.settle(head)
@@ -338,7 +339,7 @@ class SessionDirectory(LoopActor):
             return  # a start from now on would only be one more interruption
         at_once = max(1, round(self._settings.resume_per_s * RECOVER_EVERY_S))
         for head in found.heads[:at_once]:
-            if head.id in self._roster:
+            if head.id in self._registry:
                 continue
             if found.look.is_outdated(head):
                 self._bring_back(head.id)
@@ -348,7 +349,7 @@ class SessionDirectory(LoopActor):
             self.tell_later(RECOVER_EVERY_S, replace(found, heads=found.heads[at_once:]))
 
     def _why_back(self, session: SessionId) -> str:
-        why = ACTOR_CRASHED if self._casualties.has_died(session) else CRASHED
+        why = ACTOR_CRASHED if self._crash_log.has_died(session) else CRASHED
         return f"{why}; the daemon keeps crashing" if self._settings.hold is Held.CRASHES else why
 
     def _activate(self, head: Session, recover_reason: str) -> None:
@@ -361,7 +362,7 @@ class SessionDirectory(LoopActor):
             name=head.id,
             owner=self.actor_ref,
         )
-        self._roster.enter(head.id, ref, self._clock())
+        self._registry.enter(head.id, ref, self._clock())
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
         assert isinstance(post.event, Deliver | Begin)
@@ -384,7 +385,7 @@ class SessionDirectory(LoopActor):
             name=session,
             owner=self.actor_ref,
         )
-        self._roster.enter(session, ref, now, post.address.key)
+        self._registry.enter(session, ref, now, post.address.key)
         self._hand_over(session, replace(post, notice=opening.notice))
 
     # ------------------------------------------------------------ ends
@@ -392,12 +393,12 @@ class SessionDirectory(LoopActor):
     def _on_died(self, died: ActorDied) -> None:
         session = SessionId(died.name)
         unhandled = (post for post in died.unhandled if isinstance(post, Post) and post.reply is not None)
-        mail = [*unhandled, *self._roster.has_left(session)]
+        mail = [*unhandled, *self._registry.has_left(session)]
         if died.cause is not None:
             self._on_crashed(session, died, mail)
         elif session in self._outdated:
             self._outdated.discard(session)
-            self._roster.comes_back(session, mail)
+            self._registry.comes_back(session, mail)
             self._bring_back(session)
         else:
             reach("session: gone from memory")
@@ -408,14 +409,14 @@ class SessionDirectory(LoopActor):
         assert died.cause is not None
         guilty = died.message if isinstance(died.message, Post) else None
         killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Deliver) else None
-        judgement = self._casualties.judge(session, killer, died.cause, self._clock())
+        judgement = self._crash_log.judge(session, killer, died.cause, self._clock())
         if guilty is not None and killer is None:
             fail(guilty, HermesError(f"session {session} crashed on this request: {died.cause!r}"))
         elif guilty is not None and judgement.set_aside:
             self._set_aside(session, guilty, died.cause)
         elif guilty is not None:
             mail.insert(0, guilty)
-        self._roster.comes_back(session, mail)
+        self._registry.comes_back(session, mail)
         if isinstance(judgement.verdict, Park):
             said = f"parked: {judgement.verdict.reason}"
             self.tell_later(0.0, BringBack(session=session))
@@ -429,7 +430,7 @@ class SessionDirectory(LoopActor):
 
     def _tell_who_waits(self, session: SessionId) -> None:
         """A parked session's open turns do not go on by themselves: whoever waits for them is told."""
-        reason = self._casualties.parked[session]
+        reason = self._crash_log.parked[session]
 
         def tell(head: Session | None, _: HermesError | None) -> None:
             for event in given_up(head, parking(session, reason)) if head is not None else ():
@@ -439,10 +440,10 @@ class SessionDirectory(LoopActor):
 
     def _bring_back(self, session: SessionId) -> None:
         """Bring the session back from disk, if it has open work, and its mail with it."""
-        look = self._roster.look()
-        for post in self._roster.mail_for(session):
+        look = self._registry.look()
+        for post in self._registry.mail_for(session):
             self._dispatch(post)  # perhaps to another one: its key may mean that by now
-        if session not in self._casualties.parked:
+        if session not in self._crash_log.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
                 lambda routes, error: self._tell_self(error or _found_pending(look, routes or [])),
@@ -461,27 +462,27 @@ class SessionDirectory(LoopActor):
 
     def _on_returned(self, returned: Returned) -> None:
         """A session gives a message back. One that has ended leaves memory first; then the message is routed anew."""
-        if self._roster.is_away(returned.session):
+        if self._registry.is_away(returned.session):
             self._hand_over(returned.session, returned.post)
-        elif returned.moved and self._roster.is_live(returned.session):
-            self._roster.dismiss(returned.session, [returned.post])
+        elif returned.moved and self._registry.is_live(returned.session):
+            self._registry.dismiss(returned.session, [returned.post])
         else:
             self._dispatch(returned.post)
 
     def _on_succeeded(self, succeeded: Succeeded) -> None:
         """A session has ended and left its open work to another one."""
-        self._roster.dismiss(succeeded.session)
+        self._registry.dismiss(succeeded.session)
         child = succeeded.child
-        if is_pending(child) and child.id not in self._roster:
+        if is_pending(child) and child.id not in self._registry:
             self._activate(child, "")
 
     # ------------------------------------------------------------ leaving memory
 
     def _sweep(self) -> None:
         now = self._clock()
-        for session in may_leave(self._roster.touched(), now, self._settings, self._memory_bytes()):
-            self._roster.dismiss(session)
-        self._casualties.forget_old(now)
+        for session in may_leave(self._registry.touched(), now, self._settings, self._memory_bytes()):
+            self._registry.dismiss(session)
+        self._crash_log.forget_old(now)
         if self._steady.look(now):
             forget = ForgetSeen(before=now - self._settings.seen_for_s, limit=SEEN_PER_SWEEP)
             self._journal.commit((forget,), _log_error)
@@ -491,14 +492,14 @@ class SessionDirectory(LoopActor):
         """Have every session mark its work in flight; answer when the last one has it on disk."""
         self._stopping = reason
         marks: list[LoopFuture] = []
-        for session in self._roster.sessions():
+        for session in self._registry.sessions():
             marks.append(LoopFuture())
             address = Address(session=session, exact=True)
             self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
         done.settle(marks)
 
     def on_stop(self) -> None:
-        for ref in self._roster.refs():
+        for ref in self._registry.refs():
             ref.stop(block=False)
 
     def on_failure(
@@ -515,7 +516,7 @@ def _approver_places(reader: Reader) -> ApproverPlaces:
     return ApproverPlaces(facts={name: reader.fact(name) for name in names})
 
 
-def _found_pending(look: Look, routes: list[Route]) -> FoundPending:
+def _found_pending(look: ReadSnapshot, routes: list[Route]) -> FoundPending:
     """What waited longest comes first."""
     heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
     return FoundPending(look=look, heads=tuple(sorted(heads, key=_waits_since)))

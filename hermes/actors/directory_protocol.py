@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
-
-from hermes.actors.roster import Look
-from hermes.actors.routing import Address, Route
-from hermes.actors.session_protocol import Limits
-from hermes.errors import HermesError
-from hermes.types import Session, SessionId
-from hermes.values import dataclass
-
-
-class Held(StrEnum):
-    """Why a turn that was cut off waits for the person's next message."""
-
-    NOT = ""  # it goes on by itself
-    CONFIGURED = "resume.when"
-    CRASHES = "the daemon keeps crashing"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectorySettings:
-    idle_after_s: float
-    max_live: int
-    limits: Limits
-    memory_limit_bytes: int  # 0: none
-    seen_for_s: float
-    take_up: bool = True  # sessions with open work are brought back without waiting for somebody to write
-    hold: Held = Held.NOT  # why their turns that were cut off wait for the person's next message, if they do
-    resume_per_s: float = 1000.0  # how many are brought back in a second
+from hermes.actors.registry import ReadSnapshot
+from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.errors import HermesError
+from hermes.domain.read.lineage import Address, Route
+from hermes.domain.types import Session, SessionId
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +32,7 @@ class Peek:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Glimpse:
+class SessionGlance:
     mailbox: int | None  # how much mail waits for it; None: it is not in memory
     parked: str  # why, if it is
 
@@ -69,7 +47,7 @@ class Routed:
     """To itself: the store has said which session an address means."""
 
     address: Address
-    look: Look
+    look: ReadSnapshot
     route: Route
     error: HermesError | None = None
 
@@ -78,7 +56,7 @@ class Routed:
 class FoundPending:
     """To itself: these have open work and nobody who does it."""
 
-    look: Look
+    look: ReadSnapshot
     heads: tuple[Session, ...]
 
 

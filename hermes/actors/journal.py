@@ -13,14 +13,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-import pykka
 from loguru import logger
 
-from hermes.crash_point import crash_at
-from hermes.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
-from hermes.ports.storage import Append, Engine, Reader, SetAside, Transaction
-from hermes.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
-from hermes.types import Epoch
+from hermes.actors.kernel.ref import ThreadingActor
+from hermes.domain.errors import HermesError, StoppingError, StorageError, StorageFailedError, StorageFullError
+from hermes.domain.operations import Append, SetAside
+from hermes.domain.read.reader import Reader
+from hermes.domain.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
+from hermes.domain.types import Epoch
+from hermes.ports.storage import Engine, Transaction
+from hermes.system.crash_point import crash_at
 
 T = TypeVar("T")
 Then = Callable[[HermesError | None], None]
@@ -64,7 +66,7 @@ class Backlog:
         return batch
 
 
-class JournalWriter(pykka.ThreadingActor):
+class JournalWriter(ThreadingActor):
     """The only one that writes. After the disk has failed it touches it no more and refuses everything."""
 
     def __init__(

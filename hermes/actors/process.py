@@ -18,27 +18,27 @@ from types import TracebackType
 from typing import TypeVar
 
 from loguru import logger
-from pykka import ActorDeadError
 
-from hermes.actors.loop import LoopActor
+from hermes.actors.kernel.actor import LoopActor
+from hermes.actors.kernel.ref import ActorDeadError
+from hermes.actors.process_notice import DELETED, end_notice, late_notice, watch_notice
 from hermes.actors.process_services import Announcement, ProcessServices
-from hermes.actors.process_state import ProcessRow, ended, looked_at, lost, with_handle, with_record
-from hermes.actors.process_wording import DELETED, end_notice, late_notice, watch_notice
-from hermes.actors.staleness import how_ended
-from hermes.errors import HermesError, SessionClosedError, UnknownSessionError
-from hermes.events import ProcessEnded
-from hermes.fence import new_marker
+from hermes.domain.errors import HermesError, SessionClosedError, UnknownSessionError
+from hermes.domain.events import ProcessEnded
+from hermes.domain.fence import new_marker
+from hermes.domain.operations import PutProcess
+from hermes.domain.process.process import Chunk, Handle, Heartbeat, Lost, ProcessEnd
+from hermes.domain.process.staleness import how_ended
+from hermes.domain.process.state import ProcessRow, ended, looked_at, lost, with_handle, with_record
+from hermes.domain.submission import Submission
+from hermes.domain.types import Busy, EncodedMessage, InboundKey, ProcessRecord, Source
+from hermes.domain.values import dataclass
 from hermes.ports.processes import ProcessHost
-from hermes.ports.sessions import Submission
-from hermes.ports.storage import PutProcess
-from hermes.processes.process import Chunk, End, Handle, Look, Lost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
-from hermes.types import Busy, EncodedMessage, InboundKey, ProcessRecord, Source
-from hermes.values import dataclass
 
 T = TypeVar("T")
 AGAIN_S = 5.0  # after a store or a session that was too busy; longer each time
-AGAIN_MOST_S = 60.0
+MAX_AGAIN_S = 60.0
 SAVE_EVERY_S = 60.0  # when it last did something is stored no more often
 TAIL_BYTES = 2000
 _WATCHED_AT_ONCE = 1 << 20  # of output, in one look
@@ -46,12 +46,12 @@ _WATCHED_AT_ONCE = 1 << 20  # of output, in one look
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looked:
-    look: Look
+    look: Heartbeat
     ports: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hush:
+class Silence:
     """End it, and tell its conversation nothing more: that is being deleted."""
 
 
@@ -75,7 +75,7 @@ class _Written:
     """Output to look through; `end` when that was the last of it."""
 
     chunk: Chunk
-    end: End | None = None
+    end: ProcessEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +115,7 @@ class ProcessActor(LoopActor):
         self._watch = WatchPatterns(patterns=row.record.watch, terminal=row.record.pty)
         self._reading = False  # output that is being looked through
         self._reached = row.record.watched_bytes  # that far; the record follows when all of it was told
-        self._ending: End | Lost | None = None
+        self._ending: ProcessEnd | Lost | None = None
         self._hushed = False
         self._again_s = AGAIN_S
         self._descriptor: int | None = None
@@ -155,7 +155,7 @@ class ProcessActor(LoopActor):
                 self._on_saved(message)
             case _SaveAgain():
                 self._save(message.record)
-            case Hush():
+            case Silence():
                 self._hush()
             case _Tell() | _Tail() | _Told():
                 self._on_telling(message)
@@ -209,7 +209,7 @@ class ProcessActor(LoopActor):
 
     # ------------------------------------------------------------ words in its output
 
-    def _read_output(self, end: End | None) -> None:
+    def _read_output(self, end: ProcessEnd | None) -> None:
         handle, reached = self._row.handle, self._reached
         if handle is None or not self._watch.patterns or self._watch.promoted or (self._reading and end is None):
             return
@@ -260,21 +260,26 @@ class ProcessActor(LoopActor):
 
     # ------------------------------------------------------------ its end
 
-    def _end(self, end: End | Lost) -> None:
+    def _end(self, end: ProcessEnd | Lost) -> None:
         if self._ending is not None:
             return
         self._ending = end
         self._close()
         row = self._row
-        if isinstance(end, End) and row.handle is not None and self._watch.patterns and not self._watch.promoted:
+        if (
+            isinstance(end, ProcessEnd)
+            and row.handle is not None
+            and self._watch.patterns
+            and not self._watch.promoted
+        ):
             self._read_output(end)
         else:
             self._record_end(end)
 
-    def _record_end(self, end: End | Lost) -> None:
+    def _record_end(self, end: ProcessEnd | Lost) -> None:
         now = self._services.clock()
         record = replace(self._row.record, told=self._services.board.is_heard(self._id))
-        self._save(ended(record, end, now) if isinstance(end, End) else lost(record, end, now))
+        self._save(ended(record, end, now) if isinstance(end, ProcessEnd) else lost(record, end, now))
 
     def _save(self, record: ProcessRecord) -> None:
         row = self._row
@@ -353,7 +358,7 @@ class ProcessActor(LoopActor):
             case _Told():
                 logger.info("process {}: its end is told in {:.0f} s: {}", self._id, self._again_s, message.error)
                 self.tell_later(self._again_s, _Tell())
-                self._again_s = min(2 * self._again_s, AGAIN_MOST_S)
+                self._again_s = min(2 * self._again_s, MAX_AGAIN_S)
 
     def _send(self, what: str, text: str, then: Callable[[HermesError | None], None]) -> None:
         record = self._row.record

@@ -12,16 +12,16 @@ from typing import TypeVar
 
 from loguru import logger
 
-from hermes.actors.process_board import ProcessBoard
-from hermes.errors import HermesError
-from hermes.events import Event
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.domain.errors import HermesError
+from hermes.domain.events import Event
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import SessionId, TurnId
+from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessHost
-from hermes.ports.sessions import Receipt, Submission
 from hermes.ports.storage import Journal
 from hermes.processes.watch import Breaker, admit
-from hermes.types import SessionId, TurnId
-from hermes.values import dataclass
 
 T = TypeVar("T")
 THREADS = 8
@@ -70,7 +70,7 @@ class HostThreads:
         await asyncio.to_thread(self._pool.shutdown)
 
 
-class Courier:
+class NoticeSender:
     """Hands messages to sessions, and to people where there is no session any more, as tasks that it holds."""
 
     def __init__(
@@ -86,14 +86,14 @@ class Courier:
     def announce(self, announcement: Announcement, then: Callable[[HermesError | None], None]) -> None:
         self._begin(self._announce(announcement), announcement.id, then)
 
-    def _begin(self, errand: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
-        task = asyncio.create_task(self._run(errand, name, then), name=f"courier {name}")
+    def _begin(self, context: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
+        task = asyncio.create_task(self._run(context, name, then), name=f"courier {name}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def _run(self, errand: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
+    async def _run(self, context: Awaitable[object], name: str, then: Callable[[HermesError | None], None]) -> None:
         try:
-            await errand
+            await context
         except HermesError as error:
             then(error)
         except Exception as error:  # noqa: BLE001 - the outermost edge of a task: whoever waits must hear of it
@@ -124,8 +124,8 @@ class NoticeLimit:
 class ProcessServices:
     host: ProcessHost
     threads: HostThreads
-    courier: Courier
-    board: ProcessBoard
+    courier: NoticeSender
+    board: ProcessRegistry
     journal: Journal
     clock: Clock
     notices: NoticeLimit

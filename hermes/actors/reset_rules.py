@@ -10,7 +10,10 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 from math import isinf
 
-from hermes.actors.reset_policy import (
+from hermes.domain.access.api_key import surface_of
+from hermes.domain.process.staleness import StalenessSettings, lasting
+from hermes.domain.process.staleness import explain as explain_process
+from hermes.domain.reset_policy import (
     Blocked,
     Decision,
     Keep,
@@ -23,16 +26,13 @@ from hermes.actors.reset_policy import (
     clock_was_set,
     evaluate,
 )
-from hermes.actors.reset_policy import Reset as Due
-from hermes.actors.session_protocol import Reset
-from hermes.actors.session_state import is_pending, root_of
-from hermes.actors.staleness import StalenessSettings, lasting
-from hermes.actors.staleness import explain as explain_process
-from hermes.api_key import surface_of
+from hermes.domain.reset_policy import ResetDue as Due
+from hermes.domain.session.protocol import ResetSession
+from hermes.domain.session.state import is_pending, root_of
+from hermes.domain.types import Phase, ProcessView, Session, SessionKey
+from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.processes import Processes
-from hermes.types import Phase, ProcessView, Session, SessionKey
-from hermes.values import dataclass
 
 GRACE_S = 1800.0  # after somebody came back to a session
 LATE_S = 25.0  # between two looks at the clock, which come every 20 s: less than makes a heartbeat stale
@@ -100,7 +100,7 @@ class ResetRules:
     def judge(self, session: Session) -> Decision:
         return self._decide(session, self._processes.views(root_of(session)), self._clock())
 
-    def reset_now(self, session: Session) -> Reset | None:
+    def reset_now(self, session: Session) -> ResetSession | None:
         """The reset that goes before a message which has just come; None: none is due."""
         if session.phase != Phase.IDLE or is_pending(session):
             return None
@@ -110,12 +110,12 @@ class ResetRules:
             return None
         return self.reset_of(session, decision)
 
-    def reset_of(self, session: Session, due: Due) -> Reset:
+    def reset_of(self, session: Session, due: Due) -> ResetSession:
         policy = self.policy(session)
         ended = tuple(process.id for process in due.stale) if policy.on_stale == OnStale.END else ()
         left = _left(due, ended=bool(ended)) if due.stale else ""
         notice = _notice(session, due, left, ended=bool(ended)) if policy.notifies(session.platform) else ""
-        return Reset(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
+        return ResetSession(reason=due.reason, active_at=session.active_at, notice=notice, left=left, end=ended)
 
     def _decide(self, session: Session, processes: tuple[ProcessView, ...], now: float) -> Decision:
         facts = SessionFacts(

@@ -13,13 +13,10 @@ from types import TracebackType
 from typing import TypeAlias, assert_never
 
 from loguru import logger
-from pykka import ActorDeadError
 
-from hermes.actors.future import LoopFuture
-from hermes.actors.grants import facts_of, granted_by
-from hermes.actors.loop import LoopActor
-from hermes.actors.owing import owed_by
-from hermes.actors.session_machine import DELETED, open_work, step, step_in_a_stop
+from hermes.actors.kernel.actor import LoopActor
+from hermes.actors.kernel.future import LoopFuture
+from hermes.actors.kernel.ref import ActorDeadError
 from hermes.actors.session_mail import (
     Born,
     Granted,
@@ -33,35 +30,9 @@ from hermes.actors.session_mail import (
     Succeeded,
     fail,
 )
-from hermes.actors.session_protocol import (
-    Accept,
-    AnnounceStop,
-    BranchOff,
-    Child,
-    Deliver,
-    Effect,
-    Event,
-    Hold,
-    Publish,
-    Recover,
-    Refuse,
-    Request,
-    Reroute,
-    Reset,
-    StartHeld,
-    Step,
-    UndoTurns,
-)
-from hermes.actors.session_report import Report, event_of
-from hermes.actors.session_request import branch_of, undo_of
-from hermes.actors.session_state import is_pending
-from hermes.actors.session_steps import given_up
 from hermes.actors.session_work import SessionWork
-from hermes.actors.tally import tallies_of
-from hermes.actors.transcript import Transcript
-from hermes.actors.why import last_problem
-from hermes.crash_point import reach
-from hermes.errors import (
+from hermes.domain.access.grants import facts_of, granted_by
+from hermes.domain.errors import (
     AlreadySeenError,
     HermesError,
     OutcomeUnknownError,
@@ -71,13 +42,43 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.events import PhaseChanged, TurnAccepted
-from hermes.ports.agent import ModelReport, RetryReport, SummaryReport, ToolReport
-from hermes.ports.sessions import ActorView, Receipt
-from hermes.ports.storage import Append, Oblige, Operation, See, SetDue
-from hermes.records import BadRecord, LogEntry, Record
-from hermes.types import Epoch, Phase, Seq, Session
-from hermes.values import dataclass
+from hermes.domain.events import PhaseChanged, TurnAccepted
+from hermes.domain.operations import Append, Enqueue, Operation, See, SetDue
+from hermes.domain.outbox import outgoing_of
+from hermes.domain.read.explain import last_problem
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.read.views import ActorView
+from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.session.builder import given_up
+from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
+from hermes.domain.session.machine import DELETED, open_work, step, step_in_a_stop
+from hermes.domain.session.protocol import (
+    Accept,
+    AnnounceStop,
+    BranchOff,
+    Deliver,
+    Effect,
+    Event,
+    Hold,
+    Publish,
+    Recover,
+    Refuse,
+    Request,
+    Reroute,
+    ResetSession,
+    StartHeld,
+    Step,
+    SuccessorSession,
+    UndoTurns,
+)
+from hermes.domain.session.report import Report, event_of
+from hermes.domain.session.request import branch_of, undo_of
+from hermes.domain.session.state import is_pending
+from hermes.domain.submission import Receipt
+from hermes.domain.types import Epoch, Phase, Seq, Session
+from hermes.domain.usage import tallies_of
+from hermes.domain.values import dataclass
+from hermes.system.crash_point import reach
 
 RETRY_WRITE_S = 1.0  # how soon a result that found no space on disk is offered again
 
@@ -212,8 +213,8 @@ class SessionActor(LoopActor):
             self._perform(post, result)
             return
         records = (*self._unwritten, *result.records)
-        owed = services.was_reset.owed(self._session.id, event) if isinstance(event, Reset) else ()
-        services.journal.commit((*self._operations(result, records), *self._alongside, *owed), self._wrote)
+        outgoing = services.was_reset.outgoing(self._session.id, event) if isinstance(event, ResetSession) else ()
+        services.journal.commit((*self._operations(result, records), *self._alongside, *outgoing), self._wrote)
         self._writing = _Writing(post=post, step=result, records=records)
 
     def _step(self, event: Event, now: float) -> Step:
@@ -250,7 +251,7 @@ class SessionActor(LoopActor):
                 *(See(seen=replace(result.seen, key=key)) for key in result.also if result.seen is not None),
                 *tallies_of(result.session, records, self._session.turn),
                 *facts_of(granted_by(self._session, records)),
-                *(Oblige(obligation=owed) for owed in owed_by(self._session, records) if owed.final),
+                *(Enqueue(outgoing=outgoing) for outgoing in outgoing_of(self._session, records) if outgoing.final),
             ]
         elif result.child is not None:  # refused as well if this session was deleted, or is not what it was
             session = self._session
@@ -297,8 +298,8 @@ class SessionActor(LoopActor):
         records = self._writing.records
         if rules := granted_by(self._session, records):
             self._services.tell_directory(Granted(rules=frozenset(rules)))
-        if owed := owed_by(self._session, records):
-            self._services.deliver(owed)
+        if outgoing := outgoing_of(self._session, records):
+            self._services.deliver(outgoing)
 
     def _tell_self(self, message: object) -> None:
         try:
@@ -324,7 +325,7 @@ class SessionActor(LoopActor):
             self._remember([(Seq(first + index), record) for index, record in enumerate(writing.records)])
             self._settled = self._settled or isinstance(writing.post.event, Recover)
             self._perform(writing.post, writing.step)
-            if isinstance(writing.post.event, Reset):
+            if isinstance(writing.post.event, ResetSession):
                 self._services.was_reset(self._session, writing.post.event)
                 self._services.tell_directory(MayLeave(session=self._session.id))  # it may have come for this only
         self._follow()
@@ -429,7 +430,7 @@ class SessionActor(LoopActor):
             logger.info("session {} is {}: {}", event.session, event.phase, event.reason)
         self._services.hub.publish(event)
 
-    def _succeed(self, child: Child) -> None:
+    def _succeed(self, child: SuccessorSession) -> None:
         logger.info("session {} goes on from {}: {}", child.session.id, self._session.id, child.session.reason)
         if self._session.phase == Phase.ENDED:
             self._services.tell_directory(Succeeded(session=self._session.id, child=child.session))
@@ -522,7 +523,7 @@ class SessionActor(LoopActor):
             fail(self._writing.post, error)
 
 
-def _opening(child: Child, epoch: Epoch, due: float | None) -> Append:
+def _opening(child: SuccessorSession, epoch: Epoch, due: float | None) -> Append:
     return Append(
         session=child.session.id,
         expected_seq=Seq(0),

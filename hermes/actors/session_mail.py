@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.future import LoopFuture
+from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
-from hermes.actors.routing import NOWHERE, Address
-from hermes.actors.session_protocol import Event, Limits, Request
-from hermes.errors import HermesError
-from hermes.ports.agent import Agent, ModelReport, RetryReport, SummaryReport, ToolReport
+from hermes.domain.errors import HermesError
+from hermes.domain.read.lineage import NOWHERE, Address
+from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
+from hermes.domain.session.protocol import Event, Request, TurnLimits
+from hermes.domain.types import OutboxMessage, Session, SessionId
+from hermes.domain.values import dataclass
+from hermes.ports.agent import Agent
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.storage import Journal
-from hermes.types import Obligation, Session, SessionId
-from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,7 +120,7 @@ class SessionServices:
     clock: Clock
     new_session: Callable[[float], SessionId]
     tell_directory: Callable[[object], None]
-    limits: Callable[[], Limits]
+    limits: Callable[[], TurnLimits]
     resets: ResetRules
     was_reset: AfterReset
-    deliver: Callable[[Sequence[Obligation]], None]  # what is on disk and now to be said
+    deliver: Callable[[Sequence[OutboxMessage]], None]  # what is on disk and now to be said

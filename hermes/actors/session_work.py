@@ -10,15 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from hermes.actors.session_protocol import Calling, Summarising, Task, Thinking
-from hermes.actors.session_report import Report
-from hermes.actors.session_state import root_of
-from hermes.actors.transcript import Transcript
-from hermes.actors.turn_role import role_of_turn
-from hermes.media.scope import scope_of
-from hermes.permission import grants_for, is_unasked
-from hermes.ports.agent import Agent, ModelJob, SummaryJob, ToolJob, Work
-from hermes.types import Session
+from hermes.domain.access.permission import grants_for, is_unasked
+from hermes.domain.media_scope import scope_of
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.session.jobs import ModelJob, SummaryJob, ToolJob
+from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork
+from hermes.domain.session.report import Report
+from hermes.domain.session.state import root_of
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.types import Session
+from hermes.ports.agent import Agent, Work
 
 
 class SessionWork:
@@ -51,17 +52,17 @@ class SessionWork:
 
     def _start(self, task: Task, session: Session, transcript: Transcript, granted: frozenset[str]) -> Work:
         match task:
-            case Thinking():
+            case ModelCallWork():
                 return self._agent.think(_model_job(task, session, transcript), self._report)
-            case Calling():
+            case ToolCallWork():
                 return self._agent.act(_tool_job(task, session, transcript, granted), self._report)
-            case Summarising():
+            case SummaryWork():
                 return self._agent.summarise(_summary_job(task, session, transcript), self._report)
             case _:
                 assert_never(task)
 
 
-def _model_job(task: Thinking, session: Session, transcript: Transcript) -> ModelJob:
+def _model_job(task: ModelCallWork, session: Session, transcript: Transcript) -> ModelJob:
     assert session.turn is not None
     return ModelJob(
         session=session.id,
@@ -84,7 +85,7 @@ def _model_job(task: Thinking, session: Session, transcript: Transcript) -> Mode
     )
 
 
-def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
+def _tool_job(task: ToolCallWork, session: Session, transcript: Transcript, granted: frozenset[str]) -> ToolJob:
     name, arguments = transcript.arguments(task.call)
     calls = session.turn.calls if session.turn is not None else ()
     turn = session.turn
@@ -107,7 +108,7 @@ def _tool_job(task: Calling, session: Session, transcript: Transcript, granted: 
     )
 
 
-def _summary_job(task: Summarising, session: Session, transcript: Transcript) -> SummaryJob:
+def _summary_job(task: SummaryWork, session: Session, transcript: Transcript) -> SummaryJob:
     return SummaryJob(
         session=session.id,
         root=root_of(session),

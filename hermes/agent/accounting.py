@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.types import Usage
-from hermes.values import dataclass
+from hermes.domain.types import Usage
+from hermes.domain.values import dataclass
 
 MILLION = 1_000_000
 

@@ -10,8 +10,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hermes.types import EncodedMessage
-from hermes.values import dataclass
+from hermes.domain.types import EncodedMessage
+from hermes.domain.values import dataclass
 
 # About right across tokenizers when bytes are counted, not characters: a token is four letters of English, two of
 # Cyrillic or a bit more than one of Chinese. JSON and code-like arguments are denser.
@@ -27,7 +27,7 @@ INSTRUCTIVE = frozenset({"system", "developer"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class ProposedCall:
     id: str
     name: str
     arguments: str
@@ -41,7 +41,7 @@ class ChatMessage:
     fields: Mapping[str, Any]  # empty when it is not a JSON object
     role: str
     text: str
-    calls: tuple[Call, ...]
+    calls: tuple[ProposedCall, ...]
     answers: str  # the id of the call that this is the result of
     tokens: int
 
@@ -115,24 +115,24 @@ def _fields(message: EncodedMessage) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _calls(value: object) -> tuple[Call, ...]:
+def _calls(value: object) -> tuple[ProposedCall, ...]:
     if not isinstance(value, list):
         return ()
     return tuple(_call(each) for each in value if isinstance(each, dict))
 
 
-def _call(value: Mapping[str, Any]) -> Call:
+def _call(value: Mapping[str, Any]) -> ProposedCall:
     function = value.get("function")
     inner = function if isinstance(function, dict) else {}
     arguments = inner.get("arguments", "")
-    return Call(
+    return ProposedCall(
         id=_text(value.get("id")),
         name=_text(inner.get("name")),
         arguments=arguments if isinstance(arguments, str) else _dumped(arguments),
     )
 
 
-def _tokens(fields: Mapping[str, Any], text: str, calls: tuple[Call, ...]) -> int:
+def _tokens(fields: Mapping[str, Any], text: str, calls: tuple[ProposedCall, ...]) -> int:
     counted = MESSAGE_TOKENS + text_tokens(text) + MEDIA_TOKENS * _media(fields.get("content"))
     counted += sum(CALL_TOKENS + text_tokens(call.name) + text_tokens(call.arguments) for call in calls)
     # Names, reasoning, refusals: whatever else is text is read by the model or its template as well.

@@ -21,20 +21,20 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from hermes.agent.chat_message import INSTRUCTIVE, ChatMessage, cut, encode, read, text_tokens
-from hermes.types import EncodedMessage
-from hermes.values import dataclass
+from hermes.domain.types import EncodedMessage
+from hermes.domain.values import dataclass
 
 FRUITFUL = 0.1  # share of the tokens that a compression must save to be worth the next one
 SMALL_WINDOW_SHARE = 0.75  # the floor never asks for more of the window than this
 HEAD_SHARE = 0.1  # of the threshold, like the next two
 TURN_SHARE = 0.4  # for what was done about the person's last message
 SUMMARY_SHARE = 0.2
-SUMMARY_LEAST, SUMMARY_MOST = 2_000, 10_000  # tokens; a small window's share goes before
+MIN_SUMMARY, MAX_SUMMARY = 2_000, 10_000  # tokens; a small window's share goes before
 SUMMARY_WORTH = 40  # tokens; in fewer nothing can be said
 SUMMARY_SLACK = 1.25  # by how much a summary may be longer than asked for before it is cut
 TODO_SHARE = 0.25  # of the summary message
 STUB_OVER_TOKENS = 100  # a shorter tool result is left as it is
-_NAME_MOST = 64
+_MAX_NAME = 64
 
 _MARK = "[Summary of the earlier part of this conversation, written "
 _NOTICE = (
@@ -55,7 +55,7 @@ class CompressionSettings:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class CompressionPlan:
     head: tuple[EncodedMessage, ...]
     middle: tuple[EncodedMessage, ...]  # empty: dropping old tool results is enough, no summary is needed
     tail: tuple[EncodedMessage, ...]
@@ -114,7 +114,7 @@ def plan(
     max_output: int = 0,
     fixed_tokens: int = 0,
     focus: str = "",
-) -> Plan | None:
+) -> CompressionPlan | None:
     """How to shorten this transcript, or None when nothing worth it can be gained, or calls are still open.
 
     `fixed_tokens` is what every request holds beside these messages: the prompt and the tools' descriptions.
@@ -138,7 +138,7 @@ def plan(
     carry = carry if middle or previous is not None else 0
     if saved(before, kept_tokens + carry) < FRUITFUL or 0 < carry < _FRAME_TOKENS + SUMMARY_WORTH:
         return None
-    return Plan(
+    return CompressionPlan(
         head=_encoded(blocks[:head]),
         middle=_encoded(middle),
         tail=_encoded(kept[i] for i in sorted(kept)),
@@ -152,7 +152,7 @@ def plan(
     )
 
 
-def carried(plan: Plan, summary_text: str, *, todo: str = "", at: float) -> tuple[EncodedMessage, ...]:
+def carried(plan: CompressionPlan, summary_text: str, *, todo: str = "", at: float) -> tuple[EncodedMessage, ...]:
     """What the continuation's transcript begins with. It is shorter than what it stands for, whatever the summary.
 
     Raises ValueError without one where one is needed: a summary that failed must drop nothing.
@@ -174,7 +174,7 @@ def summary_in(text: str) -> str:
 
 def _summary_budget(compressed: int, budget: int) -> tuple[int, int]:
     """Tokens to ask the summary for, and those that its message may take: always fewer than it stands for."""
-    asked = min(max(compressed // 5, SUMMARY_LEAST), SUMMARY_MOST, int(budget * SUMMARY_SHARE), compressed // 2)
+    asked = min(max(compressed // 5, MIN_SUMMARY), MAX_SUMMARY, int(budget * SUMMARY_SHARE), compressed // 2)
     return asked, min(int(asked * SUMMARY_SLACK) + _FRAME_TOKENS, compressed * 9 // 10)
 
 
@@ -259,7 +259,7 @@ def _stubbed_block(block: _Block) -> _Block:
 def _stub(message: ChatMessage, name: str) -> ChatMessage:
     if message.role != "tool" or message.tokens <= STUB_OVER_TOKENS:
         return message
-    name = " ".join((name or str(message.fields.get("name") or "") or "a tool").split())[:_NAME_MOST]
+    name = " ".join((name or str(message.fields.get("name") or "") or "a tool").split())[:_MAX_NAME]
     lines = message.text.count("\n") + 1
     text = (
         f"[old result of {name} left out: {len(message.text):,} characters, {lines:,} lines; call it again if needed]"
@@ -291,7 +291,7 @@ def _encoded(blocks: Iterable[_Block]) -> tuple[EncodedMessage, ...]:
     return tuple(message.encoded for block in blocks for message in block.messages)
 
 
-def _summary_message(plan: Plan, summary: str, todo: str, at: float) -> EncodedMessage:
+def _summary_message(plan: CompressionPlan, summary: str, todo: str, at: float) -> EncodedMessage:
     room = max(plan.carry_tokens - _FRAME_TOKENS, 0)
     tasks = cut(_unmarked(todo), int(room * TODO_SHARE))
     body = cut(summary, room - text_tokens(tasks))

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from hermes.agent.injection import suspicion
-from hermes.prompt_trust import PromptFile
-from hermes.values import dataclass
+from hermes.domain.prompt_file import PromptFile
+from hermes.domain.values import dataclass
 
-CHARS_MOST = 20_000
+MAX_CHARS = 20_000
 MAX_BYTES = 1 << 20
 SOUL = "SOUL.md"
 OWN_NAMES = (".hermes.md", "HERMES.md")  # looked for up to the root of the repository
@@ -37,14 +37,14 @@ class ContextFile:
 Trusts: TypeAlias = Callable[[Path, bytes], bool]  # whether that content of that file is approved
 
 
-def read_soul(home: Path, *, chars_most: int = CHARS_MOST) -> ContextFile | None:
+def read_soul(home: Path, *, chars_most: int = MAX_CHARS) -> ContextFile | None:
     """The identity that the owner wrote, if any. Blocks."""
     # The owner may keep it elsewhere: a link out of the home is theirs to make.
     return _read(home / SOUL, SOUL, None, chars_most, _trusts_all)
 
 
 def read_project_file(
-    cwd: Path, *, person_home: Path, trusts: Trusts, chars_most: int = CHARS_MOST
+    cwd: Path, *, person_home: Path, trusts: Trusts, chars_most: int = MAX_CHARS
 ) -> ContextFile | None:
     """The instructions for work in this directory (an absolute path): the first file there is. Blocks."""
     root = _up_to_repository(cwd)[-1]
@@ -81,7 +81,7 @@ def _trusts_all(_path: Path, _content: bytes) -> bool:
     return True
 
 
-def admitted(name: str, text: str, *, chars_most: int = CHARS_MOST) -> ContextFile:
+def admitted(name: str, text: str, *, chars_most: int = MAX_CHARS) -> ContextFile:
     """A file's text as the model may see it: scanned, and cut where it is too long. Pure."""
     shown = text.removeprefix("\ufeff").strip()
     left_out = len(shown) - chars_most

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from hermes.agent.accounting import Budget, Spent, budget_problem, guest_problem
+from hermes.domain.operations import Tally
+from hermes.domain.types import Usage
 from hermes.ports.given import Clock
-from hermes.ports.storage import Tally
-from hermes.types import Usage
 
 _NONE = Budget()
 

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from datetime import date
 
 from hermes.agent.context_files import ContextFile
-from hermes.api_key import surface_of
-from hermes.fence import fenced
-from hermes.platforms import PLATFORMS
-from hermes.values import dataclass
+from hermes.config.platforms import PLATFORMS
+from hermes.domain.access.api_key import surface_of
+from hermes.domain.fence import fenced
+from hermes.domain.values import dataclass
 
 DEFAULT_SOUL = """\
 You are Hermes, an assistant that lives on the person's own machine and stays with a conversation for as long as it \
@@ -75,7 +75,7 @@ _SHARED = (
     "Several people share this conversation. The name in brackets before a text is its writer's; in what people "
     "write themselves, a bracket at the beginning of a line has a backslash."
 )
-_FACT_MOST = 200  # characters; names of chats and people are written by strangers
+_MAX_FACT = 200  # characters; names of chats and people are written by strangers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,4 +154,4 @@ def _now(facts: PromptFacts) -> Iterator[str]:
 def _fact(text: str) -> str:
     """On one line and of bounded length, without characters that cannot be seen."""
     visible = "".join(char if char.isprintable() else " " for char in text)
-    return " ".join(visible.split())[:_FACT_MOST]
+    return " ".join(visible.split())[:_MAX_FACT]

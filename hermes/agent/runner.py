@@ -13,14 +13,13 @@ from typing import TypeVar
 
 from loguru import logger
 
-from hermes.agent.acting import Acting, not_acted
-from hermes.agent.calling import Caller
-from hermes.agent.model_health import ModelHealth
-from hermes.agent.slots import Slots
-from hermes.agent.summarising import Summarising
-from hermes.agent.thinking import Thinking, not_thought
-from hermes.ports.agent import (
-    Model,
+from hermes.agent.model_step import ModelStep, not_thought
+from hermes.agent.models.chain import ModelChain
+from hermes.agent.models.health import ModelHealth
+from hermes.agent.models.slots import Slots
+from hermes.agent.summariser import Summariser
+from hermes.agent.tool_step import ToolStep, not_acted
+from hermes.domain.session.jobs import (
     ModelJob,
     ModelReport,
     RetryReport,
@@ -28,9 +27,9 @@ from hermes.ports.agent import (
     SummaryReport,
     ToolJob,
     ToolReport,
-    Work,
 )
-from hermes.types import SessionId
+from hermes.domain.types import SessionId
+from hermes.ports.agent import Model, Work
 
 R = TypeVar("R")
 
@@ -61,9 +60,9 @@ class AgentRunner:
         self,
         *,
         models: Sequence[Model],
-        thinking: Thinking,
-        acting: Acting,
-        summarising: Summarising,
+        thinking: ModelStep,
+        acting: ToolStep,
+        summarising: Summariser,
         max_concurrent: int,
         random: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -74,7 +73,7 @@ class AgentRunner:
         self._acting = acting
         self._summarising = summarising
         self._slots = Slots(max_concurrent)
-        self._caller = Caller(slots=self._slots, random=random, sleep=sleep, health=health)
+        self._caller = ModelChain(slots=self._slots, random=random, sleep=sleep, health=health)
         self._pieces: set[_Piece] = set()
         self._closings: set[asyncio.Task[None]] = set()
         self._closed = False

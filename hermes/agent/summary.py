@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from datetime import date
 
 from hermes.agent.chat_message import BYTES_PER_TOKEN, ChatMessage, cut, encode, read, text_tokens
-from hermes.agent.compression import SUMMARY_SLACK, Plan
-from hermes.types import EncodedMessage
+from hermes.agent.compression import SUMMARY_SLACK, CompressionPlan
+from hermes.domain.types import EncodedMessage
 
-PARTS_MOST = 8  # then what is shown of each message is shortened
-PART_LEAST = 128  # tokens, however small the window
+MAX_PARTS = 8  # then what is shown of each message is shortened
+MIN_PART = 128  # tokens, however small the window
 # How much of one message is shown, in tokens. What was said matters more than what a tool printed.
 SAID_TOKENS, RESULT_TOKENS, ARGUMENTS_TOKENS, ASKED_TOKENS = 2_000, 300, 100, 150
 _SHORTER = (1, 2, 4, 8)
@@ -49,20 +49,20 @@ Use these headings, and leave out those without content:
 """
 
 
-def parts(plan: Plan, *, context_window: int) -> tuple[str, ...]:
+def parts(plan: CompressionPlan, *, context_window: int) -> tuple[str, ...]:
     """The middle as text, cut where a summarising model of this window needs it. Empty when there is no middle."""
-    room = max(context_window - _overhead(plan, context_window), PART_LEAST)
+    room = max(context_window - _overhead(plan, context_window), MIN_PART)
     messages = tuple(map(read, plan.middle))
     packed: tuple[str, ...] = ()
     for shorter in _SHORTER:
         packed = tuple(_packed(messages, room, shorter))
-        if len(packed) <= PARTS_MOST:
+        if len(packed) <= MAX_PARTS:
             break
     return packed
 
 
 def summary_request(
-    plan: Plan, *, part: str, previous_summary: str, today: date, context_window: int
+    plan: CompressionPlan, *, part: str, previous_summary: str, today: date, context_window: int
 ) -> list[EncodedMessage]:
     """Messages that ask for the summary so far, brought up to date with one part of the conversation."""
     asked = cut(plan.asked, _asked_tokens(plan))
@@ -88,16 +88,16 @@ def cleaned(answer: str) -> str:
     return (fenced[1] if fenced else text).strip()
 
 
-def answer_tokens(plan: Plan, *, context_window: int) -> int:
+def answer_tokens(plan: CompressionPlan, *, context_window: int) -> int:
     """How long the summary should be: less than was planned when the summarising model has a small window."""
     return min(plan.summary_tokens, context_window // 5)
 
 
-def _previous_tokens(plan: Plan, context_window: int) -> int:
+def _previous_tokens(plan: CompressionPlan, context_window: int) -> int:
     return min(plan.carry_tokens, context_window // 4)
 
 
-def _asked_tokens(plan: Plan) -> int:
+def _asked_tokens(plan: CompressionPlan) -> int:
     return min(ASKED_TOKENS, plan.summary_tokens)
 
 
@@ -106,7 +106,7 @@ def _order(tokens: int, *, updating: bool) -> str:
     return f"{what}, in at most {max(tokens * 3 // 4, 20)} words. Write nothing else."
 
 
-def _overhead(plan: Plan, context_window: int) -> int:
+def _overhead(plan: CompressionPlan, context_window: int) -> int:
     """Tokens of a request beside its part, and of the answer."""
     text = len(_INSTRUCTIONS) + sum(map(len, _SECTIONS)) + len(plan.focus) + 500
     answer = int(answer_tokens(plan, context_window=context_window) * SUMMARY_SLACK)

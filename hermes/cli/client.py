@@ -14,9 +14,9 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
-from hermes.admin_token import read_token, token_file
-from hermes.errors import HermesError, NotRunningError
-from hermes.home import Home, holder
+from hermes.config.admin_token import read_token, token_file
+from hermes.config.home import Home, holder
+from hermes.domain.errors import HermesError, NotRunningError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
 _USAGE_WIDTH = 28
-_LEAST = 20  # of a description's column, before it goes beyond the edge
+_MIN = 20  # of a description's column, before it goes beyond the edge
 
 
 def print_commands(commands: Sequence[Mapping[str, Any]]) -> None:
@@ -29,7 +29,7 @@ def _lines(command: Mapping[str, Any]) -> Iterator[str]:
     name = f"/{str(command.get('name', '')).removeprefix('/')}"
     usage, about = one_line(str(command.get("usage") or name)), one_line(str(command.get("help") or ""))
     indent = " " * (_USAGE_WIDTH + 3)
-    room = max(_LEAST, width(sys.stdout) - len(indent)) if sys.stdout.isatty() else max(1, len(about))
+    room = max(_MIN, width(sys.stdout) - len(indent)) if sys.stdout.isatty() else max(1, len(about))
     described = textwrap.wrap(about, room, break_long_words=False) or [""]
     if len(usage) > _USAGE_WIDTH:
         yield f"  {usage}"

@@ -13,15 +13,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from hermes import __version__
-from hermes.cli import (
+from hermes.cli.chat import (
     answering,
-    backup,
     chat,
+    exchange,
+)
+from hermes.cli.commands import (
+    backup,
     config,
     control,
     daemon,
     dead_letters,
-    exchange,
     grants,
     inspect,
     keys,
@@ -30,7 +32,6 @@ from hermes.cli import (
     reload,
     send,
     service,
-    setup,
     slack,
     status,
     storage,
@@ -39,9 +40,10 @@ from hermes.cli import (
     trust,
 )
 from hermes.cli.output import say
-from hermes.cli.parser import COMPLETION_PREAMBLE, Commands, Help, Parser
+from hermes.cli.parser import COMPLETION_PREAMBLE, ArgumentParser, Commands, Help
+from hermes.cli.setup import setup
 from hermes.cli.suggestion import MEANINGS
-from hermes.errors import HermesError, UnknownSessionError
+from hermes.domain.errors import HermesError, UnknownSessionError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +105,8 @@ def _forget_stdout() -> None:
     os.close(null)
 
 
-def _build_parser() -> Parser:
-    parser = Parser(
+def _build_parser() -> ArgumentParser:
+    parser = ArgumentParser(
         prog="hermes",
         description="Hermes keeps long-lived conversations with AI agents alive.",
         epilog=(
@@ -160,7 +162,7 @@ def _build_parser() -> Parser:
     return parser
 
 
-def _print_help(parser: Parser) -> Run:
+def _print_help(parser: ArgumentParser) -> Run:
     def run(_args: argparse.Namespace, _environ: Mapping[str, str]) -> int:
         parser.print_help()
         return 0
@@ -168,7 +170,7 @@ def _print_help(parser: Parser) -> Run:
     return run
 
 
-def _print_completion(parser: Parser, shell: str) -> int:
+def _print_completion(parser: ArgumentParser, shell: str) -> int:
     import shtab
 
     print(shtab.complete(parser, shell, preamble=COMPLETION_PREAMBLE.get(shell, "")))

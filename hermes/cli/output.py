@@ -27,7 +27,7 @@ _STYLES = {
     "ended": "dim",
 }
 _WIDTH = 100  # of other people's text in a line of ours
-_LEAST = 16  # of a table's last column, before other columns go
+_MIN = 16  # of a table's last column, before other columns go
 _ELLIPSIS = "\N{HORIZONTAL ELLIPSIS}"
 
 
@@ -122,7 +122,7 @@ def _print_rich(
     *fixed, last = columns
     widths = {name: max(map(cell_len, [name, *cells[name]])) for name in columns}
     for name in drop:
-        if sum(widths[each] + 2 for each in fixed) + min(widths[last], _LEAST) < console.width:
+        if sum(widths[each] + 2 for each in fixed) + min(widths[last], _MIN) < console.width:
             break
         fixed.remove(name)
     # One place stays free: some terminals begin another line as soon as the last one is written to.

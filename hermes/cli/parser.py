@@ -29,7 +29,7 @@ COMPLETION_PREAMBLE = {
 Run: TypeAlias = Callable[[argparse.Namespace, Mapping[str, str]], int]
 
 
-class Parser(argparse.ArgumentParser):
+class ArgumentParser(argparse.ArgumentParser):
     """Says what is wrong in one line, like every other error of the command line."""
 
     def error(self, message: str) -> NoReturn:
@@ -94,7 +94,7 @@ def seconds(text: str) -> float:
     return number
 
 
-def add_session(parser: Parser, *flags: str, help: str = ANY_ID, nargs: str | None = None) -> None:  # noqa: A002
+def add_session(parser: ArgumentParser, *flags: str, help: str = ANY_ID, nargs: str | None = None) -> None:  # noqa: A002
     """A session's id, completed from those there are."""
     names: dict[str, Any] = {"dest": "resume"} if flags else {}
     if nargs is not None:
@@ -103,7 +103,7 @@ def add_session(parser: Parser, *flags: str, help: str = ANY_ID, nargs: str | No
     setattr(argument, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
 
 
-def add_file(parser: Parser, *names: str, **options: Any) -> None:
+def add_file(parser: ArgumentParser, *names: str, **options: Any) -> None:
     """The name of a file, completed from those there are."""
     setattr(parser.add_argument(*names, **options), "complete", FILE_COMPLETION)  # noqa: B010
 
@@ -111,13 +111,13 @@ def add_file(parser: Parser, *names: str, **options: Any) -> None:
 class Commands:
     """A parser's commands, or a command's own commands."""
 
-    def __init__(self, parser: Parser, *, required: bool = True) -> None:
-        self._actions = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=Parser)
+    def __init__(self, parser: ArgumentParser, *, required: bool = True) -> None:
+        self._actions = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=ArgumentParser)
         if required:
             parser.set_defaults(run=lambda _args, _environ: parser.error(f"say which: {', '.join(self._names)}"))
         self._names: list[str] = []
 
-    def add(self, name: str, run: Run, about: str, *, examples: str = "", json: bool = False) -> Parser:
+    def add(self, name: str, run: Run, about: str, *, examples: str = "", json: bool = False) -> ArgumentParser:
         """A new command: `about` heads its help, and its first sentence is the line in the overview."""
         parser = self._actions.add_parser(
             name,

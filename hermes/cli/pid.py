@@ -7,7 +7,7 @@ import select
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.assembly.preflight import preflight
+from hermes.app.factories.preflight import preflight
+from hermes.app.service_unit import MARK, NAME, Installation, make_unit
 from hermes.cli.output import one_line, print_json, print_table, say
 from hermes.cli.systemd import ServiceError, Systemd
-from hermes.config import load_config
-from hermes.errors import AlreadyRunningError, ConfigError
-from hermes.home import Home, is_free
-from hermes.service_unit import MARK, NAME, Installation, make_unit
+from hermes.config.home import Home, is_free
+from hermes.config.loader import load_config
+from hermes.domain.errors import AlreadyRunningError, ConfigError
 
 if TYPE_CHECKING:
     import argparse

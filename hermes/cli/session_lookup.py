@@ -15,14 +15,14 @@ from urllib.parse import quote
 
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
 from hermes.cli.output import say
-from hermes.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
+from hermes.domain.errors import AlreadyRunningError, HermesError, NotRunningError, UnknownSessionError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from hermes.home import Home
-    from hermes.ports.storage import Reader
-    from hermes.types import Session
+    from hermes.config.home import Home
+    from hermes.domain.read.reader import Reader
+    from hermes.domain.types import Session
 
 LAST = "-"  # in place of an id: the last active session
 _WHOLE_ID = re.compile(r"\d{8}_\d{6}_[0-9a-f]{8}")
@@ -99,14 +99,14 @@ class StoredRecords:
         self._alive = alive
 
     def page(self, limit: int, after: str | None) -> list[dict[str, Any]]:
-        from hermes.adapters import presentation
-        from hermes.types import SessionId
+        from hermes.adapters.http import presentation
+        from hermes.domain.types import SessionId
 
         start = None if after is None else SessionId(after)
         return [presentation.session(self._as_left(head)) for head in self._reader.recent(limit, start)]
 
     def waiting(self) -> list[str]:
-        from hermes.types import Phase
+        from hermes.domain.types import Phase
 
         return [
             name
@@ -115,11 +115,11 @@ class StoredRecords:
         ]
 
     def view(self, session: str, *, tail: int, exact: bool) -> dict[str, Any]:
-        from hermes.actors.routing import find_lineage
-        from hermes.actors.transcript import read_page
-        from hermes.actors.why import explain
-        from hermes.adapters import presentation
-        from hermes.ports.sessions import SessionView
+        from hermes.adapters.http import presentation
+        from hermes.domain.read.explain import explain
+        from hermes.domain.read.lineage import find_lineage
+        from hermes.domain.read.transcript import read_page
+        from hermes.domain.read.views import SessionView
 
         stored = self._head(session, exact=exact)
         head = self._as_left(stored)
@@ -133,28 +133,28 @@ class StoredRecords:
         return {"session_id": view["session"]["id"], "why": view["why"]}
 
     def beginning(self, session: str) -> str:
-        from hermes.actors.transcript import read_page
-        from hermes.adapters import presentation
-        from hermes.types import Seq
+        from hermes.adapters.http import presentation
+        from hermes.domain.read.transcript import read_page
+        from hermes.domain.types import Seq
 
         messages = read_page(self._reader, self._head(session, exact=True), Seq(-1), 1)
         return _first_words(presentation.transcript(messages))
 
     def dead_letters(self) -> dict[str, Any]:
-        from hermes.adapters import presentation
+        from hermes.adapters.http import presentation
 
         return {"dead_letters": [presentation.dead_letter(letter) for letter in self._reader.dead_letters()]}
 
     def trace(self, name: str, limit: int) -> dict[str, Any]:
-        from hermes.actors.trace_search import find_trace
-        from hermes.adapters import presentation
+        from hermes.adapters.http import presentation
+        from hermes.domain.read.trace_search import find_trace
 
         lines = find_trace(self._reader, name, limit=limit, now=time.time(), alive=self._alive)
         return {"messages": [presentation.trace_line(line) for line in lines]}
 
     def _head(self, session: str, *, exact: bool) -> Session:
-        from hermes.actors.routing import Address, find_route
-        from hermes.types import SessionId
+        from hermes.domain.read.lineage import Address, find_route
+        from hermes.domain.types import SessionId
 
         head = find_route(self._reader, Address(session=SessionId(session), exact=exact)).head
         if head is None:
@@ -165,8 +165,8 @@ class StoredRecords:
         """The journal's last word is that a turn runs; without a daemon it was cut off there."""
         from dataclasses import replace
 
-        from hermes.actors.why import without_daemon
-        from hermes.types import Phase
+        from hermes.domain.read.explain import without_daemon
+        from hermes.domain.types import Phase
 
         if self._alive or session.phase is not Phase.RUNNING:
             return session
@@ -175,7 +175,7 @@ class StoredRecords:
 
 @contextmanager
 def open_records(environ: Mapping[str, str], *, quietly: bool = False) -> Iterator[Records]:
-    from hermes.home import Home
+    from hermes.config.home import Home
 
     with ExitStack() as stack:
         yield _find_records(stack, Home.from_environ(environ), quietly=quietly)
@@ -221,7 +221,7 @@ def _in_use(stack: ExitStack, home: Home, error: HermesError, *, quietly: bool) 
 @contextmanager
 def stored(home: Home) -> Iterator[Reader]:
     """For a home without a daemon."""
-    from hermes.home import lock
+    from hermes.config.home import lock
 
     absent = f"no daemon runs on {home.data_dir} (start one with `hermes daemon`)"
     if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
@@ -283,7 +283,7 @@ def meant_by(client: AdminClient, given: str) -> str:
 
 
 def _first_words(messages: list[dict[str, Any]]) -> str:
-    from hermes.commands.wording import own_words
+    from hermes.services.commands.wording import own_words
 
     said = (each for each in messages if each["role"] == "user" and not each.get("note"))
     return next((own_words(str(each["content"])) for each in said if each["content"]), "")

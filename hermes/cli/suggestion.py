@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from hermes.platforms import PLATFORMS
+from hermes.config.platforms import PLATFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

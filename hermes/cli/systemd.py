@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.errors import HermesError
-from hermes.service_unit import NAME
-from hermes.values import dataclass
+from hermes.app.service_unit import NAME
+from hermes.domain.errors import HermesError
+from hermes.domain.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,19 +15,19 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from hermes.errors import HermesError, PlatformError
-from hermes.fence import fenced
-from hermes.media.reference import user_message
-from hermes.media.scope import scope_of
+from hermes.domain.errors import HermesError, PlatformError
+from hermes.domain.fence import fenced
+from hermes.domain.media_reference import user_message
+from hermes.domain.media_scope import scope_of
+from hermes.domain.types import EncodedMessage, Place
+from hermes.domain.values import dataclass
 from hermes.media.store import MediaStore, amount
 from hermes.ports.chat import Attachment, FileSource, Inbound
-from hermes.types import EncodedMessage, Place
-from hermes.values import dataclass
 
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
 
 PICTURE_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
-PICTURE_MOST_BYTES = 4 << 20  # that a model is shown; a larger one is a file
+MAX_PICTURE_BYTES = 4 << 20  # that a model is shown; a larger one is a file
 _SUFFIXES = PICTURE_TYPES | {"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "video/mp4": ".mp4"}
 _STARTS = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/webp": b"RIFF", "image/gif": b"GIF8"}
 _FETCH_WITHIN_S = 60.0
@@ -127,7 +127,7 @@ class Reception:
 
 def _is_picture(path: Path, media_type: str) -> bool:
     """Whether a model can be shown it: on what is not the kind of picture it is said to be, it would choke."""
-    if media_type not in PICTURE_TYPES or path.stat().st_size > PICTURE_MOST_BYTES:
+    if media_type not in PICTURE_TYPES or path.stat().st_size > MAX_PICTURE_BYTES:
         return False
     with path.open("rb") as file:
         return file.read(16).startswith(_STARTS[media_type])

@@ -20,11 +20,11 @@ from typing import BinaryIO
 
 from loguru import logger
 
-from hermes.durable import sync_directory, sync_file
-from hermes.errors import HermesError
+from hermes.domain.errors import HermesError
+from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
-from hermes.tool_readable import create_readable_file, make_readable_directory
-from hermes.values import dataclass
+from hermes.system.durable_file import sync_directory, sync_file
+from hermes.system.tool_readable import create_readable_file, make_readable_directory
 
 _SWEEP_EVERY_S = 3600.0
 _OUT = "out"

@@ -11,17 +11,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.errors import PlatformError
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError
+from hermes.domain.values import dataclass
 from hermes.ports.chat import Attachment
-from hermes.regular_file import read_regular_file
-from hermes.secret import Secret
-from hermes.values import dataclass
+from hermes.system.regular_file import read_regular_file
 
 if TYPE_CHECKING:
     import aiohttp
 
-_ANSWER_MOST = 1 << 20
-_FILE_MOST = 1 << 27
+_MAX_ANSWER = 1 << 20
+_MAX_FILE = 1 << 27
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +41,7 @@ class Transcriber:
         """Raises PlatformError."""
         import aiohttp  # noqa: PLC0415 - slow
 
-        data = await asyncio.to_thread(read_regular_file, path, most_bytes=_FILE_MOST)
+        data = await asyncio.to_thread(read_regular_file, path, max_bytes=_MAX_FILE)
         key = self._settings.key
         headers = {"Authorization": f"Bearer {key.reveal()}"} if key is not None else {}
         form = aiohttp.FormData({"model": self._settings.model, "response_format": "json"})
@@ -64,9 +64,9 @@ async def _words(response: aiohttp.ClientResponse) -> str:
     if response.status != 200:
         raise PlatformError(f"the transcription answered with status {response.status}")
     body = b""
-    async for piece in response.content.iter_chunked(_ANSWER_MOST):
+    async for piece in response.content.iter_chunked(_MAX_ANSWER):
         body += piece
-        if len(body) > _ANSWER_MOST:
+        if len(body) > _MAX_ANSWER:
             break
     try:
         text = json.loads(body)["text"]

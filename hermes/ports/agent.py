@@ -6,9 +6,21 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeAlias
 
-from hermes.role import Role
-from hermes.types import Call, CallOutcome, Company, EncodedMessage, Failure, Preferences, SessionId, TurnId, Usage
-from hermes.values import dataclass
+from hermes.domain.session.jobs import (
+    ModelJob,
+    ModelReport,
+    RetryReport,
+    SummaryJob,
+    SummaryReport,
+    ToolJob,
+    ToolReport,
+)
+from hermes.domain.types import (
+    EncodedMessage,
+    SessionId,
+    Usage,
+)
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,109 +74,6 @@ class Model(Protocol):
         """Raises ModelError; its failure's kind says whether another try makes sense."""
 
     async def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelJob:
-    """Show the model a transcript, and have it go on."""
-
-    session: SessionId
-    root: SessionId  # whose folder the conversation works in
-    media_scope: str = ""  # of the files that people sent to the conversation; empty: it is in no chat
-    turn: TurnId
-    attempt: int
-    replies: int
-    messages: Sequence[EncodedMessage]
-    options: bytes
-    prompt: EncodedMessage | None = None  # None: it is to be built
-    platform: str = ""
-    preferences: Preferences = Preferences()
-    grants: tuple[str, ...] = ()
-    spent: Usage = Usage()  # by the session so far
-    last: bool = False  # no more tools in this turn
-    company: Company | None = None  # whom the conversation is with
-    role: Role = Role.OWNER  # of the person whose turn this is
-    by: str = ""  # the same person: platform and user
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelReport:
-    """How it came out; exactly one for each job that was not cancelled."""
-
-    turn: TurnId
-    attempt: int
-    replies: int
-    failure: Failure | None = None  # set: there is no answer
-    message: EncodedMessage = EncodedMessage(b"")
-    text: str = ""
-    model: str = ""
-    finish_reason: str = ""
-    usage: Usage = Usage()
-    calls: tuple[Call, ...] = ()
-    prompt: EncodedMessage | None = None
-    context_tokens: int = 0
-    context_full: bool = False
-    waited_s: float = 0.0  # while the model answered others
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryReport:
-    """A model call failed and is made again. The job goes on, and its own report follows."""
-
-    turn: TurnId
-    attempt: int
-    replies: int
-    model: str
-    failure: Failure
-    tries: int  # of that model, this one included
-    delay_s: float  # until the next one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolJob:
-    session: SessionId
-    root: SessionId
-    media_scope: str = ""  # as in ModelJob
-    turn: TurnId
-    attempt: int
-    call: str
-    name: str
-    arguments: str  # JSON, as the model wrote it
-    platform: str = ""
-    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
-    unasked: bool = False  # the person wants no questions at all
-    role: Role = Role.OWNER  # of the person whose turn this is
-    by: str = ""  # the same person: platform and user; empty: several people have a say in it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolReport:
-    turn: TurnId
-    attempt: int
-    call: str
-    message: EncodedMessage
-    outcome: CallOutcome
-    took_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryJob:
-    """Make a shorter transcript that a conversation can go on from."""
-
-    session: SessionId
-    root: SessionId
-    messages: Sequence[EncodedMessage]
-    focus: str = ""
-    preferences: Preferences = Preferences()
-    turn: TurnId | None = None  # in flight, and waiting for it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SummaryReport:
-    messages: tuple[EncodedMessage, ...] = ()
-    problem: str = ""  # not empty: there is none, and why
-    usage: Usage = Usage()
-    model: str = ""
 
 
 class Work(Protocol):

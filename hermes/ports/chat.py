@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Sequence
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
-from hermes.types import DeadLetter, InboundKey, Obligation, Place, Seen, Sent
-from hermes.values import dataclass
+from hermes.domain.types import DeadLetter, DeliveredMessage, InboundKey, OutboxMessage, Place, Seen
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,21 +37,21 @@ class Platform(Protocol):
     async def ready(self, place: Place) -> None:
         """Returns when the next message there need not wait for the platform's limits. Nothing is sent by this."""
 
-    async def send(self, obligation: Obligation, text: str) -> str:
+    async def send(self, outgoing: OutboxMessage, text: str) -> str:
         """A new message at the obligation's place, with its choices where it has some. Returns its id."""
 
-    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
+    async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
         """A file as a message of its own, with a text that may be empty. Returns its id. Raises UnsendableFileError
         when this one can never be sent; the rest can. Only where the abilities say so.
         """
 
-    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+    async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
         """Have a message that was sent say something else. That it says so already is no error."""
 
-    async def delete(self, obligation: Obligation, message: str) -> None:
+    async def delete(self, outgoing: OutboxMessage, message: str) -> None:
         """Take a message away that was sent. Only where the abilities say so."""
 
-    async def find(self, obligation: Obligation, part: int) -> str | None:
+    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:
         """The id of that part if it arrived before; None: it did not. Only where the abilities say so."""
 
     async def show_typing(self, place: Place) -> None: ...
@@ -101,10 +101,10 @@ class ChatEdge(Protocol):
         """Raises StorageErrors: then it was not noted."""
 
 
-class Outgoing(Protocol):
+class Outbox(Protocol):
     """What is owed to people without a session. Each call returns when it is on disk."""
 
-    async def oblige(self, owed: Obligation) -> None:
+    async def enqueue(self, outgoing: OutboxMessage) -> None:
         """Have it said; what was said before under the same id is not said again."""
 
     async def is_known(self, name: str) -> bool:
@@ -113,7 +113,7 @@ class Outgoing(Protocol):
     async def see(self, seen: Seen) -> bool:
         """Whether this inbound id is new; from now on it is not."""
 
-    async def progress(self, name: str) -> Obligation | Sent | DeadLetter | None:
+    async def progress(self, name: str) -> OutboxMessage | DeliveredMessage | DeadLetter | None:
         """How far it has come: on its way, met, or given up; None: nobody knows of it (any more)."""
 
 

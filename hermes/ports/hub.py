@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, Self
 
-from hermes.events import Event
-from hermes.types import SessionId, TurnId
+from hermes.domain.events import Event
+from hermes.domain.types import SessionId, TurnId
 
 
 class Subscription(Protocol):

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from hermes.ports.sessions import ActorView
-from hermes.ports.storage import StoreStats
+from hermes.domain.read.reader import StoreStats
+from hermes.domain.read.views import ActorView
 
 
 class Operations(Protocol):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Protocol
 
-from hermes.prompt_trust import PromptFile
-from hermes.types import SessionId
+from hermes.domain.prompt_file import PromptFile
+from hermes.domain.types import SessionId
 
 
 class PromptFiles(Protocol):

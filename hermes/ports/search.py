@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hermes.types import Seq, SessionId
-from hermes.values import dataclass
+from hermes.domain.types import Seq, SessionId
+from hermes.domain.values import dataclass
 
 
 class Found(Protocol):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from hermes.events import TurnOutcome
-from hermes.ports.storage import Tally
-from hermes.records import Record
-from hermes.role import Role
-from hermes.trace import TraceLine
-from hermes.types import (
+from hermes.domain.access.role import Role
+from hermes.domain.events import TurnOutcome
+from hermes.domain.operations import Tally
+from hermes.domain.read.views import SessionView, StoredMessage, TurnRecord
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.trace import TraceLine
+from hermes.domain.types import (
     DeadLetter,
     EncodedMessage,
     InboundKey,
@@ -21,83 +22,6 @@ from hermes.types import (
     Source,
     TurnId,
 )
-from hermes.values import dataclass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
-    """A person's message on its way in. `session` or `key` says which conversation; neither: a fresh one."""
-
-    turn: TurnId
-    messages: tuple[EncodedMessage, ...]  # earlier history first, if the sender brings it; the new one last
-    source: Source
-    session: SessionId | None = None
-    key: SessionKey | None = None
-    options: bytes = b"{}"
-    inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
-    also: tuple[InboundKey, ...] = ()  # under which more of it came; none of them was accepted before
-    fingerprint: bytes = b""
-    busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
-    joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
-    more_s: float = 0.0  # how long its turn is held for the rest of it
-    said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
-    opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
-    may_answer: bool = True  # False: it brings a forwarded message, which answers no question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
-    """The message is durable. A duplicate's receipt names the turn that was accepted the first time."""
-
-    session: SessionId
-    turn: TurnId
-    position: int = 0  # how many turns go first
-    duplicate: bool = False
-    notice: str = ""  # for the person: why this is a fresh session, say
-    handling: str = "started"  # or queued, steering, interrupting, joined, answer
-    into: TurnId | None = None  # the turn that it is the answer for
-    opened: bool = False  # the opening was taken
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionView:
-    session: Session
-    why: str
-    lineage: tuple[SessionId, ...]  # oldest ancestor first, this session last
-    live: bool  # an actor holds it in memory
-    mailbox: int = 0
-    reset: str = ""  # when it will be reset, and what keeps it from that
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredMessage:
-    seq: Seq
-    at: float
-    turn: TurnId
-    message: EncodedMessage
-    note: bool = False  # of the system: the model has it as a user's message, and nobody said it
-    by: str = ""  # who said it: name, platform and user, role; empty: nobody, or stored before there were roles
-    answered: str = ""  # of a tool's result: what was answered when it was asked about, and by whom
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnRecord:
-    session: SessionId
-    seq: Seq
-    record: Record
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ActorView:
-    kind: str
-    name: str
-    state: str  # "running", "stopping", "parked"; of a session its phase
-    mailbox: int
-    oldest_s: float  # age of the oldest waiting message
-    handled: int
-    slowest_s: float
-    age_s: float
-    last_error: str = ""
 
 
 class Sessions(Protocol):

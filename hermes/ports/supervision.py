@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

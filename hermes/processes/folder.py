@@ -11,12 +11,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from hermes.processes.process import End, EndReason, Handle
+from hermes.domain.process.process import EndReason, Handle, ProcessEnd
 from hermes.processes.shim.member import whole
 from hermes.processes.table import pids
 
 _STATE_WAIT_S: Final = 1.0  # for a shim that was on its way when its daemon died
-_STATE_WAIT_MOST_S: Final = 30.0  # for one that is seen to be
+_MAX_STATE_WAIT_S: Final = 30.0  # for one that is seen to be
 _POLL_S: Final = 0.02
 _SAID_MAX: Final = 2000
 
@@ -50,7 +50,7 @@ def awaited_state(folder: Path) -> Handle | None:
     began = time.monotonic()
     while folder.exists() and not (folder / "state.json").exists() and not complaint(folder):
         waited_s = time.monotonic() - began
-        if waited_s >= _STATE_WAIT_S and (waited_s >= _STATE_WAIT_MOST_S or not _has_shim(folder)):
+        if waited_s >= _STATE_WAIT_S and (waited_s >= _MAX_STATE_WAIT_S or not _has_shim(folder)):
             break  # and a last look: it may have come and gone meanwhile
         time.sleep(_POLL_S)
     return read_state(folder)
@@ -89,10 +89,10 @@ def _why_killed(handle: Handle) -> str:
         return ""
 
 
-def read_end(handle: Handle) -> End | None:
+def read_end(handle: Handle) -> ProcessEnd | None:
     values = _read(Path(handle.folder, "exit.json"))
     try:
-        return End(
+        return ProcessEnd(
             reason=EndReason(values["reason"]),
             code=values["code"],
             signal=values["signal"],

@@ -21,6 +21,16 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
+from hermes.domain.process.process import (
+    Chunk,
+    EndReason,
+    FailedStart,
+    Handle,
+    Heartbeat,
+    Lost,
+    ProcessEnd,
+    ProcessSpec,
+)
 from hermes.processes.folder import (
     awaited_state,
     complaint,
@@ -43,15 +53,14 @@ from hermes.processes.identity import (
     tell_shim,
 )
 from hermes.processes.launch import STARTED, launch
-from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
 from hermes.processes.shim.member import boot_id
-from hermes.processes.table import TICKS_PER_S, Table, listening_ports, lives, machine_uptime_s, scan
+from hermes.processes.table import TICKS_PER_S, ProcessTable, listening_ports, lives, machine_uptime_s, scan
 from hermes.processes.typed import note_typed, read_typed, unfinished
 
 _POLL_S: Final = 0.02
 
 
-class ProcessHost:
+class LinuxProcessHost:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._segments: dict[str, int] = {}  # where each process's output was seen to end
@@ -106,12 +115,12 @@ class ProcessHost:
         """The same, by its id."""
         return self.adopt(self._root / name)
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> Heartbeat:
         if not shim_lives(handle):  # many may end at once: nobody scans the machine for each
             return self._look(handle, None, "", None)
         return self.look_all((handle,))[handle.id]
 
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Look]:
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
         """By id. One pass over the machine's processes, whatever the number of handles."""
         table = scan()
         boot = boot_id()
@@ -203,7 +212,7 @@ class ProcessHost:
         """
         return shim_fd(handle)
 
-    def wait(self, handle: Handle, timeout_s: float) -> End | None:
+    def wait(self, handle: Handle, timeout_s: float) -> ProcessEnd | None:
         """How it ended; None when it has not in time."""
         deadline = time.monotonic() + timeout_s
         descriptor = shim_fd(handle)
@@ -227,19 +236,19 @@ class ProcessHost:
         shutil.rmtree(folder, ignore_errors=True)
         self._segments.pop(handle.id, None)
 
-    def _look(self, handle: Handle, table: Table | None, boot: str, uptime_s: float | None) -> Look:
+    def _look(self, handle: Handle, table: ProcessTable | None, boot: str, uptime_s: float | None) -> Heartbeat:
         alive = is_shim(table, handle, boot) if table is not None else shim_lives(handle)
         end = None if alive else self._end(handle)
         total, written_at = self._written(handle)
         if not alive or table is None:
-            return Look(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
+            return Heartbeat(alive=alive, output_bytes=total, last_output_at=written_at, end=end)
         below = table.below(handle.shim_pid)
         if handle.boxed:  # its monitor and its init are ours, not the command's
             below = [member for member in below if handle.pid not in (member.pid, member.parent)]
         living = [member for member in below if lives(member)]
         watching = table.get(handle.shim_pid)
         ticks = sum(member.cpu + member.cpu_of_dead for member in below) + (watching.cpu_of_dead if watching else 0)
-        return Look(
+        return Heartbeat(
             alive=True,
             output_bytes=total,
             last_output_at=written_at,
@@ -249,13 +258,13 @@ class ProcessHost:
             age_s=None if uptime_s is None else max(0.0, uptime_s - handle.started_ticks / TICKS_PER_S),
         )
 
-    def _end(self, handle: Handle) -> End:
+    def _end(self, handle: Handle) -> ProcessEnd:
         collect(handle)
         end = read_end(handle)
         if end is not None:
             return end
         total, _ = self._written(handle)
-        return End(reason=EndReason.LOST, output_bytes=total, detail=bury(handle))
+        return ProcessEnd(reason=EndReason.LOST, output_bytes=total, detail=bury(handle))
 
     def _written(self, handle: Handle) -> tuple[int, float | None]:
         """How much, and when the last of it; the latter by the machine's clock."""

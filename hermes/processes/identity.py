@@ -14,17 +14,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from hermes.domain.process.process import Handle
 from hermes.processes.folder import complaint
-from hermes.processes.process import Handle
 from hermes.processes.shim.command import MARK
 from hermes.processes.shim.member import boot_id, look_at, whole
-from hermes.processes.table import Table, lives, pids
+from hermes.processes.table import ProcessTable, lives, pids
 
 _ROUNDS: Final = 20
 _ROUND_S: Final = 0.01
 
 
-def is_shim(table: Table, handle: Handle, boot: str) -> bool:
+def is_shim(table: ProcessTable, handle: Handle, boot: str) -> bool:
     member = table.get(handle.shim_pid)
     same = member is not None and boot == handle.boot_id and member.started == handle.shim_started_ticks
     return same and lives(member)

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Final
 
 import hermes
+from hermes.domain.process.box import ARGS_FD, OUTER_ENVIRONMENT, SECCOMP_FD
+from hermes.domain.process.process import ProcessSpec
 from hermes.processes.identity import kill_marked
-from hermes.processes.process import ProcessSpec
 from hermes.processes.shim.command import MARK, ORDER
-from hermes.sandbox.box import ARGS_FD, OUTER_ENVIRONMENT, SECCOMP_FD
 
 STARTED: Final = "ok"
 _FIRST_WORD_S: Final = 10.0

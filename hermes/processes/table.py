@@ -23,7 +23,7 @@ _LISTENS: Final = "0A"
 TICKS_PER_S: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Table:
+class ProcessTable:
     def __init__(self, members: Iterable[Member]) -> None:
         self._members = {member.pid: member for member in members}
         self._children: defaultdict[int, list[Member]] = defaultdict(list)
@@ -44,11 +44,11 @@ class Table:
         return found
 
 
-def scan() -> Table | None:
+def scan() -> ProcessTable | None:
     if not Path("/proc/self/stat").exists():
         return None
     members = map(look_at, pids())
-    return Table(member for member in members if member is not None)
+    return ProcessTable(member for member in members if member is not None)
 
 
 def pids() -> list[int]:

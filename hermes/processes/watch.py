@@ -13,8 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from hermes.tools.command_output import plain_text
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
+from hermes.processes.command_output import plain_text
 
 BETWEEN_S: Final = 15.0
 STRIKES_MAX: Final = 3

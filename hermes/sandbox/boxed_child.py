@@ -22,9 +22,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final
 
+from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.processes.child import ChildProcess, Output, connected, fixed_file, is_bash, prepare_terminal
 from hermes.processes.shim.member import below, look_at
-from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, memory_file
-from hermes.tools.child import Child, Output, connected, fixed_file, is_bash, prepare_terminal
+from hermes.sandbox.box import memory_file
 
 _START_S: Final = 10.0
 _BWRAP_FAILED: Final = 1
@@ -54,7 +55,7 @@ class SandboxFailedError(OSError):
     """bubblewrap ended before the program started. Its words are the message."""
 
 
-class BoxedChild(Child):
+class BoxedChild(ChildProcess):
     def __init__(
         self, process: Process, output: Output, held: ExitStack, *, init: int, pidfd: int, status: int, left: int
     ) -> None:

@@ -16,8 +16,8 @@ from typing import Final
 
 from loguru import logger
 
-from hermes.sandbox.box import Box
-from hermes.values import dataclass
+from hermes.domain.process.box import Box
+from hermes.domain.values import dataclass
 
 _BOX: Final = "box-"
 _KEEPERS: Final = 3  # bubblewrap's monitor and init, and the keeper
@@ -52,7 +52,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class ControlGroup:
     path: Path
 
     def entered_by(self, box: Box) -> Box:
@@ -78,7 +78,7 @@ class Cgroups:
         self._held: set[Path] = set()  # to be used, or in use; all others go when they are empty
         self._lock = threading.Lock()
 
-    def make(self) -> Group | None:
+    def make(self) -> ControlGroup | None:
         """A new group, with its limits. None: it could not be made, which the log says."""
         path = self._base / f"{_BOX}{self._new_id()}"
         with self._lock:
@@ -95,9 +95,9 @@ class Cgroups:
         for name, value in _OPTIONAL.items():
             with suppress(OSError):
                 self._tree.write(path / name, value)
-        return Group(path=path)
+        return ControlGroup(path=path)
 
-    def release(self, group: Group, *, kill: bool) -> None:
+    def release(self, group: ControlGroup, *, kill: bool) -> None:
         """With `kill` everything in it ends. It is removed now, or by a later call when it has become empty."""
         if kill:
             with suppress(OSError):  # removed already, or a kernel before 5.14
@@ -114,7 +114,7 @@ class Cgroups:
 
 
 @asynccontextmanager
-async def held_group(cgroups: Cgroups | None, *, stays: bool = False) -> AsyncIterator[Group | None]:
+async def held_group(cgroups: Cgroups | None, *, stays: bool = False) -> AsyncIterator[ControlGroup | None]:
     """A group for one command. `stays`: the command runs on; its group is removed some time after its end."""
     group = None if cgroups is None else await asyncio.to_thread(cgroups.make)
     try:

@@ -27,7 +27,7 @@ _OPTIONAL: Final = frozenset({"cpu"})
 _ROUNDS: Final = 5  # a process may fork while it is being moved
 
 
-class Refusal(StrEnum):
+class CgroupRefusal(StrEnum):
     """Why there are no control groups."""
 
     NOT_UNIFIED = "not_unified"  # no cgroup v2 here
@@ -56,27 +56,27 @@ def open_cgroups(
     new_id: Callable[[], str],
     root: Path = Path("/sys/fs/cgroup"),
     tree: Tree | None = None,
-) -> Cgroups | Refusal:
+) -> Cgroups | CgroupRefusal:
     """Move the daemon into its leaf and pass the controllers on. `ours` are the daemon's pid and those below it."""
     tree = tree or Tree()
     base = base_of(membership, root)
     if base is None or not (base / "cgroup.controllers").exists():
-        return Refusal.NOT_UNIFIED
+        return CgroupRefusal.NOT_UNIFIED
     if outlived and base.name.endswith(".service"):
-        return Refusal.OUTLIVED
+        return CgroupRefusal.OUTLIVED
     if not all(os.access(base / name, os.W_OK) for name in ("", "cgroup.procs", "cgroup.subtree_control")):
-        return Refusal.NOT_DELEGATED
+        return CgroupRefusal.NOT_DELEGATED
     try:
         available = frozenset((base / "cgroup.controllers").read_text().split())
         if not available >= _NEEDED:
-            return Refusal.NO_CONTROLLERS
+            return CgroupRefusal.NO_CONTROLLERS
         if not _emptied(base, ours, tree):
-            return Refusal.SHARED
+            return CgroupRefusal.SHARED
         wanted = sorted(available & (_NEEDED | _OPTIONAL))
         tree.write(base / "cgroup.subtree_control", " ".join(f"+{name}" for name in wanted))
     except OSError as error:
         logger.warning("sandbox: could not divide the control group {}: {}", base, error)
-        return Refusal.FAILED
+        return CgroupRefusal.FAILED
     return Cgroups(base, limits, new_id=new_id, tree=tree)
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from hermes.public_address import is_host_name
+from hermes.domain.types import Gate, Verdict
 from hermes.sandbox.host_list import is_listed, normal_host
-from hermes.types import Gate, Verdict
+from hermes.system.public_address import is_host_name
 
 RULE_PREFIX = "network:"
 MAX_REQUESTED = 8  # a person has to read them

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from enum import StrEnum
 
-from hermes.public_address import is_host_name
+from hermes.system.public_address import is_host_name
 
 DEFAULT = "default"  # the entry that stands for DEFAULT_HOSTS
 WILDCARD = "*."

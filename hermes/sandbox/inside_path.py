@@ -11,13 +11,13 @@ from contextlib import ExitStack
 from posixpath import dirname
 from typing import Final
 
-from hermes.sandbox.plan import Plan
+from hermes.sandbox.plan import SandboxPlan
 
 _LINKS_MAX: Final = 40  # as the kernel's
 _OPEN: Final = getattr(os, "O_PATH", os.O_RDONLY) | os.O_CLOEXEC
 
 
-def is_directory_inside(path: str, plan: Plan) -> bool:
+def is_directory_inside(path: str, plan: SandboxPlan) -> bool:
     """Return whether an absolute path is a directory for the programs in the sandbox. Blocking."""
     waiting = _parts(path)
     at, links = "/", 0
@@ -42,7 +42,7 @@ def _parts(path: str) -> list[str]:
     return [part for part in reversed(path.split("/")) if part not in ("", ".")]
 
 
-def _link_target(path: str, plan: Plan) -> str | None:
+def _link_target(path: str, plan: SandboxPlan) -> str | None:
     """Return the target of a link, None for a directory. Raises OSError for anything else.
 
     No link is followed below a mount: a command may swap a directory for one at any time.

@@ -33,12 +33,12 @@ class SandboxNetwork:
         self._listeners = Listeners()
         self._followed: set[asyncio.Task[None]] = set()
 
-    async def attach(self, init: int, *, permitted: Iterable[str] = ()) -> Attachment:
+    async def attach(self, init: int, *, permitted: Iterable[str] = ()) -> ProxyAttachment:
         """Serve the proxy in the sandbox that `init` leads. `permitted` are granted rules. Raises OSError."""
         listener = await self._listeners.open(init)
         log = RefusalLog()
         policy = NetworkPolicy(allowed_hosts=self.hosts | granted_hosts(permitted))
-        return Attachment(log, await self._proxy.serve(listener, policy=policy, report=_reporter(log)))
+        return ProxyAttachment(log, await self._proxy.serve(listener, policy=policy, report=_reporter(log)))
 
     async def follow(self, init: int, *, permitted: Iterable[str] = ()) -> None:
         """The same, for a sandbox that runs on by itself: it is served until its init ends."""
@@ -66,7 +66,7 @@ class SandboxNetwork:
         await self._listeners.close()
 
 
-class Attachment:
+class ProxyAttachment:
     """The proxy of one sandbox, while it is served."""
 
     def __init__(self, log: RefusalLog, serving: Serving) -> None:
@@ -89,7 +89,7 @@ def _reporter(log: RefusalLog) -> Report:
     return report
 
 
-async def _until_it_ends(pidfd: int, attachment: Attachment) -> None:
+async def _until_it_ends(pidfd: int, attachment: ProxyAttachment) -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.add_reader(pidfd, ended.set)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from hermes.sandbox.plan import Identity, Mount, Plan
+from hermes.sandbox.plan import Mount, SandboxIdentity, SandboxPlan
 
 _NAMESPACES: Final = (
     "--unshare-user",
@@ -22,15 +22,15 @@ _NAMESPACES: Final = (
 _SKELETON: Final = ("--proc", "/proc", "--dev", "/dev", "--dir", "/run", "--dir", "/var", "--dir", "/mnt")
 
 
-def options(plan: Plan, *, terminal: bool = False, seccomp_fd: int | None = None) -> list[str]:
+def options(plan: SandboxPlan, *, terminal: bool = False, seccomp_fd: int | None = None) -> list[str]:
     """The options for this plan. With a terminal the program keeps the session, for job control."""
     chosen = [*_NAMESPACES, *(() if terminal else ("--new-session",))]
-    if plan.identity is Identity.ROOT:
+    if plan.identity is SandboxIdentity.ROOT:
         chosen += ["--cap-drop", "ALL"]
     for link, target in plan.links.items():
         chosen += ["--symlink", target, link]
     chosen += _SKELETON
-    if plan.identity is Identity.ROOT:
+    if plan.identity is SandboxIdentity.ROOT:
         chosen += ["--ro-bind", "/proc/sys", "/proc/sys"]  # root's files, capabilities or not
     if not plan.own:
         chosen += ["--dir", "/tmp"]  # noqa: S108 - the sandbox's own

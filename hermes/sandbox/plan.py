@@ -12,8 +12,8 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Final
 
-from hermes.errors import HermesError
-from hermes.values import dataclass
+from hermes.domain.errors import HermesError
+from hermes.domain.values import dataclass
 
 HOME: Final = "/home/agent"
 TMP: Final = "/tmp"  # noqa: S108 - the sandbox's own
@@ -56,7 +56,7 @@ def hides_own(path: str) -> str | None:
     return next((each for each in (HOME, "/proc", "/dev") if _within(each, path)), None)
 
 
-class Identity(StrEnum):
+class SandboxIdentity(StrEnum):
     """Who the sandboxed program is outside of it."""
 
     SAME = "same"  # the daemon's own user, who is not root
@@ -72,7 +72,7 @@ class Mount:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Machine:
+class HostMachine:
     """Facts about this machine, looked up once."""
 
     directories: frozenset[str]  # of those the plan may use, the ones that exist
@@ -87,7 +87,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class SandboxRules:
     """The owner's settings."""
 
     read_paths: tuple[str, ...] = ()
@@ -98,7 +98,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class SessionPaths:
     """One conversation: where it works, and its private directories."""
 
     work: str
@@ -111,7 +111,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class SandboxPlan:
     mounts: tuple[Mount, ...]
     links: Mapping[str, str]
     masked_directories: tuple[str, ...] = ()
@@ -119,7 +119,7 @@ class Plan:
     checks: tuple[tuple[str, str], ...] = ()  # what must still be there once the sandbox is made: path, device:inode
     own: tuple[Mount, ...] = ()  # the conversation's, on top of the masks
     cwd: str = "/"
-    identity: Identity = Identity.SAME
+    identity: SandboxIdentity = SandboxIdentity.SAME
     network: bool = False  # whether a proxy listens on its loopback
     debuggers: bool = False
 
@@ -145,15 +145,15 @@ class Plan:
 
 
 def make_plan(
-    machine: Machine,
-    rules: Rules,
-    place: Place | None = None,
+    machine: HostMachine,
+    rules: SandboxRules,
+    place: SessionPaths | None = None,
     *,
-    identity: Identity = Identity.SAME,
+    identity: SandboxIdentity = SandboxIdentity.SAME,
     cwd: str = "",
     network: bool = False,
     programs: Iterable[str] = (),
-) -> Plan:
+) -> SandboxPlan:
     """Without a place it is for a worker that needs no files. `programs` are directories with the worker's code."""
     if place is not None:
         check_workdir(place.work, machine.home, rules.secret_paths, own=str(PurePosixPath(place.tmp).parent))
@@ -171,11 +171,11 @@ def make_plan(
             *(_write(path) for path in rules.write_paths),
         ]
     mounts += [_read(path) for path in programs]  # last: they, too, may be below /tmp
-    unreadable = machine.unreadable if identity is Identity.ROOT else ()
-    closed = machine.closed if identity is Identity.DROPPED else frozenset()
+    unreadable = machine.unreadable if identity is SandboxIdentity.ROOT else ()
+    closed = machine.closed if identity is SandboxIdentity.DROPPED else frozenset()
     masks = (*unreadable, *machine.kernel_files, *_masks(mounts, rules.secret_paths, closed))
     directories = machine.directories | closed
-    return Plan(
+    return SandboxPlan(
         mounts=tuple(mounts),
         links=machine.links,
         masked_directories=tuple(path for path in masks if path in directories),
@@ -189,7 +189,7 @@ def make_plan(
     )
 
 
-def _own(place: Place, *, git_config_writable: bool) -> tuple[Mount, ...]:
+def _own(place: SessionPaths, *, git_config_writable: bool) -> tuple[Mount, ...]:
     return (
         *(_read(path) for path in place.readable),
         _write(place.work),
@@ -213,17 +213,17 @@ def check_workdir(work: str, home: str, secret_paths: Collection[str], *, own: s
             raise BadWorkdirError(f"{work} cannot be a working directory: it is in {secret}")
 
 
-def toolchains(machine: Machine) -> list[str]:
+def toolchains(machine: HostMachine) -> list[str]:
     return [path for name in TOOLCHAINS if (path := f"{machine.home}/{name}") in machine.directories]
 
 
-def toolchain_variables(machine: Machine) -> dict[str, str]:
+def toolchain_variables(machine: HostMachine) -> dict[str, str]:
     """HOME is another one inside, so version managers are told where they are."""
     found = {TOOLCHAINS[name]: f"{machine.home}/{name}" for name in TOOLCHAINS if TOOLCHAINS[name]}
     return {variable: path for variable, path in found.items() if path in machine.directories}
 
 
-def looked_up(rules: Rules, home: str) -> tuple[str, ...]:
+def looked_up(rules: SandboxRules, home: str) -> tuple[str, ...]:
     """Every path of which a plan must know whether it is a directory."""
     return (
         *_SYSTEM_LINKS,
@@ -237,7 +237,7 @@ def git_entries() -> tuple[str, ...]:
     return (".git", *(f".git/{name}" for name in _GIT_READ_ONLY))
 
 
-def _git(place: Place, *, writable_config: bool) -> list[Mount]:
+def _git(place: SessionPaths, *, writable_config: bool) -> list[Mount]:
     """Pin `.git`: a mount point cannot be renamed, so the read-only places in it cannot be put aside."""
     if place.git_file:
         return [_read(f"{place.work}/.git")]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final
 
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 _TIME_LIMIT_S: Final = 10.0
 PROOF: Final = (

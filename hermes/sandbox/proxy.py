@@ -13,7 +13,8 @@ Rules:
 - A plain connection carries one request, with its Host header set from the address.
 - Time, memory and the number of connections are bounded. Clients that exceed a bound get a refusal.
 
-The proxy connects directly. Like `web_fetch`, it does not use a proxy of the daemon's environment (hermes/proxy.py):
+The proxy connects directly. Like `web_fetch`, it does not use a proxy of the daemon's environment
+(hermes/system/proxy_environment.py):
 that one would resolve the name itself, and no address could be judged.
 """
 
@@ -28,12 +29,12 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from hermes.public_address import Refusal, Resolve, public_only, system_resolve
+from hermes.domain.values import dataclass
 from hermes.sandbox.host_list import is_listed
-from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyClient, ProxyLimits, Rules
+from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyClient, ProxyLimits, ProxyRules
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
 from hermes.sandbox.proxy_request import MAX_HEAD_BYTES, RequestRefusedError
-from hermes.values import dataclass
+from hermes.system.public_address import Refusal, Resolve, public_only, system_resolve
 
 Ask: TypeAlias = Callable[[str], Awaitable[bool]]  # whether a host may be reached that is not on the list
 Report: TypeAlias = Callable[[ProxyEvent], None]
@@ -111,7 +112,9 @@ class Serving:
         self._listener = listener
         self._policy = policy
         self._report = report
-        self._rules = Rules(ports=policy.ports, may_reach=self._may_reach, lookup=proxy.lookup, limits=proxy.limits)
+        self._rules = ProxyRules(
+            ports=policy.ports, may_reach=self._may_reach, lookup=proxy.lookup, limits=proxy.limits
+        )
         self._clients: set[asyncio.Task[None]] = set()
         self._asked: dict[str, asyncio.Task[bool]] = {}
         self._accepting = asyncio.create_task(self._accept_clients())

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TypeAlias
 
-from hermes.public_address import is_host_name
+from hermes.domain.values import dataclass
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason, refusal_answer
 from hermes.sandbox.proxy_request import (
     END_OF_HEAD,
@@ -22,7 +22,7 @@ from hermes.sandbox.proxy_request import (
     server_name,
 )
 from hermes.sandbox.relay import Relay
-from hermes.values import dataclass
+from hermes.system.public_address import is_host_name
 
 MayReach: TypeAlias = Callable[[str], Awaitable[bool]]  # whether a host is allowed
 Lookup: TypeAlias = Callable[[str], Awaitable[list[str]]]  # a host's addresses, all of them judged
@@ -48,7 +48,7 @@ DEFAULT_LIMITS = ProxyLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class ProxyRules:
     ports: frozenset[int]
     may_reach: MayReach
     lookup: Lookup
@@ -56,7 +56,7 @@ class Rules:
 
 
 class ProxyClient:
-    def __init__(self, sock: socket.socket, rules: Rules, report: Callable[[ProxyEvent], None]) -> None:
+    def __init__(self, sock: socket.socket, rules: ProxyRules, report: Callable[[ProxyEvent], None]) -> None:
         self._sock = sock
         self._rules = rules
         self._report = report

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 
 class EventKind(StrEnum):

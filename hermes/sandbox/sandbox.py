@@ -19,18 +19,20 @@ from pathlib import Path
 from typing import Final
 
 import hermes
-from hermes.errors import ConfigError
-from hermes.sandbox.box import Box, ToolUser, boxed_line, make_box
+from hermes.domain.errors import ConfigError
+from hermes.domain.process.box import Box, ToolUser
+from hermes.domain.values import dataclass
+from hermes.sandbox.box import boxed_line, make_box
 from hermes.sandbox.cgroup import Cgroups
 from hermes.sandbox.plan import (
     HOME,
     PROXY_PORT,
     BadWorkdirError,
-    Identity,
-    Machine,
-    Place,
-    Plan,
-    Rules,
+    HostMachine,
+    SandboxIdentity,
+    SandboxPlan,
+    SandboxRules,
+    SessionPaths,
     git_entries,
     looked_up,
     make_plan,
@@ -38,7 +40,6 @@ from hermes.sandbox.plan import (
 )
 from hermes.sandbox.probe import PROOF, Cause, Probe, run_probe
 from hermes.sandbox.seccomp import program
-from hermes.values import dataclass
 
 _KERNEL_FILES: Final = ("/proc/keys", "/proc/key-users")  # names of keys that belong to the user, or to root
 _WORLD_READABLE: Final = stat.S_IROTH
@@ -53,8 +54,8 @@ _GIT_IDENTITY: Final = {
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sandbox:
     probe: Probe
-    rules: Rules
-    machine: Machine
+    rules: SandboxRules
+    machine: HostMachine
     bwrap: str = ""
     seccomp: bytes = b""
     user: ToolUser | None = None  # set: the daemon is root
@@ -64,7 +65,7 @@ class Sandbox:
     def works(self) -> bool:
         return self.probe.works
 
-    def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> Place:
+    def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> SessionPaths:
         """Make the conversation's directories, and see what is in its working directory."""
         is_own = Path(work).parent == folder
         if is_own:
@@ -77,7 +78,7 @@ class Sandbox:
         if user is not None:
             folder.chmod(0o711)  # the directories above it are private, and so is every other file in it
         git, git_file = _git_of(Path(work)), _is_git_file(Path(work, ".git"))
-        return Place(
+        return SessionPaths(
             work=work,
             tmp=str(folder / "tmp"),
             home=str(folder / "home"),
@@ -87,17 +88,19 @@ class Sandbox:
             checks=_identities(Path(work), () if is_own else (".",), sorted(git), (".git",) if git_file else ()),
         )
 
-    def identity(self, place: Place | None) -> Identity:
+    def identity(self, place: SessionPaths | None) -> SandboxIdentity:
         if self.user is None:
-            return Identity.SAME
-        return Identity.DROPPED if place is None or self._belongs_to_tools(place.work) else Identity.ROOT
+            return SandboxIdentity.SAME
+        return (
+            SandboxIdentity.DROPPED if place is None or self._belongs_to_tools(place.work) else SandboxIdentity.ROOT
+        )
 
     def _belongs_to_tools(self, work: str) -> bool:
         return self.user is not None and Path(work).stat().st_uid == self.user.uid
 
     def plan(
-        self, place: Place | None, *, cwd: str = "", network: bool = False, programs: Iterable[str] = ()
-    ) -> Plan:
+        self, place: SessionPaths | None, *, cwd: str = "", network: bool = False, programs: Iterable[str] = ()
+    ) -> SandboxPlan:
         return make_plan(
             self.machine,
             self.rules,
@@ -108,7 +111,7 @@ class Sandbox:
             programs=programs,
         )
 
-    def box(self, plan: Plan, *, terminal: bool = False) -> Box:
+    def box(self, plan: SandboxPlan, *, terminal: bool = False) -> Box:
         return make_box(
             plan,
             bwrap=self.bwrap,
@@ -132,14 +135,14 @@ class Sandbox:
         known = {**toolchain_variables(self.machine), **self.machine.git_identity}
         return {**base, **known, "HOME": HOME, **proxies, **local}
 
-    def _staged(self, plan: Plan) -> list[str]:
-        if self.user is None or plan.identity is not Identity.DROPPED:
+    def _staged(self, plan: SandboxPlan) -> list[str]:
+        if self.user is None or plan.identity is not SandboxIdentity.DROPPED:
             return []
         found = (_blocked_below(self.user, Path(mount.source)) for mount in (*plan.mounts, *plan.own))
         return [path for path in dict.fromkeys(found) if path]
 
 
-def open_sandbox(rules: Rules, *, home: str, enabled: bool, user_name: str = "") -> Sandbox:
+def open_sandbox(rules: SandboxRules, *, home: str, enabled: bool, user_name: str = "") -> Sandbox:
     """Find bubblewrap and prove that a sandbox works. Raises ConfigError for an unknown user."""
     user = _tool_user(user_name) if enabled and sys.platform == "linux" and os.geteuid() == 0 else None
     machine = _machine(rules, home, user)
@@ -199,10 +202,10 @@ def _tool_user(name: str) -> ToolUser:
     return ToolUser(uid=found.pw_uid, gid=found.pw_gid)
 
 
-def _machine(rules: Rules, home: str, user: ToolUser | None) -> Machine:
+def _machine(rules: SandboxRules, home: str, user: ToolUser | None) -> HostMachine:
     links = {str(path): str(path.readlink()) for path in map(Path, looked_up(rules, home)[:6]) if path.is_symlink()}
     unreadable = _unreadable_in_etc() if hasattr(os, "geteuid") and os.geteuid() == 0 else ()
-    return Machine(
+    return HostMachine(
         directories=frozenset(path for path in (*looked_up(rules, home), *unreadable) if Path(path).is_dir()),
         links=links,
         home=home,

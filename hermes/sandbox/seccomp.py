@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 _ALLOW: Final = 0x7FFF0000
 _ERRNO: Final = 0x00050000
-_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _MIN, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _NUMBER_AT, _ARCHITECTURE_AT, _ARGUMENTS_AT = 0, 4, 16
 _X32_BIT: Final = 0x40000000
 
@@ -130,7 +130,7 @@ def _architecture(machine: Machine) -> Sequence[Instruction]:
         Instruction(_EQUAL, 1, 0, machine.audit),
         refused,
         Instruction(_LOAD, 0, 0, _NUMBER_AT),
-        Instruction(_AT_LEAST, 0, 1, _X32_BIT),
+        Instruction(_MIN, 0, 1, _X32_BIT),
         refused,
     )
 

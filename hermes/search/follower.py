@@ -17,11 +17,11 @@ from typing import TypeAlias
 
 from loguru import logger
 
-from hermes.errors import HermesError, StoppingError, StorageError, UnknownSessionError
-from hermes.records import BadRecord, Record
+from hermes.domain.errors import HermesError, StoppingError, StorageError, UnknownSessionError
+from hermes.domain.records import BadRecord, Record
+from hermes.domain.types import Seq, SessionId
 from hermes.search.index import Indexed, SearchIndex
 from hermes.search.said import texts_of
-from hermes.types import Seq, SessionId
 
 Written: TypeAlias = tuple[int, SessionId, Seq, Record | BadRecord]  # the place in the whole journal first
 ReadAfter: TypeAlias = Callable[[int, int], Sequence[Written]]  # blocking: up to so many records beyond that place

@@ -21,7 +21,9 @@ from typing import Final, TypeVar
 
 from loguru import logger
 
-from hermes.errors import StorageError
+from hermes.domain.errors import StorageError
+from hermes.domain.types import Seq, SessionId
+from hermes.domain.values import dataclass
 from hermes.search.fold import fit, fold, spaced
 from hermes.search.query import Query, parse
 from hermes.search.snippet import snippet
@@ -34,8 +36,6 @@ from hermes.search.sqlite import (
     transaction,
     translated,
 )
-from hermes.types import Seq, SessionId
-from hermes.values import dataclass
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ import re
 from collections.abc import Callable
 from typing import Final
 
+from hermes.domain.values import dataclass
 from hermes.search.fold import fit, fold, spaced
-from hermes.values import dataclass
 
 MAX_CHARS: Final = 1000
 MAX_TERMS: Final = 32

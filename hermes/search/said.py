@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hermes.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
-from hermes.types import EncodedMessage
-from hermes.values import dataclass
+from hermes.domain.records import Amended, BadRecord, MessageReceived, Record, TurnFinished
+from hermes.domain.types import EncodedMessage
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ CLOSE: Final = "<<<"
 WIDTH: Final = 200  # signs of the text, marks not counted
 BEFORE: Final = 50  # signs shown ahead of the first mark
 
-_MOST_FOUND: Final = 400  # places; enough to choose a good part from
+_MAX_FOUND: Final = 400  # places; enough to choose a good part from
 
 
 def snippet(text: str, tokens: Sequence[str]) -> str:
@@ -37,7 +37,7 @@ def _found(text: str, tokens: Sequence[str]) -> list[tuple[int, int, str]]:
         found: list[tuple[int, int, str]] = []
         for match in re.finditer("|".join(patterns), folded):
             found.append((places[match.start()], max(places[match.end()], places[match.start()] + 1), match[0]))
-            if len(found) == _MOST_FOUND:
+            if len(found) == _MAX_FOUND:
                 break
         if found:
             return found

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hermes.errors import StorageError, StorageFullError
+from hermes.domain.errors import StorageError, StorageFullError
 
 
 class OtherVersionError(sqlite3.DatabaseError):

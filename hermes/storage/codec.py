@@ -19,21 +19,21 @@ from zlib import crc32
 
 import msgpack
 
-from hermes.errors import StorageError
-from hermes.ports.storage import Tally
-from hermes.records import BadRecord, Record
-from hermes.types import (
+from hermes.domain.errors import StorageError
+from hermes.domain.operations import Tally
+from hermes.domain.records import BadRecord, Record
+from hermes.domain.types import (
     Call,
-    Company,
+    ChatContext,
     DeadLetter,
+    DeliveredMessage,
     Failure,
     Gate,
-    Obligation,
+    OutboxMessage,
     Place,
     Preferences,
     ProcessRecord,
     Seen,
-    Sent,
     Seq,
     Session,
     SessionId,
@@ -62,14 +62,14 @@ STORED: Final = frozenset(
         Usage,
         Failure,
         Source,
-        Company,
+        ChatContext,
         Seen,
         DeadLetter,
         Tally,
         ProcessRecord,
         Place,
-        Obligation,
-        Sent,
+        OutboxMessage,
+        DeliveredMessage,
     }
 )
 

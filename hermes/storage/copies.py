@@ -13,10 +13,10 @@ from typing import Final
 
 import lmdb
 
-from hermes.durable import sync_directory
-from hermes.errors import StorageError
+from hermes.domain.errors import StorageError
 from hermes.storage.env import DATA_FILE, describe, open_env, require_ours
 from hermes.storage.verify import verify
+from hermes.system.durable_file import sync_directory
 
 PART: Final = "compact.part"  # where a copy grows that will take the place of its original
 

@@ -20,14 +20,20 @@ import lmdb
 from lmdb.verify import VerifyError
 from lmdb.verify import verify as walk_pages
 
-from hermes.durable import sync_directory
-from hermes.errors import ForeignStoreError, StorageError, StorageFailedError, StorageFormatError, StorageFullError
+from hermes.domain.errors import (
+    ForeignStoreError,
+    StorageError,
+    StorageFailedError,
+    StorageFormatError,
+    StorageFullError,
+)
+from hermes.domain.types import Epoch
+from hermes.domain.values import dataclass
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.keys import LATER, META, TABLES
 from hermes.storage.pages import Pages
-from hermes.types import Epoch
-from hermes.values import dataclass
+from hermes.system.durable_file import sync_directory
 
 DATA_FILE: Final = "data.mdb"
 STORE_FORMAT: Final = 1
@@ -50,7 +56,7 @@ class Meta:
     created_at: float
 
 
-class View:
+class StoreView:
     """One look at the store. A table that it has not got yet is empty."""
 
     __slots__ = ("_env", "_pages", "_scanned", "_spent", "_tables", "_txn")

@@ -12,8 +12,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from hermes.durable import sync_file
-from hermes.errors import StorageError
+from hermes.domain.errors import StorageError
+from hermes.system.durable_file import sync_file
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _REMOTE: Final = re.compile(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class Gate:
+class WriteGate:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._inside = 0

@@ -12,11 +12,11 @@ import struct
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
-from hermes.errors import StorageError
-from hermes.types import SessionId
+from hermes.domain.errors import StorageError
+from hermes.domain.types import SessionId
 
 if TYPE_CHECKING:
-    from hermes.types import InboundKey, SessionKey
+    from hermes.domain.types import InboundKey, SessionKey
 
 META: Final = "meta"  # what this store is
 LOG: Final = "log"  # LSN -> record

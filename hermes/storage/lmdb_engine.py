@@ -15,8 +15,11 @@ from typing import Any, Final, Self
 import lmdb
 from loguru import logger
 
-from hermes.errors import ForeignStoreError, HermesError, StorageFailedError, StorageFullError
-from hermes.ports.storage import Erase, StoreStats, Transaction
+from hermes.domain.errors import ForeignStoreError, HermesError, StorageFailedError, StorageFullError
+from hermes.domain.operations import Erase
+from hermes.domain.read.reader import StoreStats
+from hermes.domain.types import Epoch
+from hermes.ports.storage import Transaction
 from hermes.storage.copies import back_up, clear_away
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
@@ -24,10 +27,9 @@ from hermes.storage.keys import BAD, DEAD, LOG, OUTBOX, PENDING, SESSIONS, TABLE
 from hermes.storage.lmdb_reader import LmdbReader
 from hermes.storage.migrate import is_older, migrate
 from hermes.storage.pages import Pages
-from hermes.storage.plan import Plan
+from hermes.storage.plan import WritePlan
 from hermes.storage.rows import Known
 from hermes.storage.stage import Changed
-from hermes.types import Epoch
 
 MAP_SIZE_BYTES: Final = 16 * 2**30  # address space, not disk: large, so that it hardly ever has to grow
 _GROW_BEYOND: Final = 0.75  # of the map used
@@ -160,7 +162,7 @@ class LmdbEngine(LmdbReader):
         damaged = dict(self._damaged)
         with self._look() as view:
             next_lsn = lsn_of(self._last_lsn) + 1
-            plan = Plan(view, next_lsn=next_lsn, forget_from=self._forget_from, known=self._known)
+            plan = WritePlan(view, next_lsn=next_lsn, forget_from=self._forget_from, known=self._known)
             for lsn, found in damaged.items():
                 plan.set_aside(lsn, *found)
             outcomes = [plan.add(transaction) for transaction in batch]

@@ -16,13 +16,26 @@ from typing import Any, Final, TypeVar
 import lmdb
 from loguru import logger
 
-from hermes.errors import BadRowError, UnknownSessionError
-from hermes.ports.storage import Due, Tally
-from hermes.records import BadRecord, LogEntry, Record
+from hermes.domain.errors import BadRowError, UnknownSessionError
+from hermes.domain.operations import Tally
+from hermes.domain.read.reader import Due
+from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.types import (
+    DeadLetter,
+    DeliveredMessage,
+    InboundKey,
+    OutboxMessage,
+    ProcessRecord,
+    Seen,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+)
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
-from hermes.storage.env import DATA_FILE, View, open_env, open_tables, require_ours, translated
-from hermes.storage.gate import Gate
+from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, require_ours, translated
+from hermes.storage.gate import WriteGate
 from hermes.storage.keys import (
     DEAD,
     DUE,
@@ -48,18 +61,6 @@ from hermes.storage.log import find_records, read_entry, without_gaps
 from hermes.storage.pages import Pages
 from hermes.storage.plan import bound_sessions
 from hermes.storage.row import due_time, read_head, read_lsns, read_row
-from hermes.types import (
-    DeadLetter,
-    InboundKey,
-    Obligation,
-    ProcessRecord,
-    Seen,
-    Sent,
-    Seq,
-    Session,
-    SessionId,
-    SessionKey,
-)
 
 T = TypeVar("T")
 _SALVAGE_STEP: Final = 4096  # records in one look
@@ -88,7 +89,7 @@ class LmdbReader:
         self._tables = tables
         self._pages = pages
         self._lost: set[bytes] = set()  # records whose page cannot be read, as far as anybody has looked, by LSN
-        self._gate = Gate()
+        self._gate = WriteGate()
         self._damaged: dict[bytes, tuple[SessionId, Seq, bytes, str]] = {}  # to be set aside, by LSN
 
     def head(self, session: SessionId) -> Session | None:
@@ -195,28 +196,28 @@ class LmdbReader:
             found = list(view.scan(PROCESSES))
         return [record for key, value in found if (record := _readable(ProcessRecord, key, value))]
 
-    def outbox(self) -> list[Obligation]:
+    def outbox(self) -> list[OutboxMessage]:
         with self._look() as view:
             found = list(view.scan(OUTBOX))
-        owed = [obligation for key, value in found if (obligation := _readable(Obligation, key, value))]
-        return sorted(owed, key=lambda each: each.order)
+        messages = [each for key, value in found if (each := _readable(OutboxMessage, key, value))]
+        return sorted(messages, key=lambda each: each.order)
 
-    def owed(self, obligation: str) -> Obligation | None:
-        key = text_key(obligation)
+    def outgoing(self, outgoing: str) -> OutboxMessage | None:
+        key = text_key(outgoing)
         with self._look() as view:
             value = view.get(OUTBOX, key)
-        return None if value is None else codec.open_as(Obligation, key, value)
+        return None if value is None else codec.open_as(OutboxMessage, key, value)
 
-    def sent(self, obligation: str) -> Sent | None:
-        key = text_key(obligation)
+    def sent(self, outgoing: str) -> DeliveredMessage | None:
+        key = text_key(outgoing)
         with self._look() as view:
             value = view.get(SENT, key)
-        return None if value is None else codec.open_as(Sent, key, value)
+        return None if value is None else codec.open_as(DeliveredMessage, key, value)
 
-    def sent_with(self, message: str) -> list[Sent]:
+    def sent_with(self, message: str) -> list[DeliveredMessage]:
         with self._look() as view:
             found = list(view.scan(SENT))
-        known = (sent for key, value in found if (sent := _readable(Sent, key, value)))
+        known = (sent for key, value in found if (sent := _readable(DeliveredMessage, key, value)))
         return sorted((sent for sent in known if message in sent.messages), key=lambda sent: sent.sent_at)
 
     def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
@@ -225,10 +226,10 @@ class LmdbReader:
         return [entry for lsn, value in pairs if (entry := _readable_record(lsn, value))]
 
     @contextmanager
-    def _look(self) -> Iterator[View]:
+    def _look(self) -> Iterator[StoreView]:
         with self._gate:
             try:
-                with View(self._env, self._tables, self._pages) as view:
+                with StoreView(self._env, self._tables, self._pages) as view:
                     yield view
             except lmdb.Error as error:
                 raise translated(error) from error
@@ -250,14 +251,14 @@ class LmdbReader:
             return LogEntry(seq=seq, record=BadRecord(problem=str(error)))
 
 
-def _value(view: View, lsn: bytes) -> bytes | LostPageError | None:
+def _value(view: StoreView, lsn: bytes) -> bytes | LostPageError | None:
     try:
         return view.get(LOG, lsn)
     except LostPageError as error:
         return error
 
 
-def _place_after(view: View, session: SessionId) -> bytes:
+def _place_after(view: StoreView, session: SessionId) -> bytes:
     key = session_key(session)
     row = read_row(view.get, key)
     if row is None:
@@ -265,7 +266,7 @@ def _place_after(view: View, session: SessionId) -> bytes:
     return row.place + b"\0"
 
 
-def _readable_head(view: View, session: bytes) -> Session | None:
+def _readable_head(view: StoreView, session: bytes) -> Session | None:
     try:
         row = read_row(view.get, session)
         return read_head(row) if row else None

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from hermes.records import BadRecord, LogEntry, Record
+from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.types import Seq, SessionId
 from hermes.storage.codec import DamagedError, UnreadableError, open_record, unseal
 from hermes.storage.keys import session_key
-from hermes.types import Seq, SessionId
 
 
 def read_entry(session: SessionId, seq: int, lsn: bytes, value: bytes | None) -> LogEntry:

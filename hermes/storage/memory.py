@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, assert_never
 
-from hermes.errors import (
+from hermes.domain.errors import (
     AlreadySeenError,
     HermesError,
     SequenceConflictError,
@@ -20,45 +20,44 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports.storage import (
+from hermes.domain.operations import (
     Append,
-    Discharge,
+    Cancel,
     DropDeadLetter,
     DropProcess,
-    Due,
+    Enqueue,
     Erase,
     ForgetSeen,
-    NoteDelivery,
-    Oblige,
+    MarkDelivered,
     Operation,
     PutFact,
     PutProcess,
+    RecordDelivery,
     Restore,
     See,
     SetAside,
     SetDue,
-    StoreStats,
     Tally,
-    Transaction,
-    Waive,
 )
-from hermes.records import LogEntry, Record
-from hermes.storage.codec import UNSTORABLE, pack
-from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
-from hermes.types import (
+from hermes.domain.read.reader import Due, StoreStats
+from hermes.domain.records import LogEntry, Record
+from hermes.domain.types import (
     DeadLetter,
+    DeliveredMessage,
     Epoch,
     InboundKey,
-    Obligation,
+    OutboxMessage,
     ProcessRecord,
     Seen,
-    Sent,
     Seq,
     Session,
     SessionId,
     SessionKey,
 )
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
+from hermes.ports.storage import Transaction
+from hermes.storage.codec import UNSTORABLE, pack
+from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +83,9 @@ class MemoryEngine:
         self._tallies: dict[tuple[str, str, str, str], Tally] = {}
         self._facts: dict[str, bytes] = {}
         self._processes: dict[str, ProcessRecord] = {}
-        self._outbox: dict[str, Obligation] = {}
-        self._sent: dict[str, Sent] = {}
-        self._obliged = 0
+        self._outbox: dict[str, OutboxMessage] = {}
+        self._sent: dict[str, DeliveredMessage] = {}
+        self._enqueued = 0
         self._order: dict[int, tuple[SessionId, int]] = {}
         self._position = 0
         self._undo: list[Callable[[], object]] = []  # what takes back the transaction at hand
@@ -176,19 +175,19 @@ class MemoryEngine:
         with self._lock:
             return [self._processes[name] for name in sorted(self._processes)]
 
-    def outbox(self) -> list[Obligation]:
+    def outbox(self) -> list[OutboxMessage]:
         with self._lock:
             return sorted(self._outbox.values(), key=lambda each: each.order)
 
-    def owed(self, obligation: str) -> Obligation | None:
+    def outgoing(self, outgoing: str) -> OutboxMessage | None:
         with self._lock:
-            return self._outbox.get(obligation)
+            return self._outbox.get(outgoing)
 
-    def sent(self, obligation: str) -> Sent | None:
+    def sent(self, outgoing: str) -> DeliveredMessage | None:
         with self._lock:
-            return self._sent.get(obligation)
+            return self._sent.get(outgoing)
 
-    def sent_with(self, message: str) -> list[Sent]:
+    def sent_with(self, message: str) -> list[DeliveredMessage]:
         with self._lock:
             found = [sent for sent in self._sent.values() if message in sent.messages]
         return sorted(found, key=lambda sent: sent.sent_at)
@@ -262,7 +261,7 @@ class MemoryEngine:
                 self._keep(operation)
             case See(seen=seen):
                 self._see(seen)
-            case Oblige() | NoteDelivery() | Discharge() | Waive():
+            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._deliver(operation)
             case _:
                 assert_never(operation)
@@ -279,13 +278,13 @@ class MemoryEngine:
             case DropProcess(id=name):
                 self._discard(self._processes, name)
 
-    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Waive) -> None:
+    def _deliver(self, operation: Enqueue | RecordDelivery | MarkDelivered | Cancel) -> None:
         match operation:
-            case Oblige(obligation=owed):
-                pack((text_key(owed.id), owed))
-                self._obliged += 1
-                known = self._outbox.get(owed.id)
-                how: dict[str, Any] = {"order": self._obliged}
+            case Enqueue(outgoing=outgoing):
+                pack((text_key(outgoing.id), outgoing))
+                self._enqueued += 1
+                known = self._outbox.get(outgoing.id)
+                how: dict[str, Any] = {"order": self._enqueued}
                 if known is not None:
                     how = {
                         "order": known.order,
@@ -294,17 +293,17 @@ class MemoryEngine:
                         "repeated": known.repeated,
                         "superseded": known.superseded,
                     }
-                if known is None or owed.final:
-                    self._set(self._outbox, owed.id, replace(owed, **how))
-            case NoteDelivery(id=name) if name in self._outbox:
+                if known is None or outgoing.final:
+                    self._set(self._outbox, outgoing.id, replace(outgoing, **how))
+            case RecordDelivery(id=name) if name in self._outbox:
                 how = {name: getattr(operation, name) for name in _NOTED}
                 noted = replace(self._outbox[operation.id], **how)
                 self._set(self._outbox, name, noted)
-            case Discharge(sent=sent):
+            case MarkDelivered(sent=sent):
                 pack((text_key(sent.id), sent))
                 self._discard(self._outbox, sent.id)
                 self._set(self._sent, sent.id, sent)
-            case Waive(id=name):
+            case Cancel(id=name):
                 self._discard(self._outbox, name)
 
     def _append(self, append: Append) -> None:

@@ -18,10 +18,10 @@ from typing import Final, TypeAlias
 import lmdb
 from loguru import logger
 
-from hermes.durable import sync_directory
-from hermes.errors import StorageError, StorageFormatError
+from hermes.domain.errors import StorageError, StorageFormatError
 from hermes.storage.copies import PART, clear_away, copy_into
 from hermes.storage.env import DATA_FILE, STORE_FORMAT, describe, open_env, page_problems, write_format
+from hermes.system.durable_file import sync_directory
 
 Step: TypeAlias = Callable[[lmdb.Environment], None]
 

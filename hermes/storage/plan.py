@@ -14,7 +14,7 @@ from typing import assert_never
 
 from loguru import logger
 
-from hermes.errors import (
+from hermes.domain.errors import (
     AlreadySeenError,
     BadRowError,
     HermesError,
@@ -23,27 +23,28 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports.storage import (
+from hermes.domain.operations import (
     Append,
-    Discharge,
+    Cancel,
     DropDeadLetter,
     DropProcess,
+    Enqueue,
     Erase,
     ForgetSeen,
-    NoteDelivery,
-    Oblige,
+    MarkDelivered,
     Operation,
     PutFact,
     PutProcess,
+    RecordDelivery,
     Restore,
     See,
     SetAside,
     SetDue,
     Tally,
-    Transaction,
-    Waive,
 )
-from hermes.records import BadRecord
+from hermes.domain.records import BadRecord
+from hermes.domain.types import DeliveredMessage, OutboxMessage, Seen, Seq, SessionId, SessionKey
+from hermes.ports.storage import Transaction
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, LostPageError, UnreadableError
 from hermes.storage.keys import (
@@ -76,12 +77,11 @@ from hermes.storage.keys import (
 from hermes.storage.log import find_records
 from hermes.storage.row import CHUNK, CHUNK_SIZE, Row, due_place, read_lsns
 from hermes.storage.rows import Change, Known, Rows
-from hermes.storage.stage import Changed, Source, Stage, Undo, take_back
-from hermes.types import Obligation, Seen, Sent, Seq, SessionId, SessionKey
+from hermes.storage.stage import Changed, Stage, TableSource, Undo, take_back
 
 
-class Plan:
-    def __init__(self, source: Source, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
+class WritePlan:
+    def __init__(self, source: TableSource, *, next_lsn: int, forget_from: bytes, known: Known) -> None:
         self.next_lsn = next_lsn
         self.forget_from = forget_from  # where the next ForgetSeen starts to look: the table, a space, the key
         self._undo: Undo = []
@@ -155,23 +155,23 @@ class Plan:
                 self._stage.put(PROCESSES, text_key(name), None)
             case See(seen=seen):
                 self._see(seen)
-            case Oblige() | NoteDelivery() | Discharge() | Waive():
+            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
                 self._deliver(operation)
             case _:
                 assert_never(operation)
 
     # ------------------------------------------------------------ the outbox
 
-    def _deliver(self, operation: Oblige | NoteDelivery | Discharge | Waive) -> None:
+    def _deliver(self, operation: Enqueue | RecordDelivery | MarkDelivered | Cancel) -> None:
         match operation:
-            case Oblige(obligation=obligation):
-                known = self._owed(obligation.id)
+            case Enqueue(outgoing=outgoing):
+                known = self._outgoing(outgoing.id)
                 if known is None:
-                    self._put_owed(replace(obligation, order=self.next_lsn))
-                elif obligation.final:
-                    self._put_owed(
+                    self._put_outgoing(replace(outgoing, order=self.next_lsn))
+                elif outgoing.final:
+                    self._put_outgoing(
                         replace(
-                            obligation,
+                            outgoing,
                             order=known.order,
                             sent=known.sent,
                             sending=known.sending,
@@ -179,9 +179,9 @@ class Plan:
                             superseded=known.superseded,
                         )
                     )
-            case NoteDelivery(id=name):
-                if (known := self._owed(name)) is not None:
-                    self._put_owed(
+            case RecordDelivery(id=name):
+                if (known := self._outgoing(name)) is not None:
+                    self._put_outgoing(
                         replace(
                             known,
                             sent=operation.sent,
@@ -192,21 +192,21 @@ class Plan:
                             superseded=operation.superseded,
                         )
                     )
-            case Discharge(sent=sent):
+            case MarkDelivered(sent=sent):
                 key = text_key(sent.id)
                 self._stage.put(OUTBOX, key, None)
                 self._stage.put(SENT, key, codec.seal(key, self._pack(sent)))
-            case Waive(id=name):
+            case Cancel(id=name):
                 self._stage.put(OUTBOX, text_key(name), None)
 
-    def _owed(self, name: str) -> Obligation | None:
+    def _outgoing(self, name: str) -> OutboxMessage | None:
         key = text_key(name)
         value = self._stage.get(OUTBOX, key)
-        return None if value is None else codec.open_as(Obligation, key, value)
+        return None if value is None else codec.open_as(OutboxMessage, key, value)
 
-    def _put_owed(self, obligation: Obligation) -> None:
-        key = text_key(obligation.id)
-        self._stage.put(OUTBOX, key, codec.seal(key, self._pack(obligation)))
+    def _put_outgoing(self, outgoing: OutboxMessage) -> None:
+        key = text_key(outgoing.id)
+        self._stage.put(OUTBOX, key, codec.seal(key, self._pack(outgoing)))
 
     # ------------------------------------------------------------ append: the one that must be fast
 
@@ -319,7 +319,7 @@ class Plan:
             self._stage.put(BOUND, place, None)
         self._clear_indexes(key, stored)
         self._rows.put(name, stored, None)
-        for kind, table in ((Obligation, OUTBOX), (Sent, SENT)):
+        for kind, table in ((OutboxMessage, OUTBOX), (DeliveredMessage, SENT)):
             for place, value in self._stage.scan(table):
                 if _session_in(kind, place, value) == name:
                     self._stage.put(table, place, None)
@@ -372,16 +372,16 @@ class Plan:
                 self._stage.put(table, key, None)
         self.forget_from = b""  # that was the last: next time from the first
 
-    def _from(self, place: bytes) -> Iterator[tuple[type[Seen | Sent], str, bytes, bytes]]:
+    def _from(self, place: bytes) -> Iterator[tuple[type[Seen | DeliveredMessage], str, bytes, bytes]]:
         """What is remembered for a while only, from there on."""
         first, _, start = place.partition(b" ")
-        for kind, table in ((Seen, INBOX), (Sent, SENT)):
+        for kind, table in ((Seen, INBOX), (DeliveredMessage, SENT)):
             if first in (b"", table.encode()):
                 yield from ((kind, table, *pair) for pair in self._stage.scan(table, start=start))
                 first = start = b""
 
 
-def bound_sessions(source: Source, key: bytes) -> list[bytes]:
+def bound_sessions(source: TableSource, key: bytes) -> list[bytes]:
     """The session that a key means: none or one, unless its value is damaged and others say they have it."""
     try:
         value = source.get(KEYS, key)
@@ -393,14 +393,14 @@ def bound_sessions(source: Source, key: bytes) -> list[bytes]:
         return [session for session, _, meant in places if meant == key]
 
 
-def _session_in(kind: type[Obligation | Sent], key: bytes, value: bytes) -> SessionId | None:
+def _session_in(kind: type[OutboxMessage | DeliveredMessage], key: bytes, value: bytes) -> SessionId | None:
     try:
         return codec.open_as(kind, key, value).session
     except (DamagedError, UnreadableError):
         return None
 
 
-def _time_of(kind: type[Seen | Sent], key: bytes, value: bytes) -> float:
+def _time_of(kind: type[Seen | DeliveredMessage], key: bytes, value: bytes) -> float:
     try:
         return codec.open_as(kind, key, value).at
     except (DamagedError, UnreadableError):

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from hermes.errors import BadRowError
+from hermes.domain.errors import BadRowError
+from hermes.domain.types import Session
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
 from hermes.storage.keys import INDEX, SESSIONS, due_key, due_of, index_key, session_of
-from hermes.types import Session
 
 Get = Callable[[str, bytes], bytes | None]
 

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from hermes.domain.types import SessionId
 from hermes.storage.keys import DUE, PENDING, RECENT, SESSIONS, session_key
 from hermes.storage.row import Row, read_row, seal_row
-from hermes.storage.stage import NOTHING, Changed, Source, Undo
-from hermes.types import SessionId
+from hermes.storage.stage import NOTHING, Changed, TableSource, Undo
 
 Known = dict[SessionId, Row]
 Change = tuple[Row | None, Row | None]  # before the batch, after it
 
-_MOST_KNOWN: Final = 4096
+_MAX_KNOWN: Final = 4096
 
 
 class Rows:
-    def __init__(self, source: Source, undo: Undo, known: Known) -> None:
+    def __init__(self, source: TableSource, undo: Undo, known: Known) -> None:
         self._source = source
         self._undo = undo
         self._known = known
@@ -59,7 +59,7 @@ class Rows:
 
     def remember(self) -> None:
         """They are stored now."""
-        if len(self._known) > _MOST_KNOWN:
+        if len(self._known) > _MAX_KNOWN:
             self._known.clear()
         for session, (_, row) in self._changed.items():
             if row is None:

@@ -12,7 +12,7 @@ Changed = dict[bytes, bytes | None]  # None: the value goes
 NOTHING: Final = b"nothing"  # known by its identity
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     def get(self, table: str, key: bytes) -> bytes | None: ...
     def scan(self, table: str, prefix: bytes = b"", start: bytes = b"") -> Iterator[Pair]: ...
 
@@ -30,7 +30,7 @@ def take_back(undo: Undo) -> None:
 
 
 class Stage:
-    def __init__(self, source: Source, undo: Undo) -> None:
+    def __init__(self, source: TableSource, undo: Undo) -> None:
         self.changes: dict[str, Changed] = {table: {} for table in TABLES}
         self._source = source
         self._undo = undo

@@ -18,11 +18,12 @@ from typing import Final
 
 import lmdb
 
-from hermes.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
-from hermes.records import BadRecord
+from hermes.domain.errors import BadRowError, ForeignStoreError, HermesError, StorageFormatError
+from hermes.domain.records import BadRecord
+from hermes.domain.types import DeadLetter, ProcessRecord, Seen
 from hermes.storage import codec
 from hermes.storage.codec import DamagedError, UnreadableError
-from hermes.storage.env import DATA_FILE, View, open_env, open_tables, page_problems, require_ours, translated
+from hermes.storage.env import DATA_FILE, StoreView, open_env, open_tables, page_problems, require_ours, translated
 from hermes.storage.keys import (
     BAD,
     BOUND,
@@ -46,7 +47,6 @@ from hermes.storage.keys import (
 from hermes.storage.log import read_entry
 from hermes.storage.pages import Pages
 from hermes.storage.row import CHUNK, LSN_SIZE, Row, read_head, read_lsns, read_row
-from hermes.types import DeadLetter, ProcessRecord, Seen
 
 
 def verify(directory: Path) -> list[str]:
@@ -73,7 +73,7 @@ def check(directory: Path) -> list[str]:
             with closing(pages), env.begin():  # held throughout: no page of this moment is used again while it is
                 problems += page_problems(directory)
                 for part, find in _PARTS.items():
-                    problems += _found(part, find, partial(View, env, tables, pages))
+                    problems += _found(part, find, partial(StoreView, env, tables, pages))
     except ForeignStoreError:
         problems.append(
             f"{directory} does not hold a Hermes store that can be read: "
@@ -86,7 +86,7 @@ def check(directory: Path) -> list[str]:
     return problems
 
 
-def _found(part: str, find: Callable[[View], Iterator[str]], look: Callable[[], View]) -> list[str]:
+def _found(part: str, find: Callable[[StoreView], Iterator[str]], look: Callable[[], StoreView]) -> list[str]:
     """The problems of one part. Each part has a look of its own: after an error of LMDB one is of no more use."""
     problems: list[str] = []
     try:
@@ -100,7 +100,7 @@ def _found(part: str, find: Callable[[View], Iterator[str]], look: Callable[[], 
     return problems
 
 
-def _session_problems(view: View) -> Iterator[str]:
+def _session_problems(view: StoreView) -> Iterator[str]:
     records = 0
     for session, _ in view.scan(SESSIONS):
         try:
@@ -122,7 +122,7 @@ def _session_problems(view: View) -> Iterator[str]:
         yield f"{view.count(RECENT)} places in the list of recent sessions, {view.count(SESSIONS)} sessions"
 
 
-def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
+def _row_problems(view: StoreView, row: Row, lsns: list[bytes]) -> Iterator[str]:
     name = session_of(row.key)
     head = read_head(row)
     if (head.id, head.next_seq, recent_key(row.key, head.active_at)) != (name, row.next_seq, row.place):
@@ -138,7 +138,7 @@ def _row_problems(view: View, row: Row, lsns: list[bytes]) -> Iterator[str]:
         yield f"session {name}: not in the list of sessions that somebody must look at"
 
 
-def _record_problems(view: View, session: bytes, seq: int, lsn: bytes) -> Iterator[str]:
+def _record_problems(view: StoreView, session: bytes, seq: int, lsn: bytes) -> Iterator[str]:
     if lsn == NO_LSN:
         return
     name = session_of(session)
@@ -151,7 +151,7 @@ def _record_problems(view: View, session: bytes, seq: int, lsn: bytes) -> Iterat
         yield f"session {name}: record {seq} cannot be used ({entry.record.problem})"
 
 
-def _orphans(view: View) -> Iterator[str]:
+def _orphans(view: StoreView) -> Iterator[str]:
     for lsn, value in view.scan(LOG):
         if len(lsn) != LSN_SIZE:
             yield f"the log holds a key that is no position: {lsn[:40].hex()}"
@@ -166,7 +166,7 @@ def _orphans(view: View) -> Iterator[str]:
             yield f"the record at {lsn_of(lsn)} may be nobody's ({error})"
 
 
-def _binding_problems(view: View) -> Iterator[str]:
+def _binding_problems(view: StoreView) -> Iterator[str]:
     for key, value in view.scan(KEYS):
         try:
             session = str(codec.unpack(codec.unseal(key, value))).encode()
@@ -179,7 +179,7 @@ def _binding_problems(view: View) -> Iterator[str]:
         yield f"{view.count(KEYS)} session keys have a meaning, sessions know of {view.count(BOUND)}"
 
 
-def _value_problems(view: View) -> Iterator[str]:
+def _value_problems(view: StoreView) -> Iterator[str]:
     for session, _ in view.scan(PENDING):
         if view.get(SESSIONS, session) is None:
             yield f"session {session_of(session)} is pending and does not exist"
@@ -193,7 +193,7 @@ def _value_problems(view: View) -> Iterator[str]:
                 yield f"table {table}: {error}"
 
 
-def _due_problems(view: View, place: bytes) -> Iterator[str]:
+def _due_problems(view: StoreView, place: bytes) -> Iterator[str]:
     session = session_of_recent(place)
     if not session:
         yield f"the list of sessions that somebody must look at holds a key without a session: {place.hex()}"

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 
-from hermes.ports.storage import PutFact, Reader, Transaction
-from hermes.values import dataclass
+from hermes.domain.operations import PutFact
+from hermes.domain.read.reader import Reader
+from hermes.domain.values import dataclass
+from hermes.ports.storage import Transaction
 
 STOPPED = "daemon.stopped"  # the fact that says the last daemon stopped cleanly, and why
 STARTS = "daemon.starts"  # when daemons started after one that did not stop cleanly

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hermes.domain.values import dataclass
 from hermes.ports.supervision import Park, Restart
-from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

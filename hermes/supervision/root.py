@@ -10,11 +10,11 @@ from typing import Any, TypeAlias
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.future import LoopFuture
-from hermes.actors.loop import ActorDied, LoopActor
+from hermes.actors.kernel.actor import ActorDied, LoopActor
+from hermes.actors.kernel.future import LoopFuture
+from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.supervision import Park, RestartPolicy
-from hermes.values import dataclass
 
 StartChild: TypeAlias = Callable[[ActorRef[Any]], ActorRef[Any]]  # takes the owner
 

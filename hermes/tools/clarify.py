@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from hermes.domain.types import Effect
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
-from hermes.types import Effect
 
 CLARIFY = "clarify"
 

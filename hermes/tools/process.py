@@ -16,20 +16,20 @@ from typing import Annotated, Any, Final, Literal
 
 from loguru import logger
 
-from hermes.errors import BadInputError
+from hermes.domain.errors import BadInputError
+from hermes.domain.process.process import Chunk
+from hermes.domain.types import Gate, ProcessView, Verdict
+from hermes.domain.values import dataclass
 from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessOrder
-from hermes.processes.process import Chunk
+from hermes.processes.child import is_bash, limit_commands
+from hermes.processes.command_output import plain_text
 from hermes.processes.typed import as_read
 from hermes.processes.watch import BETWEEN_S
 from hermes.sandbox.host_grants import granted_hosts, rule_for
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.plan import PROXY_PORT
-from hermes.tools.child import is_bash, limit_commands
-from hermes.tools.command_output import plain_text
-from hermes.tools.terminal import BackgroundCommand
+from hermes.tools.terminal.terminal import BackgroundCommand
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.types import Gate, ProcessView, Verdict
-from hermes.values import dataclass
 
 _TAIL_BYTES: Final = 4000
 _LOG_BYTES: Final = 20_000

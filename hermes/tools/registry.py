@@ -16,14 +16,14 @@ from typing import Any
 
 from loguru import logger
 
-from hermes.api_key import is_named_key, surface_of
-from hermes.errors import ConfigError
-from hermes.role import Role
-from hermes.tools.output import OutputLimits, Redact, fit
+from hermes.domain.access.api_key import is_named_key, surface_of
+from hermes.domain.access.role import Role
+from hermes.domain.errors import ConfigError
+from hermes.domain.types import Effect, Gate
+from hermes.domain.values import dataclass
 from hermes.tools.schema import ArgumentError, check_arguments
+from hermes.tools.terminal.output import OutputLimits, Redact, fit
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.types import Effect, Gate
-from hermes.values import dataclass
 
 DEFAULT = "default"  # the entry for platforms that have none of their own
 GUEST = "guest"  # the entry for guests, who have nothing beyond it on any platform

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias, TypeVar
 
-from hermes.errors import UnknownSessionError
+from hermes.domain.access.role import Role
+from hermes.domain.access.visibility import may_be_told_in
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.types import Session, SessionId
 from hermes.ports.search import Findings, Found, IndexProgress
-from hermes.role import Role
-from hermes.types import Session, SessionId
-from hermes.whose import may_be_told_in
 
 T = TypeVar("T")
 _FIRST = 50  # hits or sessions in one look; four times as many in the next

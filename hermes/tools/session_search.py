@@ -14,17 +14,17 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 
-from hermes.errors import HermesError
-from hermes.fence import fenced, new_marker, without_fences
+from hermes.domain.errors import HermesError
+from hermes.domain.fence import fenced, new_marker, without_fences
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.types import Effect, Seq, Session, SessionId
 from hermes.ports.search import Findings, Found, IndexProgress
-from hermes.ports.sessions import StoredMessage
 from hermes.tools.session_scope import Heads, Recent, Scope, Search
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.types import Effect, Seq, Session, SessionId
 
 AROUND_HIT = 2  # messages shown before and after each place that was found
 AROUND_PLACE = 10  # the same when scrolling
-MOST = 20  # hits or sessions
+MAX = 20  # hits or sessions
 HIT_CHARS = 400  # shown of a message beside a hit
 PLACE_CHARS = 2_000
 DAY_S = 86_400.0
@@ -65,7 +65,7 @@ def session_search_tool(
         With a query: the best place in each conversation, with the messages around it. With a session (and seq) but
         no query: that part of the conversation. With neither: the latest sessions.
         """
-        limit = max(1, min(limit, MOST))
+        limit = max(1, min(limit, MAX))
         scope = Scope(context.session, context.role, context.by, search=search, recent=recent, heads=heads)
         place = SessionId(session) if session else None
         reader = _Reader(messages, marker())

@@ -14,13 +14,13 @@ from typing import Annotated, Any
 
 from loguru import logger
 
-from hermes.tools.replacement import replace_file
+from hermes.domain.values import dataclass
+from hermes.tools.files.replacement import replace_file
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
-from hermes.values import dataclass
 
 _MARKS = {"pending": "[ ]", "in_progress": "[>]", "completed": "[x]", "cancelled": "[-]"}
 _OPEN = ("pending", "in_progress")
-_ITEMS_MOST = 200
+_MAX_ITEMS = 200
 _FIELDS = frozenset({"id", "content", "status"})
 _ITEMS_TEXT = (
     "the items in their order, each with id, content and status (pending, in_progress, completed or cancelled); "
@@ -29,7 +29,7 @@ _ITEMS_TEXT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class TodoItem:
     id: str
     content: str
     status: str
@@ -72,7 +72,7 @@ def _update(folder: Path, changes: Sequence[Mapping[str, str]] | None, *, merge:
     return "\n".join([*map(_line, items), f"{done} of {len(items)} done"])
 
 
-def _changed(before: Sequence[Item], changes: Sequence[Mapping[str, str]]) -> tuple[Item, ...]:
+def _changed(before: Sequence[TodoItem], changes: Sequence[Mapping[str, str]]) -> tuple[TodoItem, ...]:
     items = {item.id: item for item in before}
     given = [change.get("id", "").strip() for change in changes]
     if twice := next((each for each in given if given.count(each) > 1), None):
@@ -84,12 +84,12 @@ def _changed(before: Sequence[Item], changes: Sequence[Mapping[str, str]]) -> tu
         raise ToolError(
             f"items {', '.join(active)} would all be in progress; have one at most. The list is as it was."
         )
-    if len(items) > _ITEMS_MOST:
-        raise ToolError(f"a list has at most {_ITEMS_MOST} items. The list is as it was.")
+    if len(items) > _MAX_ITEMS:
+        raise ToolError(f"a list has at most {_MAX_ITEMS} items. The list is as it was.")
     return tuple(items.values())
 
 
-def _item(where: str, old: Item | None, change: Mapping[str, str]) -> Item:
+def _item(where: str, old: TodoItem | None, change: Mapping[str, str]) -> TodoItem:
     if unknown := sorted(set(change) - _FIELDS):
         raise ToolError(f"{where}: unknown field {unknown[0]!r}; known are id, content, status")
     content = " ".join(change.get("content", old.content if old else "").split())
@@ -98,10 +98,10 @@ def _item(where: str, old: Item | None, change: Mapping[str, str]) -> Item:
         raise ToolError(f"{where}: it needs an id and a content. The list is as it was.")
     if status not in _MARKS:
         raise ToolError(f"{where}: the status must be one of {', '.join(_MARKS)}. The list is as it was.")
-    return Item(id=change["id"], content=content, status=status)
+    return TodoItem(id=change["id"], content=content, status=status)
 
 
-def _line(item: Item) -> str:
+def _line(item: TodoItem) -> str:
     return f"{_MARKS[item.status]} {item.id}: {item.content}"
 
 
@@ -109,7 +109,7 @@ def _file(folder: Path) -> Path:
     return folder / "todo.json"
 
 
-def _read(folder: Path) -> tuple[Item, ...]:
+def _read(folder: Path) -> tuple[TodoItem, ...]:
     try:
         kept: Any = json.loads(_file(folder).read_bytes())
         return tuple(_item("kept", None, {name: str(value) for name, value in each.items()}) for each in kept)

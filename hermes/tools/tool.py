@@ -15,11 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from hermes.errors import HermesError
-from hermes.role import Role
+from hermes.domain.access.role import Role
+from hermes.domain.errors import HermesError
+from hermes.domain.types import Effect, Gate, SessionId, TurnId
+from hermes.domain.values import dataclass
 from hermes.tools.schema import parameters_of
-from hermes.types import Effect, Gate, SessionId, TurnId
-from hermes.values import dataclass
 
 
 class ToolError(HermesError):

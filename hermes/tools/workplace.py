@@ -11,10 +11,10 @@ import json
 import os
 from pathlib import Path
 
-from hermes.role import Role
+from hermes.config.trust import read_workdir
+from hermes.domain.access.role import Role
+from hermes.domain.values import dataclass
 from hermes.tools.tool import ToolError
-from hermes.trust import read_workdir
-from hermes.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

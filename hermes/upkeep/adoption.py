@@ -13,14 +13,15 @@ from dataclasses import replace
 from functools import reduce
 from typing import Any, Final, get_args
 
-from hermes.actors.session_state import evolve, is_pending, replay
-from hermes.errors import BadInputError, BadRowError
-from hermes.ports.storage import Append, Reader
-from hermes.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
-from hermes.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
+from hermes.domain.errors import BadInputError, BadRowError
+from hermes.domain.operations import Append
+from hermes.domain.read.reader import Reader
+from hermes.domain.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
+from hermes.domain.session.state import evolve, is_pending, replay
+from hermes.domain.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
+from hermes.domain.values import dataclass
 from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints
-from hermes.values import dataclass
 
 _ANY: Final = SessionKey("")
 _OPEN: Final = "it was imported while its work was open; to have it go on, resume it"

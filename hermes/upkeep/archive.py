@@ -20,9 +20,9 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Self, TypeAlias
 
-from hermes.durable import sync_directory
+from hermes.system.durable_file import sync_directory
 from hermes.upkeep import seal
-from hermes.upkeep.manifest import BackupError, Item, Kind, Manifest, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, Kind, Manifest, points_inside
 from hermes.upkeep.seal import Seal
 from hermes.upkeep.tree_copy import MAX_DEPTH
 
@@ -60,7 +60,7 @@ _UNSEALED: Final = {
 # ---------------------------------------------------------------- in
 
 
-def with_checksums(directory: Path, items: Iterable[Item], progress: Progress) -> Iterator[Item]:
+def with_checksums(directory: Path, items: Iterable[ArchiveEntry], progress: Progress) -> Iterator[ArchiveEntry]:
     """Yield the items with size and checksum of their files in `directory`, sorted by path."""
     ordered = sorted(items, key=lambda item: item.path)
     sizes = {item.path: (directory / item.path).stat().st_size for item in ordered if item.kind is Kind.FILE}
@@ -224,14 +224,14 @@ def _unpack_all(archive: tarfile.TarFile, manifest: Manifest, into: Path, progre
     _make_links([item for item in manifest.files if item.kind is Kind.SYMLINK], into)
 
 
-def _matches(entry: tarfile.TarInfo, item: Item) -> bool:
+def _matches(entry: tarfile.TarInfo, item: ArchiveEntry) -> bool:
     """Return whether the entry has the kind and the link target that the manifest names."""
     if item.kind is Kind.FILE:
         return entry.isreg()
     return entry.type == _TYPES[item.kind] and entry.linkname == item.target
 
 
-def _check_path(item: Item) -> None:
+def _check_path(item: ArchiveEntry) -> None:
     parts = Path(item.path).parts
     if not parts or item.path.startswith("/") or ".." in parts:
         raise BackupError(f"{item.path!r} leads out of the home")
@@ -241,7 +241,7 @@ def _check_path(item: Item) -> None:
         raise BackupError(f"the symlink {item.path!r} leads out of its directory")
 
 
-def _make_links(links: list[Item], into: Path) -> None:
+def _make_links(links: list[ArchiveEntry], into: Path) -> None:
     """Made last, so that nothing is written through them."""
     root = Path(os.path.realpath(into))
     for item in links:
@@ -285,7 +285,7 @@ class _Entry(tarfile.TarInfo):
         return found
 
 
-def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: Item, into: Path, meter: _Meter) -> None:
+def _write(archive: tarfile.TarFile, entry: tarfile.TarInfo, item: ArchiveEntry, into: Path, meter: _Meter) -> None:
     target = into / item.path
     if entry.size != item.size_bytes:
         raise BackupError(f"{item.path!r} is damaged: its size is not that in the manifest")

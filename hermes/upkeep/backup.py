@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from hermes import __version__
-from hermes.home import Home
+from hermes.config.home import Home
 from hermes.storage.env import DATA_FILE
 from hermes.upkeep.archive import SUFFIXES, Progress, pack, with_checksums
-from hermes.upkeep.manifest import BackupError, Item, LeftOut, Manifest, Reason
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, LeftOut, Manifest, Reason
 from hermes.upkeep.seal import make_key
 from hermes.upkeep.tree_copy import TreeCopy
 
@@ -127,7 +127,7 @@ def _workbench(home: Home) -> Iterator[Path]:
 # ---------------------------------------------------------------- what goes in
 
 
-def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[Item], list[LeftOut]]:
+def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[ArchiveEntry], list[LeftOut]]:
     """Copy what goes in, since files may change while they are read. Return it, and what is left out."""
     copy = TreeCopy(part, owner=home.data_dir.stat().st_uid)
     sources = {CONFIG: home.config_file, **{name: home.data_dir / name for name in KEPT}}
@@ -140,7 +140,7 @@ def _gather(home: Home, part: Path, *, with_key: bool) -> tuple[list[Item], list
     beside = sorted(entry.name for entry in home.store_dir.iterdir() if entry.name != DATA_FILE)
     names = [*present, *(f"{STORE}/{name}" for name in beside)]
     left_out = [*copy.left_out, *(LeftOut(path=name, reason=why_left_out(name)) for name in names)]
-    return [Item(path=f"{STORE}/{DATA_FILE}"), *copy.items], left_out
+    return [ArchiveEntry(path=f"{STORE}/{DATA_FILE}"), *copy.items], left_out
 
 
 def why_left_out(name: str) -> Reason:

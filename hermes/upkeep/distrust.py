@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any, Final
 
-from hermes.actors.session_state import evolve, is_pending
-from hermes.ports.storage import Append, PutFact, Transaction, Waive
-from hermes.records import AuthorityDropped, LogEntry, Record, Suspended
-from hermes.types import EncodedMessage, Seq, Session
+from hermes.domain.operations import Append, Cancel, PutFact
+from hermes.domain.records import AuthorityDropped, LogEntry, Record, Suspended
+from hermes.domain.session.state import evolve, is_pending
+from hermes.domain.types import EncodedMessage, Seq, Session
+from hermes.ports.storage import Transaction
 
 if TYPE_CHECKING:
     from hermes.storage.lmdb_engine import LmdbEngine
@@ -52,8 +53,8 @@ def drop_authority(engine: LmdbEngine, now: float) -> None:
     """In a store that no daemon uses. Blocks."""
     names = (name for name in engine.facts("") if not name.startswith(_KEPT_FACTS))
     facts = tuple(PutFact(name=name, value=None) for name in names)
-    owed = tuple(Waive(id=each.id) for each in engine.outbox())
-    transactions: list[Transaction] = [each for each in (facts, owed) if each]
+    outgoing = tuple(Cancel(id=each.id) for each in engine.outbox())
+    transactions: list[Transaction] = [each for each in (facts, outgoing) if each]
     transactions += [(_dropped(head, engine, now),) for head in _heads(engine)]
     for start in range(0, len(transactions), _PAGE):
         for refusal in engine.commit(transactions[start : start + _PAGE]):

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from enum import StrEnum
 from typing import Any, Final
 
-from hermes.errors import HermesError
-from hermes.values import dataclass
+from hermes.domain.errors import HermesError
+from hermes.domain.values import dataclass
 
 FORMAT: Final = 2  # 1 had neither directories, symlinks, owners nor reasons
 _KNOWN_FORMATS: Final = (1, FORMAT)
@@ -52,7 +52,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class ArchiveEntry:
     path: str  # in the archive, with slashes
     size_bytes: int = 0
     sha256: str = ""
@@ -69,7 +69,7 @@ class Manifest:
     made_at: float
     home: str
     hot: bool  # a daemon was at work
-    files: tuple[Item, ...]  # with directories and symlinks
+    files: tuple[ArchiveEntry, ...]  # with directories and symlinks
     problems: tuple[str, ...] = ()  # of the store, which is kept as it is
     left_out: tuple[LeftOut, ...] = ()
 
@@ -111,13 +111,13 @@ def points_inside(path: str, target: str) -> bool:
     return reached == top or reached.startswith(f"{top}/")
 
 
-def _encoded(item: Item) -> dict[str, Any]:
+def _encoded(item: ArchiveEntry) -> dict[str, Any]:
     """Without what is empty: a manifest may have 250,000 entries."""
     return {name: value for name, value in asdict(item).items() if value is not None and value != ""}
 
 
-def _item(values: dict[str, Any]) -> Item:
-    item = Item(**{**values, "kind": Kind(values.get("kind", Kind.FILE))})
+def _item(values: dict[str, Any]) -> ArchiveEntry:
+    item = ArchiveEntry(**{**values, "kind": Kind(values.get("kind", Kind.FILE))})
     for number in (item.size_bytes, item.mode, item.uid or 0, item.gid or 0):
         if not isinstance(number, int):
             raise TypeError("not a number")

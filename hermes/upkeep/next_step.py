@@ -6,9 +6,9 @@ from collections.abc import Collection
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from hermes.domain.values import dataclass
 from hermes.upkeep.manifest import Reason
 from hermes.upkeep.seal import KEY_FILE
-from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from hermes.upkeep.restore import Restored

@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from hermes.upkeep.manifest import Item
+from hermes.upkeep.manifest import ArchiveEntry
 
 
-def give_all(root: Path, *, like: Path, items: Iterable[Item] = ()) -> None:
+def give_all(root: Path, *, like: Path, items: Iterable[ArchiveEntry] = ()) -> None:
     """Give everything below `root` to the owner of `like`, except items with an owner of their own. Only as root."""
     if os.geteuid() != 0:
         return

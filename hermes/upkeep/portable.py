@@ -21,11 +21,11 @@ from typing import IO, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 from zlib import crc32
 
 from hermes import __version__
-from hermes.errors import BadInputError
-from hermes.records import BadRecord, LogEntry, Record
-from hermes.session_id import SESSION_ID_PATTERN
-from hermes.types import EncodedMessage, Seq, SessionId
-from hermes.values import dataclass
+from hermes.domain.errors import BadInputError
+from hermes.domain.records import BadRecord, LogEntry, Record
+from hermes.domain.session_id import SESSION_ID_PATTERN
+from hermes.domain.types import EncodedMessage, Seq, SessionId
+from hermes.domain.values import dataclass
 
 FORMAT: Final = 1
 MAX_BYTES: Final = 1 << 30

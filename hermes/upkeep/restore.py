@@ -18,20 +18,20 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
-from hermes.durable import sync_directory
-from hermes.home import Home, note_store
-from hermes.processes.host import ProcessHost
+from hermes.config.home import Home, note_store
+from hermes.domain.types import SessionId
+from hermes.domain.values import dataclass
+from hermes.processes.host import LinuxProcessHost
 from hermes.storage.copies import copy_store
 from hermes.storage.env import DATA_FILE
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.types import SessionId
+from hermes.system.durable_file import sync_directory
 from hermes.upkeep.archive import Progress, UnsealedError, unpack
 from hermes.upkeep.backup import CONFIG, KEPT, KEY, PROCESSES, STORE
 from hermes.upkeep.distrust import drop_authority
 from hermes.upkeep.manifest import BackupError, Manifest
 from hermes.upkeep.ownership import give_all
 from hermes.upkeep.seal import Seal, find_key
-from hermes.values import dataclass
 
 _PART: Final = "restore.part"
 _INDEX: Final = "index"  # made anew from the store
@@ -69,7 +69,7 @@ class Restored:
     kept_in: Path | None  # where the present contents went; None: there were none
     names: tuple[str, ...]  # what was put in place
     open_sessions: tuple[SessionId, ...]  # had work in flight then, and take it up at the next start
-    owed: int  # messages that were to be said then, and will be
+    outgoing: int  # messages that were to be said then, and will be
     problems: tuple[str, ...] = ()  # that the store had already when it was copied
     config: ConfigFate = ConfigFate.NONE
     untrusted: bool = False
@@ -88,7 +88,7 @@ def restore(
 
     `wants_config` is shown how the configuration would change, as a diff, and says whether it is to.
     """
-    if running := ProcessHost(home.data_dir / PROCESSES).running():
+    if running := LinuxProcessHost(home.data_dir / PROCESSES).running():
         raise LiveProcessesError(running)
     part = home.data_dir / _PART
     shutil.rmtree(part, ignore_errors=True)
@@ -98,7 +98,7 @@ def restore(
         progress("checking the store", 0, 0)
         if untrusted:
             _without_state(part / "work")
-        open_sessions, owed = _bring_up_to_date(part / STORE, untrusted=untrusted)
+        open_sessions, outgoing = _bring_up_to_date(part / STORE, untrusted=untrusted)
         problems = check(part / STORE)
         if strange := [each for each in problems if manifest is None or each not in manifest.problems]:
             raise BackupError(f"the store in {source} is not sound ({strange[0]}); nothing was changed")
@@ -118,7 +118,7 @@ def restore(
         kept_in=kept_in,
         names=names,
         open_sessions=open_sessions,
-        owed=owed,
+        outgoing=outgoing,
         problems=tuple(problems),
         config=config,
         untrusted=untrusted,

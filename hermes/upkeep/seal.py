@@ -11,10 +11,10 @@ import hmac
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
-from hermes.secret import ensure_secret_file, read_secret_file
+from hermes.config.secret import ensure_secret_file, read_secret_file
 
 if TYPE_CHECKING:
-    from hermes.home import Home
+    from hermes.config.home import Home
 
 KEY_FILE: Final = "backup.key"
 MEMBER: Final = "manifest.hmac"  # the second file of an archive

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from hermes.upkeep.manifest import Item, Kind, LeftOut, Reason, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, Kind, LeftOut, Reason, points_inside
 
 MAX_DEPTH: Final = 200  # of directories: each level holds a descriptor
 MAX_PATH_BYTES: Final = 3800  # PATH_MAX is 4096, and the path of a home has at most 107
@@ -42,7 +42,7 @@ class TreeCopy:
     """Copies into one directory; collects what is there and what was left out."""
 
     def __init__(self, into: Path, *, owner: int) -> None:
-        self.items: list[Item] = []
+        self.items: list[ArchiveEntry] = []
         self.left_out: list[LeftOut] = []
         self._into = into
         self._owner = owner  # files of other users keep their numeric owner
@@ -128,7 +128,7 @@ class TreeCopy:
     def _note(self, path: str, kind: Kind, status: os.stat_result, *, mode: int = 0o777, target: str = "") -> None:
         foreign = status.st_uid != self._owner
         self.items.append(
-            Item(
+            ArchiveEntry(
                 path=path,
                 kind=kind,
                 mode=mode,

@@ -6,35 +6,35 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from hermes.actors.session_machine import open_work, step
-from hermes.actors.session_protocol import (
+from hermes.domain.events import Event as LiveEvent
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.records import LogEntry, Record, SessionStarted
+from hermes.domain.session.machine import open_work, step
+from hermes.domain.session.protocol import (
     Answer,
     BranchOff,
-    Calling,
-    Child,
     Deliver,
     Effect,
     Event,
-    Limits,
     ModelAnswered,
+    ModelCallWork,
     ModelFailed,
     Publish,
     Recover,
     Refuse,
     Step,
+    SuccessorSession,
     Summarised,
-    Summarising,
     SummaryFailed,
-    Thinking,
+    SummaryWork,
+    ToolCallWork,
     ToolReturned,
+    TurnLimits,
     UndoTurns,
 )
-from hermes.actors.session_request import branch_of, undo_of, waiting_of
-from hermes.actors.session_state import begin, replay
-from hermes.actors.transcript import Transcript
-from hermes.events import Event as LiveEvent
-from hermes.records import LogEntry, Record, SessionStarted
-from hermes.types import (
+from hermes.domain.session.request import branch_of, undo_of, waiting_of
+from hermes.domain.session.state import begin, replay
+from hermes.domain.types import (
     Call,
     CallOutcome,
     EncodedMessage,
@@ -53,13 +53,13 @@ from hermes.types import (
     Usage,
     Verdict,
 )
-from hermes.types import Effect as Kind
+from hermes.domain.types import Effect as Kind
 
 API = Source(platform="api")
 STARTED = SessionStarted(at=0.0, key=SessionKey("agent:main:api:dm:s"), source=API, reason="first message")
 FRESH = begin(SessionId("s"), STARTED)
 USAGE = Usage(prompt_tokens=3, completion_tokens=2)
-DEFAULTS = Limits()
+DEFAULTS = TurnLimits()
 ASK = Gate(verdict=Verdict.ASK, reason="it deletes", rules=("rm",))
 
 
@@ -115,13 +115,13 @@ def names(records: Iterable[Record]) -> list[str]:
 
 class Talk:
     def __init__(
-        self, session: Session = FRESH, log: Iterable[Record] = (STARTED,), limits: Limits = DEFAULTS
+        self, session: Session = FRESH, log: Iterable[Record] = (STARTED,), limits: TurnLimits = DEFAULTS
     ) -> None:
         self.session = session
         self.log: list[Record] = list(log)
         self.limits = limits
         self.now = 1.0
-        self.child: Child | None = None
+        self.child: SuccessorSession | None = None
         self.last = Step(session=session)
 
     # ------------------------------------------------------------ what happens
@@ -239,11 +239,11 @@ class Talk:
         told = []
         for task in open_work(self.session, self.limits):
             match task:
-                case Thinking():
+                case ModelCallWork():
                     told.append("think, for the last time" if task.last else "think")
-                case Calling():
+                case ToolCallWork():
                     told.append(task.call)
-                case Summarising():
+                case SummaryWork():
                     told.append("summary")
         return told
 

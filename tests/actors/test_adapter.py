@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from hermes.actors.adapter import AdapterActor
-from hermes.actors.loop import live_actors
-from hermes.errors import PlatformError
+from hermes.actors.kernel.actor import live_actors
+from hermes.domain.errors import PlatformError
 from hermes.ports.chat import ChatEdge, Inbound, Platform
-from tests.chat_platform import ToyPlatform
+from tests.support.chat_platform import ToyPlatform
 
 
 class Adapter:

@@ -6,11 +6,11 @@ import asyncio
 from dataclasses import replace
 
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.session_protocol import Reset
-from hermes.types import Place, Session, SessionId
+from hermes.domain.session.protocol import ResetSession
+from hermes.domain.types import Place, Session, SessionId
+from tests.actors.harness import until
 from tests.actors.talk import FRESH
-from tests.actors.world import until
-from tests.journals import LoopJournal
+from tests.support.journals import LoopJournal
 
 
 async def test_only_what_has_no_chat_of_its_own_is_told_elsewhere() -> None:
@@ -23,7 +23,7 @@ async def test_only_what_has_no_chat_of_its_own_is_told_elsewhere() -> None:
         """There is none to end."""
 
     after = AfterReset(journal=LoopJournal(), end_process=end, tell=tell)
-    left = Reset(reason="idle", active_at=0.0, notice="", left="a server runs on")
+    left = ResetSession(reason="idle", active_at=0.0, notice="", left="a server runs on")
     after(replace(FRESH, id=SessionId("with a chat"), place=Place(platform="toy", chat="c")), left)
     after(replace(FRESH, id=SessionId("with nothing left")), replace(left, left=""))
     after(FRESH, left)
@@ -38,7 +38,7 @@ async def test_what_is_read_after_the_stop_is_left_to_the_next_daemon() -> None:
     async def end(process: str) -> None:
         ended.append(process)
 
-    left = Reset(reason="idle", active_at=0.0, notice="", left="a server runs on", end=("p1",))
+    left = ResetSession(reason="idle", active_at=0.0, notice="", left="a server runs on", end=("p1",))
     stopped = AfterReset(journal=LoopJournal(), end_process=end)
     await stopped.close()
     stopped(FRESH, left)

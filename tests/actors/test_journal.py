@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hermes.actors.journal import ActorJournal, Backlog
-from hermes.errors import (
+from hermes.domain.errors import (
     HermesError,
     SequenceConflictError,
     StoppingError,
@@ -18,9 +18,10 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.ports.storage import Reader, Transaction
+from hermes.domain.read.reader import Reader
+from hermes.domain.types import Seq, SessionId
+from hermes.ports.storage import Transaction
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Seq, SessionId
 from tests.storage.samples import append, message
 
 A = SessionId("a")

@@ -9,19 +9,19 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.actors.loop import live_actors
+from hermes.actors.kernel.actor import live_actors
 from hermes.actors.process import ProcessActor
-from hermes.actors.process_desk import KEEP_ENDED_S, ForgetProcesses
 from hermes.actors.process_services import ProcessSettings
-from hermes.actors.staleness import StalenessSettings, blocking
-from hermes.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
-from hermes.events import ProcessEnded, ProcessStarted
-from hermes.fence import without_fences
-from hermes.ports.storage import Erase, PutProcess
-from hermes.processes.process import EndReason, ProcessSpec
-from hermes.types import SessionId
-from tests.actors.kernel import until
-from tests.actors.process_world import QUICK, SLOW, START, World, world
+from hermes.actors.process_supervisor import KEEP_ENDED_S, ForgetProcesses
+from hermes.domain.errors import BadInputError, BusyError, SessionClosedError, UnknownSessionError
+from hermes.domain.events import ProcessEnded, ProcessStarted
+from hermes.domain.fence import without_fences
+from hermes.domain.operations import Erase, PutProcess
+from hermes.domain.process.process import EndReason, ProcessSpec
+from hermes.domain.process.staleness import StalenessSettings, blocking
+from hermes.domain.types import SessionId
+from tests.actors.kernel.kernel import until
+from tests.actors.process_harness import QUICK, SLOW, START, World, world
 
 
 def text_of(here: World, number: int = -1) -> str:

@@ -15,21 +15,21 @@ from zoneinfo import ZoneInfo
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.actors.reset_policy import (
+from hermes.domain.process.staleness import StalenessSettings, blocking, explain
+from hermes.domain.reset_policy import (
     Blocked,
     Decision,
     Keep,
     Later,
-    Reset,
+    ResetDue,
     ResetMode,
     ResetPolicy,
     SessionFacts,
     clock_was_set,
     evaluate,
 )
-from hermes.actors.staleness import StalenessSettings, blocking, explain
-from hermes.types import ProcessView, SessionId
-from tests.actors import local_days
+from hermes.domain.types import ProcessView, SessionId
+from tests.domain import local_days
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 TICK = 20  # the keeper looks at the clock
@@ -107,7 +107,7 @@ class World:
     look_anew: bool = False
     # What came of it:
     quiet_since: int = 0  # no look, and nothing that would change what is due
-    resets: list[tuple[str, float, Reset]] = field(default_factory=list)
+    resets: list[tuple[str, float, ResetDue]] = field(default_factory=list)
     decisions: list[Decision] = field(default_factory=list)
     used: set[float] = field(default_factory=set)  # boundaries that had their reset
 
@@ -189,11 +189,11 @@ class World:
         decision = self.evaluate()
         self.check(decision)
         self.decisions.append(decision)
-        if isinstance(decision, Reset):
+        if isinstance(decision, ResetDue):
             self.resets.append((self.local(), self.wall(self.now), decision))
             self.has_messages = False
             decision = self.evaluate()
-        assert not isinstance(decision, Reset), "an empty session was reset"
+        assert not isinstance(decision, ResetDue), "an empty session was reset"
         self.next_look = decision.next_look
         self.look_anew = False
         self.quiet_since = self.now
@@ -250,7 +250,7 @@ class World:
                 assert reason.endswith("after the turn that runs")
             case Blocked():
                 self.check_block(decision)
-            case Reset():
+            case ResetDue():
                 self.check_reset(decision)
 
     def check_block(self, decision: Blocked) -> None:
@@ -273,7 +273,7 @@ class World:
         heard = min(child.unheard, self.now)
         return heard + self.staleness.heartbeat_fresh_s + self.set_back_since(int(heard))
 
-    def check_reset(self, decision: Reset) -> None:
+    def check_reset(self, decision: ResetDue) -> None:
         assert not self.busy
         assert self.is_due(self.now)
         assert decision.reason

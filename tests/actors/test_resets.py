@@ -11,20 +11,20 @@ from loguru import logger
 
 from hermes.actors.after_reset import PREFIX
 from hermes.actors.directory_protocol import Release
-from hermes.actors.reset_clock import REVIEWED, PolicyChanged
-from hermes.actors.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.actors.reset_rules import GRACE_S, ResetSettings
-from hermes.actors.session_state import replay
-from hermes.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
-from hermes.events import Notice, PhaseChanged
-from hermes.ports.storage import PutFact
-from hermes.records import Ended, LogEntry, ResetBlocked
+from hermes.actors.reset_scheduler import REVIEWED, PolicyChanged
+from hermes.domain.errors import SessionClosedError, SessionParkedError, StorageFullError, UnknownSessionError
+from hermes.domain.events import Notice, PhaseChanged
+from hermes.domain.operations import PutFact
+from hermes.domain.records import Ended, LogEntry, ResetBlocked
+from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
+from hermes.domain.session.state import replay
+from hermes.domain.types import Phase, Place, Session, SessionId, SessionKey
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Phase, Place, Session, SessionId, SessionKey
-from tests.actors.reset_world import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
+from tests.actors.harness import until
+from tests.actors.reset_harness import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
-from tests.actors.world import until
-from tests.journals import LoopJournal
+from tests.support.journals import LoopJournal
 
 AUTOMATIC = replace(CHAT, user="", automatic=True)
 IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=120)

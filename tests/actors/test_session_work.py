@@ -7,16 +7,27 @@ import asyncio
 import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll
-from hermes.errors import BadInputError, RefusedError, StorageFullError
-from hermes.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.media.scope import media_scope
-from hermes.ports.storage import PutFact, Tally
-from hermes.records import ToolFinished, ToolStarted
-from hermes.role import Role
-from hermes.types import CallOutcome, Failure, FailureKind, Phase, Place, SessionId, SessionKey, Source, TurnId, Usage
+from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError, RefusedError, StorageFullError
+from hermes.domain.events import CallAsked, CallBegan, CallEnded, SessionMoved, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.domain.media_scope import media_scope
+from hermes.domain.operations import PutFact, Tally
+from hermes.domain.records import ToolFinished, ToolStarted
+from hermes.domain.types import (
+    CallOutcome,
+    Failure,
+    FailureKind,
+    Phase,
+    Place,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+    Usage,
+)
+from tests.actors.harness import API, World, until, world
 from tests.actors.talk import asks, does, names, needs_leave, reads
-from tests.actors.world import API, World, until, world
-from tests.journals import LoopJournal
+from tests.support.journals import LoopJournal
 
 S = SessionId("s")
 CHILD = SessionId("fresh-2")  # of a session whose own id was given: the first fresh one was not needed

@@ -10,12 +10,10 @@ from typing import TypeVar
 
 import pytest
 
-from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Held, Release, Sweep
-from hermes.actors.loop import live_actors
-from hermes.actors.session_machine import step
-from hermes.actors.session_protocol import Resume, Suspend
-from hermes.actors.session_state import replay
-from hermes.errors import (
+from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
+from hermes.actors.kernel.actor import live_actors
+from hermes.domain.directory_settings import Held
+from hermes.domain.errors import (
     BadInputError,
     BadRowError,
     BusyError,
@@ -26,13 +24,17 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
-from hermes.ports.storage import Append, Erase, Reader
-from hermes.records import Suspended, TurnFinished
+from hermes.domain.events import PhaseChanged, TextDelta, TurnAccepted, TurnAnswered, TurnBegan, TurnGaveUp
+from hermes.domain.operations import Append, Erase
+from hermes.domain.read.reader import Reader
+from hermes.domain.records import Suspended, TurnFinished
+from hermes.domain.session.machine import step
+from hermes.domain.session.protocol import Resume, Suspend
+from hermes.domain.session.state import replay
+from hermes.domain.types import Failure, FailureKind, OutboxMessage, Phase, Place, Seq, SessionId, SessionKey, TurnId
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Failure, FailureKind, Obligation, Phase, Place, Seq, SessionId, SessionKey, TurnId
-from tests.actors.world import API, SETTINGS, World, until, world
-from tests.journals import LoopJournal
+from tests.actors.harness import API, SETTINGS, World, until, world
+from tests.support.journals import LoopJournal
 
 S = SessionId("s")
 T = TypeVar("T")
@@ -411,7 +413,7 @@ async def test_what_was_written_when_a_stop_cut_it_off_is_kept_and_told_to_the_m
 
 
 async def test_what_a_session_has_written_is_said_though_it_ends_before_it_hears_of_that() -> None:
-    said: list[Obligation] = []
+    said: list[OutboxMessage] = []
     async with world(deliver=said.extend) as here:
         place = Place(platform="toy", chat="7")
         await here.say("a", "s", source=replace(API, place=place))
@@ -422,7 +424,7 @@ async def test_what_a_session_has_written_is_said_though_it_ends_before_it_hears
         await here.settle()
         await here.directory.ask(Release(session=S), block=False)
         here.journal.release()
-        assert [(owed.text, owed.final) for owed in said] == [("A", True)]
+        assert [(outgoing.text, outgoing.final) for outgoing in said] == [("A", True)]
 
 
 async def test_a_session_is_not_brought_back_as_it_was_before_its_last_life() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from hermes.types import Call, CallState, Gate, Phase, Session, Turn, TurnId, Verdict
+from hermes.domain.types import Call, CallState, Gate, Phase, Session, Turn, TurnId, Verdict
 
 
 def waiting(session: Session, turn: str, call: Call | None = None) -> Session:

@@ -16,12 +16,12 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin.server import AdminServer
-from hermes.adapters.key_service import KeyService
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
-from hermes.admin_token import read_token, token_file
-from hermes.commands.desk import CommandDesk
-from hermes.types import TurnId
-from tests.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
+from hermes.config.admin_token import read_token, token_file
+from hermes.domain.types import TurnId
+from hermes.services.commands.service import CommandService
+from hermes.services.keys import KeyService
+from tests.support.fakes import NOW, FakeHub, FakeOperations, FakeProcesses, FakeSessions
 
 KEY = "a-key-for-tests"
 PATIENCE_S = 30.0  # with what is to come sooner or later, however busy the machine is
@@ -83,8 +83,8 @@ class World:
         )
         return await self.stack.enter_async_context(client)
 
-    def commands(self) -> CommandDesk:
-        return CommandDesk(
+    def commands(self) -> CommandService:
+        return CommandService(
             self.desk,
             new_turn_id=self._turn_ids(),
             clock=lambda: NOW,

@@ -9,10 +9,10 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from hermes.adapters.chat.speaker import as_shown
-from hermes.errors import HermesError
-from hermes.fence import without_fences
+from hermes.domain.errors import HermesError
+from hermes.domain.fence import without_fences
+from hermes.domain.types import Place
 from hermes.ports.chat import ChatAdapter, Inbound
-from hermes.types import Place
 
 DEADLINE_S = 30.0
 

@@ -18,21 +18,21 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.admin import peer as peer_module
-from hermes.adapters.admin.descent import Descent, ProcessLook, descent_of
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi
+from hermes.adapters.admin.peer_ancestry import PeerAncestry, ProcessLook, descent_of
 from hermes.adapters.admin.server import AdminServer
-from hermes.adapters.openai_api.listener import Lifetime
+from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.server import api_routes
-from hermes.adapters.openai_api.service import Service
-from hermes.admin_token import token_file
-from hermes.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
-from hermes.events import ActorFailed, PhaseChanged
-from hermes.ports.sessions import ActorView
-from hermes.trace import TraceLine, TraceState, TraceStep
-from hermes.types import Phase, SessionId, TurnId
+from hermes.config.admin_token import token_file
+from hermes.domain.errors import AlreadyRunningError, HomeError, StorageError, StorageFullError
+from hermes.domain.events import ActorFailed, PhaseChanged
+from hermes.domain.read.views import ActorView
+from hermes.domain.trace import TraceLine, TraceState, TraceStep
+from hermes.domain.types import Phase, SessionId, TurnId
 from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate, logged
-from tests.fakes import NOW, a_dead_letter, a_session, process_view
+from tests.support.fakes import NOW, a_dead_letter, a_session, process_view
 
 
 @pytest.fixture
@@ -172,14 +172,14 @@ def test_descent_is_unknown_in_every_doubt() -> None:
     def below(parent: int, *, is_shim: bool = False) -> ProcessLook:
         return ProcessLook(parent=parent, started=1, is_shim=is_shim)
 
-    assert descent_of(30, 10, table(p30=below(20), p20=below(10))) is Descent.TOOL
-    assert descent_of(30, 10, table(p30=below(20), p20=below(1))) is Descent.OTHER
-    assert descent_of(30, 10, table(p30=below(20), p20=below(0))) is Descent.OTHER
-    assert descent_of(30, 10, table(p30=below(20), p20=below(1, is_shim=True))) is Descent.TOOL
-    assert descent_of(30, 10, table(p30=below(20))) is Descent.UNKNOWN  # an ancestor cannot be read
-    assert descent_of(30, 10, table()) is Descent.UNKNOWN
-    assert descent_of(0, 10, table()) is Descent.OTHER  # outside the daemon's namespace, where no tool can be
-    assert descent_of(30, 10, lambda pid: below(pid + 1)) is Descent.UNKNOWN  # far too many generations
+    assert descent_of(30, 10, table(p30=below(20), p20=below(10))) is PeerAncestry.TOOL
+    assert descent_of(30, 10, table(p30=below(20), p20=below(1))) is PeerAncestry.OTHER
+    assert descent_of(30, 10, table(p30=below(20), p20=below(0))) is PeerAncestry.OTHER
+    assert descent_of(30, 10, table(p30=below(20), p20=below(1, is_shim=True))) is PeerAncestry.TOOL
+    assert descent_of(30, 10, table(p30=below(20))) is PeerAncestry.UNKNOWN  # an ancestor cannot be read
+    assert descent_of(30, 10, table()) is PeerAncestry.UNKNOWN
+    assert descent_of(0, 10, table()) is PeerAncestry.OTHER  # outside the daemon's namespace, where no tool can be
+    assert descent_of(30, 10, lambda pid: below(pid + 1)) is PeerAncestry.UNKNOWN  # far too many generations
 
 
 @pytest.mark.parametrize("has_pidfd", [True, False])

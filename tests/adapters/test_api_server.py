@@ -8,14 +8,14 @@ import socket
 import aiohttp
 import pytest
 
-from hermes.adapters.openai_api.listener import Lifetime
-from hermes.adapters.openai_api.openapi import document
+from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.service import Service
+from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings, api_routes
-from hermes.adapters.openai_api.service import Service
-from hermes.errors import AlreadyRunningError, ConfigError
-from hermes.types import Phase, SessionId
+from hermes.domain.errors import AlreadyRunningError, ConfigError
+from hermes.domain.types import Phase, SessionId
 from tests.adapters.conftest import PATIENCE_S, World, ask, chat, events, eventually, iterate
-from tests.fakes import a_session
+from tests.support.fakes import a_session
 
 # ---------------------------------------------------------------- start and stop
 

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.openai_api.body import MAX_DEPTH, MAX_VALUES, parse
-from hermes.errors import BadInputError
+from hermes.adapters.http.body import MAX_DEPTH, MAX_VALUES, parse
+from hermes.domain.errors import BadInputError
 
 
 @pytest.mark.parametrize(

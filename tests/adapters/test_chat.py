@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hermes.adapters.openai_api.spoken import STARTS_AGAIN
-from hermes.errors import (
+from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
+from hermes.domain.errors import (
     BadInputError,
     BusyError,
     HermesError,
@@ -23,11 +23,11 @@ from hermes.errors import (
     StorageFullError,
     UnknownSessionError,
 )
-from hermes.events import TextDelta, TurnBegan
+from hermes.domain.events import TextDelta, TurnBegan
+from hermes.domain.types import Failure, FailureKind, SessionId, TurnId
 from hermes.ports.sessions import Sessions
-from hermes.types import Failure, FailureKind, SessionId, TurnId
 from tests.adapters.conftest import Sse, World, ask, chat, events, eventually, iterate, logged, read_text, text_of
-from tests.fakes import FakeSessions, a_session
+from tests.support.fakes import FakeSessions, a_session
 
 
 async def stream(client: aiohttp.ClientSession, body: Any = None, **headers: str) -> list[Sse]:

@@ -12,8 +12,8 @@ import openai
 import pytest
 
 from hermes.adapters.openai_api.server import ApiServer
-from hermes.adapters.openai_api.spoken import STARTS_AGAIN
-from hermes.events import (
+from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
+from hermes.domain.events import (
     CallAnswered,
     CallAsked,
     CallBegan,
@@ -26,10 +26,10 @@ from hermes.events import (
     TextReset,
     TurnAnswered,
 )
-from hermes.types import CallOutcome, SessionId, TurnId, Usage
+from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
 from tests.adapters.a_call import a_call, waiting
 from tests.adapters.conftest import KEY, Sse, World, ask, chat, eventually, iterate, text_of
-from tests.fakes import a_session
+from tests.support.fakes import a_session
 
 S, T = SessionId("20270115_080000_00000000"), TurnId("turn-1")
 HERE: dict[str, Any] = {"session": S, "turn": T}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.adapters.openai_api.chat_request import parse_chat_request
-from hermes.errors import BadInputError
+from hermes.domain.errors import BadInputError
 from tests.adapters.conftest import ask
 
 USER = {"role": "user", "content": "Hi"}

@@ -8,15 +8,15 @@ from typing import Any
 
 import aiohttp
 
-from hermes.adapters.key_service import KeyService
-from hermes.adapters.openai_api.field import encode
+from hermes.adapters.http.field import encode
 from hermes.adapters.openai_api.server import ApiServer, ApiSettings
-from hermes.adapters.openai_api.turn_wait import only_once
-from hermes.commands.registry import COMMANDS
-from hermes.ports.sessions import Submission
-from hermes.types import EncodedMessage, SessionId, Source, TurnId
-from tests.commands.world import World, world
-from tests.fakes import FakeOperations, process_view
+from hermes.adapters.openai_api.turns.turn_wait import only_once
+from hermes.domain.submission import Submission
+from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
+from hermes.services.commands.registry import COMMANDS
+from hermes.services.keys import KeyService
+from tests.services.commands.harness import World, world
+from tests.support.fakes import FakeOperations, process_view
 
 KEY = "a-key-for-tests"
 

@@ -10,17 +10,17 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hermes.adapters.openai_api.health_api import OPEN_PATHS
-from hermes.adapters.openai_api.key_scope import ROUTES
-from hermes.adapters.openai_api.listener import Lifetime
+from hermes.adapters.http.guard import OPEN_PATHS
+from hermes.adapters.http.key_scope import ROUTES
+from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.server import ApiServer, api_routes
-from hermes.adapters.openai_api.service import Service
-from hermes.ports.storage import Tally
-from hermes.role import Role
-from hermes.turn_token import RESPONSE, RUN, TurnToken
-from hermes.types import SessionId, TurnId, Usage
+from hermes.domain.access.role import Role
+from hermes.domain.operations import Tally
+from hermes.domain.turn_token import RESPONSE, RUN, TurnToken
+from hermes.domain.types import SessionId, TurnId, Usage
 from tests.adapters.conftest import World, ask, chat, logged
-from tests.fakes import NOW, process_view
+from tests.support.fakes import NOW, process_view
 
 OWNERS = "X-Hermes-Session-Id"
 REFUSED = {"GET /api/processes", "GET /api/processes/{id}", "GET /api/processes/{id}/log"} | {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hermes.adapters.openai_api import pending
-from hermes.types import Gate, TurnId, Verdict
+from hermes.adapters.openai_api.turns import pending
+from hermes.domain.types import Gate, TurnId, Verdict
 from tests.adapters.a_call import a_call, waiting
-from tests.fakes import a_session
+from tests.support.fakes import a_session
 
 T = TurnId("t1")
 

@@ -5,11 +5,23 @@ from __future__ import annotations
 import typing
 from dataclasses import replace
 
-from hermes import events
-from hermes.adapters import presentation
-from hermes.ports.sessions import StoredMessage
-from hermes.types import Failure, FailureKind, Obligation, Owed, Phase, Place, Seq, SessionId, Turn, TurnId, Usage
-from tests.fakes import NOW, a_dead_letter, a_session, encoded
+from hermes.adapters.http import presentation
+from hermes.domain import events
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.types import (
+    Failure,
+    FailureKind,
+    OutboxKind,
+    OutboxMessage,
+    Phase,
+    Place,
+    Seq,
+    SessionId,
+    Turn,
+    TurnId,
+    Usage,
+)
+from tests.support.fakes import NOW, a_dead_letter, a_session, encoded
 
 
 def test_a_session_is_shown_with_its_work_and_its_last_failure() -> None:
@@ -68,8 +80,8 @@ def test_a_dead_letter_is_listed_without_its_text() -> None:
 
 def test_what_could_not_be_said_is_listed_with_where_it_was_to_be_said() -> None:
     place = Place(platform="telegram", chat="42", thread="7")
-    owed = Obligation(id="reply:t", kind=Owed.REPLY, place=place, text="private", at=NOW)
-    shown = presentation.dead_letter(replace(a_dead_letter("reply:t", "s"), undelivered=owed))
+    outgoing = OutboxMessage(id="reply:t", kind=OutboxKind.REPLY, place=place, text="private", at=NOW)
+    shown = presentation.dead_letter(replace(a_dead_letter("reply:t", "s"), undelivered=outgoing))
     assert shown["kind"] == "reply"
     assert shown["place"] == {"platform": "telegram", "chat": "42", "thread": "7", "message": ""}
     assert "private" not in str(shown)

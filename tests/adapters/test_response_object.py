@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from hermes.adapters.openai_api.response_events import ResponseEvents
-from hermes.adapters.openai_api.response_object import Answering
-from hermes.adapters.openai_api.spoken import STARTS_AGAIN
-from hermes.events import CallProgress, TextReset, TurnGaveUp
-from hermes.records import TurnFailed
-from hermes.types import Failure, FailureKind
+from hermes.adapters.openai_api.responses.response_events import ResponseEvents
+from hermes.adapters.openai_api.responses.response_object import Answering
+from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
+from hermes.domain.events import CallProgress, TextReset, TurnGaveUp
+from hermes.domain.records import TurnFailed
+from hermes.domain.types import Failure, FailureKind
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
-from tests.fakes import NOW
+from tests.support.fakes import NOW
 
 ANSWERING = Answering(id="resp_x", turn=T, session=S)
 

@@ -7,10 +7,10 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hermes.types import Preferences, SessionId, Turn, TurnId
+from hermes.domain.types import Preferences, SessionId, Turn, TurnId
 from tests.adapters.a_call import waiting
 from tests.adapters.conftest import World
-from tests.fakes import NOW, a_session
+from tests.support.fakes import NOW, a_session
 
 
 @pytest.fixture

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from hermes.adapters.http.event_stream import PIECE_BYTES, EventStream, Turnstile
 from hermes.adapters.openai_api import run_api
-from hermes.adapters.openai_api.event_stream import PIECE_BYTES, EventStream, Turnstile
 from hermes.adapters.openai_api.run_object import event_of
-from hermes.adapters.openai_api.shared_turn import FreshRead, SharedTurns
-from hermes.ports.sessions import TurnRecord
-from hermes.turn_token import RUN, TurnToken
-from tests.actors.kernel import until
+from hermes.adapters.openai_api.turns.shared_turn import FreshRead, SharedTurns
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.turn_token import RUN, TurnToken
+from tests.actors.kernel.kernel import until
 from tests.adapters.conftest import World, events
 from tests.adapters.turn_script import S, T, TurnScript
 

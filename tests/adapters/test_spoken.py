@@ -5,11 +5,11 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.openai_api.spoken import STARTS_AGAIN, Spoken
+from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN, StreamCursor
 
 
 def test_replies_are_set_off_by_a_blank_line() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     assert spoken.hear("Let me ") == "Let me "
     assert spoken.hear("look.") == "look."
     spoken.next_reply()
@@ -19,7 +19,7 @@ def test_replies_are_set_off_by_a_blank_line() -> None:
 
 
 def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
     assert [spoken.hear(piece) for piece in ("one", " two th", "ree")] == ["", " th", "ree"]
@@ -27,7 +27,7 @@ def test_a_reply_that_is_said_again_in_the_same_words_goes_on_without_a_seam() -
 
 
 def test_a_reply_that_is_said_again_in_other_words_is_set_off_and_sent_whole() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
     assert [spoken.hear(piece) for piece in ("one", " three", " four")] == ["", f"{STARTS_AGAIN}one three", " four"]
@@ -35,7 +35,7 @@ def test_a_reply_that_is_said_again_in_other_words_is_set_off_and_sent_whole() -
 
 
 def test_a_shorter_reply_than_what_was_sent_is_sent_whole() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
     spoken.hear("one")
@@ -43,7 +43,7 @@ def test_a_shorter_reply_than_what_was_sent_is_sent_whole() -> None:
 
 
 def test_a_shorter_reply_before_the_last_is_told_with_the_next_text() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     spoken.hear("one two")
     spoken.again()
     spoken.hear("one")
@@ -53,7 +53,7 @@ def test_a_shorter_reply_before_the_last_is_told_with_the_next_text() -> None:
 
 
 def test_what_was_missed_is_not_guessed() -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     spoken.hear("one")
     spoken.miss()
     assert spoken.hear("three") == ""
@@ -62,7 +62,7 @@ def test_what_was_missed_is_not_guessed() -> None:
 
 @given(st.lists(st.text("ab", max_size=3), max_size=6), st.lists(st.integers(0, 6), max_size=4))
 def test_breaking_off_and_repeating_changes_nothing_that_is_sent(pieces: list[str], breaks: list[int]) -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     sent = ""
     for upto in breaks:
         for piece in pieces[:upto]:
@@ -76,7 +76,7 @@ def test_breaking_off_and_repeating_changes_nothing_that_is_sent(pieces: list[st
 
 @given(st.lists(st.lists(st.text("ab", max_size=3), max_size=4), min_size=1, max_size=4), st.booleans())
 def test_a_stream_ends_with_the_last_attempt_whole(attempts: list[list[str]], lost: bool) -> None:
-    spoken = Spoken()
+    spoken = StreamCursor()
     sent = ""
     for attempt in attempts:
         spoken.again()

@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from hermes.adapters.openai_api.shared_turn import SharedTurn
-from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
-from hermes.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
-from hermes.ports.sessions import TurnRecord
-from hermes.records import TurnFailed, TurnFinished
-from hermes.types import Failure, FailureKind, TurnId
+from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
+from hermes.adapters.openai_api.turns.turn_follower import Told, TurnFollower
+from hermes.domain.events import CallProgress, TextReset, TurnBegan, TurnGaveUp
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.records import TurnFailed, TurnFinished
+from hermes.domain.types import Failure, FailureKind, TurnId
 from tests.adapters.a_call import a_call
 from tests.adapters.turn_script import S, T, TurnScript
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from hermes.adapters.openai_api.turn_request import parse_turn_request
-from hermes.errors import BadInputError
+from hermes.adapters.openai_api.turns.turn_request import parse_turn_request
+from hermes.domain.errors import BadInputError
 
 
 def parsed(**body: Any) -> list[Any]:

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.openai_api.problem import ProblemError
-from hermes.adapters.openai_api.turn_token import read_token
-from hermes.session_id import SESSION_ID_PATTERN
-from hermes.turn_token import RESPONSE, RUN, TurnToken
-from hermes.types import SessionId, TurnId
+from hermes.adapters.http.problem import ProblemError
+from hermes.adapters.openai_api.turns.token_parameter import read_token
+from hermes.domain.session_id import SESSION_ID_PATTERN
+from hermes.domain.turn_token import RESPONSE, RUN, TurnToken
+from hermes.domain.types import SessionId, TurnId
 
 TOKEN = TurnToken(session=SessionId("a:b.c"), turn=TurnId("t1"))
 

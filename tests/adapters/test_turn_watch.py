@@ -8,15 +8,15 @@ from contextlib import closing
 
 import pytest
 
-from hermes.actors.hub import EventHub
-from hermes.adapters.openai_api.pending import asked_in
-from hermes.adapters.openai_api.spoken import STARTS_AGAIN
-from hermes.adapters.openai_api.turn_watch import TurnWatch
-from hermes.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
-from hermes.ports.sessions import Receipt
-from hermes.types import SessionId, TurnId, Usage
+from hermes.adapters.openai_api.turns.pending import asked_in
+from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.domain.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
+from hermes.domain.submission import Receipt
+from hermes.domain.types import SessionId, TurnId, Usage
+from hermes.services.event_hub import EventHub
 from tests.adapters.a_call import waiting
-from tests.fakes import FakeHub, FakeSessions, a_session
+from tests.support.fakes import FakeHub, FakeSessions, a_session
 
 S, T = SessionId("s"), TurnId("t")
 ANSWER = TurnAnswered(session=S, turn=T, text="one two", model="m", finish_reason="stop", usage=Usage())

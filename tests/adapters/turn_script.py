@@ -5,10 +5,18 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hermes.actors.hub import EventHub
-from hermes.events import CallAnswered, CallAsked, CallBegan, CallEnded, Event, TextDelta, TurnAnswered, TurnBegan
-from hermes.ports.sessions import TurnRecord
-from hermes.records import (
+from hermes.domain.events import (
+    CallAnswered,
+    CallAsked,
+    CallBegan,
+    CallEnded,
+    Event,
+    TextDelta,
+    TurnAnswered,
+    TurnBegan,
+)
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.records import (
     Answered,
     Asked,
     MessageReceived,
@@ -19,8 +27,9 @@ from hermes.records import (
     TurnFinished,
     TurnStarted,
 )
-from hermes.types import Call, CallOutcome, EncodedMessage, Seq, SessionId, Source, TurnId, Usage
-from tests.fakes import NOW, FakeHub, FakeSessions
+from hermes.domain.types import Call, CallOutcome, EncodedMessage, Seq, SessionId, Source, TurnId, Usage
+from hermes.services.event_hub import EventHub
+from tests.support.fakes import NOW, FakeHub, FakeSessions
 
 S, T = SessionId("s"), TurnId("t")
 

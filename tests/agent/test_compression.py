@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hermes.agent.chat_message import read, tokens_of, total_tokens
 from hermes.agent.compression import (
     FRUITFUL,
+    CompressionPlan,
     CompressionSettings,
-    Plan,
     carried,
     is_due,
     plan,
@@ -21,7 +21,7 @@ from hermes.agent.compression import (
     threshold_tokens,
 )
 from hermes.agent.summary import parts
-from hermes.types import EncodedMessage
+from hermes.domain.types import EncodedMessage
 
 SETTINGS = CompressionSettings()
 AT = 1_800_000_000.0
@@ -53,7 +53,7 @@ def exchanges(count: int, words: int = 10) -> list[EncodedMessage]:
     return [each for i in range(count) for each in (user(f"{i} {WORDS * words}"), assistant(f"{i} {WORDS * words}"))]
 
 
-def planned(messages: list[EncodedMessage], window: int = 8_000) -> Plan:
+def planned(messages: list[EncodedMessage], window: int = 8_000) -> CompressionPlan:
     made = plan(messages, context_window=window, settings=SETTINGS)
     assert made is not None
     return made

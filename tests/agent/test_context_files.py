@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hermes.agent import context_files
-from hermes.agent.context_files import CHARS_MOST, MAX_BYTES, ContextFile, admitted, prompt_files, read_soul
-from hermes.prompt_trust import TrustedPrompts
+from hermes.agent.context_files import MAX_BYTES, MAX_CHARS, ContextFile, admitted, prompt_files, read_soul
+from hermes.config.prompt_trust import TrustedPrompts
 
 NOBODYS = Path("/nobody")
 
@@ -60,14 +60,14 @@ def test_outside_of_a_repository_only_the_working_directory_counts(tmp_path: Pat
 
 
 def test_a_long_file_is_cut_and_says_so() -> None:
-    found = admitted("AGENTS.md", "x" * (CHARS_MOST + 1))
-    assert found.text.startswith("x" * CHARS_MOST + "\n\n[AGENTS.md is cut here, after 20,000 characters")
-    assert admitted("AGENTS.md", "x" * CHARS_MOST).text == "x" * CHARS_MOST
+    found = admitted("AGENTS.md", "x" * (MAX_CHARS + 1))
+    assert found.text.startswith("x" * MAX_CHARS + "\n\n[AGENTS.md is cut here, after 20,000 characters")
+    assert admitted("AGENTS.md", "x" * MAX_CHARS).text == "x" * MAX_CHARS
 
 
 def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
     with (tmp_path / "AGENTS.md").open("wb") as file:
-        file.write("ä".encode() * CHARS_MOST)
+        file.write("ä".encode() * MAX_CHARS)
         file.truncate(1 << 34)
     found = read_project_file(tmp_path)
     assert found is not None

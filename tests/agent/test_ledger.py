@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from hermes.agent.accounting import Budget
 from hermes.agent.ledger import Ledger
-from hermes.ports.storage import Tally
-from hermes.types import Usage
+from hermes.domain.operations import Tally
+from hermes.domain.types import Usage
 
 DAY_S = 86400.0
 

@@ -8,20 +8,12 @@ from pathlib import Path
 
 from loguru import logger
 
-from hermes.agent.openai_model import OpenAIModel
-from hermes.ports.agent import (
-    ModelChunk,
-    ModelReport,
-    ModelRequest,
-    ModelText,
-    RetryReport,
-    SummaryJob,
-    SummaryReport,
-    ToolReport,
-)
-from hermes.types import CallOutcome, EncodedMessage, FailureKind, SessionId
-from tests.agent.bench import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
-from tests.model_server import STALL, ModelServer, answer, delta, error, page, stream
+from hermes.agent.models.openai_model import OpenAIModel
+from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryJob, SummaryReport, ToolReport
+from hermes.domain.types import CallOutcome, EncodedMessage, FailureKind, SessionId
+from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
+from tests.agent.harness import DONE, AgentBench, ScriptedModel, broken, model_job, says, text, tool_job, user
+from tests.support.model_server import STALL, ModelServer, answer, delta, error, page, stream
 
 K = FailureKind
 

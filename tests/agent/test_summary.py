@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hermes.agent.chat_message import cut, read, text_tokens, total_tokens
-from hermes.agent.compression import CompressionSettings, Plan, plan
-from hermes.agent.summary import PARTS_MOST, answer_tokens, cleaned, parts, summary_request
-from hermes.types import EncodedMessage
+from hermes.agent.compression import CompressionPlan, CompressionSettings, plan
+from hermes.agent.summary import MAX_PARTS, answer_tokens, cleaned, parts, summary_request
+from hermes.domain.types import EncodedMessage
 
 TODAY = date(2027, 1, 15)
 WORDS = "the quick brown fox jumps over the lazy dog and then it sleeps "
@@ -25,13 +25,13 @@ def conversation(count: int, words: int = 10) -> list[EncodedMessage]:
     return [encoded(("user", "assistant")[i % 2], f"said {i}: {WORDS * words}") for i in range(count)]
 
 
-def planned(messages: list[EncodedMessage], window: int = 8_000, focus: str = "") -> Plan:
+def planned(messages: list[EncodedMessage], window: int = 8_000, focus: str = "") -> CompressionPlan:
     made = plan(messages, context_window=window, settings=CompressionSettings(), focus=focus)
     assert made is not None
     return made
 
 
-def request(made: Plan, part: str = "USER:\n  hi", previous: str = "") -> tuple[str, str]:
+def request(made: CompressionPlan, part: str = "USER:\n  hi", previous: str = "") -> tuple[str, str]:
     made_request = summary_request(made, part=part, previous_summary=previous, today=TODAY, context_window=8_000)
     system, asked = map(read, made_request)
     assert (system.role, asked.role) == ("system", "user")
@@ -80,7 +80,7 @@ def test_a_small_window_needs_several_parts_and_a_large_one_needs_one() -> None:
 
 def test_a_very_long_middle_is_shortened_to_a_bounded_number_of_parts() -> None:
     made = planned(conversation(200, words=100), window=64_000)
-    assert len(parts(made, context_window=16_000)) <= PARTS_MOST
+    assert len(parts(made, context_window=16_000)) <= MAX_PARTS
 
 
 def test_a_tool_call_is_shown_by_name_and_its_result_by_both_ends() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.home import Home
+from hermes.config.home import Home
 from tests.cli.fake_admin import FakeAdmin
 
 Hermes = Callable[..., "subprocess.CompletedProcess[str]"]

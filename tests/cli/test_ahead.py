@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.cli.ahead import Ahead, Begun
+from hermes.cli.chat.conversation import Conversation, SubmittedTurn
+from hermes.cli.chat.typed_ahead import Ahead, Begun
 from hermes.cli.client import AdminClient
-from hermes.cli.conversation import Conversation, Sent
-from hermes.home import Home
+from hermes.config.home import Home
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, accepted, completion
 from tests.cli.test_chat import COMPLETIONS
 
@@ -53,7 +53,7 @@ def test_what_was_typed_before_a_question_is_sent_after_its_answer(
         "(queued, answered after this: two)",
     ]
     sent = ahead.take()
-    assert isinstance(sent, Sent)
+    assert isinstance(sent, SubmittedTurn)
     assert (sent.text, sent.turn) == ("two", "t2")
     sent.feed.close()
     assert ahead.close() == []

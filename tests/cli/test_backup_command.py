@@ -8,13 +8,13 @@ import shutil
 import signal
 from pathlib import Path
 
-from hermes.cli.backup import LEFT_OUT, STEPS
-from hermes.home import Home
+from hermes.cli.commands.backup import LEFT_OUT, STEPS
+from hermes.config.home import Home
 from hermes.upkeep.manifest import Reason
 from hermes.upkeep.next_step import StepCode
 from tests.cli.conftest import Hermes
-from tests.daemon_process import DaemonProcess
 from tests.processes.stage import Stage, alive
+from tests.support.daemon_process import DaemonProcess
 
 
 def test_a_day_is_backed_up_while_it_goes_on_and_brought_back(tmp_path: Path) -> None:

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.cli.client import AdminClient, AdminError, SilentError, session_path
-from hermes.errors import HermesError, NotRunningError
-from hermes.home import Home
+from hermes.config.home import Home
+from hermes.domain.errors import HermesError, NotRunningError
 from tests.cli.fake_admin import Answer, FakeAdmin, Stream, sse
-from tests.daemon_process import eventually
+from tests.support.daemon_process import eventually
 
 
 @pytest.fixture

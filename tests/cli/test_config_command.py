@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from hermes.cli.main import main
-from hermes.home import Home, lock
+from hermes.config.home import Home, lock
 from tests.cli.conftest import Hermes
 
 SHELL = "checked with the environment variables of this shell"

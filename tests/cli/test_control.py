@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from hermes.cli.main import main
-from hermes.home import Home, is_free, lock, prepare
+from hermes.config.home import Home, is_free, lock, prepare
 from tests.cli.conftest import Hermes
 from tests.cli.fake_admin import NOBODY, Answer, Asked, FakeAdmin
 from tests.cli.test_chat import terminal

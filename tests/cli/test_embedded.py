@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.embedded import in_thread
-from hermes.errors import AlreadyRunningError
+from hermes.cli.chat.embedded import in_thread
+from hermes.domain.errors import AlreadyRunningError
 
 DUMPABLE = """
 import ctypes, os
-from hermes.cli.embedded import daemon_inside
-from hermes.home import Home
+from hermes.cli.chat.embedded import daemon_inside
+from hermes.config.home import Home
 dumpable = lambda: ctypes.CDLL(None).prctl(3, 0, 0, 0, 0)
 before = dumpable()
 with daemon_inside(Home.from_environ(os.environ), os.environ):

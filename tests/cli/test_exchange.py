@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.markdown import page
-from hermes.home import Home
-from hermes.ports.sessions import StoredMessage
-from hermes.records import (
+from hermes.cli.chat.markdown import page
+from hermes.config.home import Home
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.records import (
     LogEntry,
     MessageReceived,
     Record,
@@ -20,10 +20,20 @@ from hermes.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.types import EncodedMessage, Phase, Preferences, Seq, Session, SessionId, SessionKey, Source, TurnId
+from hermes.domain.types import (
+    EncodedMessage,
+    Phase,
+    Preferences,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
 from hermes.upkeep.portable import to_lines
 from tests.cli.conftest import Hermes
-from tests.daemon_process import DaemonProcess
+from tests.support.daemon_process import DaemonProcess
 
 
 def body(text: str) -> list[str]:

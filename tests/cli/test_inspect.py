@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from hermes.cli.main import main
-from hermes.home import Home
+from hermes.config.home import Home
 from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import NOBODY, Answer, Asked, FakeAdmin, Respond, Stream, listing, sse
 

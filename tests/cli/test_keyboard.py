@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.cli.keyboard import drop_typed, without_keys
+from hermes.cli.chat.keyboard import drop_typed, without_keys
 
 
 def test_what_was_typed_for_us_does_not_go_to_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:

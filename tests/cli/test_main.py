@@ -12,7 +12,7 @@ import pytest
 
 import hermes as package
 from hermes.cli.main import main
-from hermes.home import Home, lock, prepare
+from hermes.config.home import Home, lock, prepare
 from tests.cli.conftest import Hermes, command
 from tests.cli.fake_admin import NOBODY, Answer, FakeAdmin, listing
 from tests.cli.test_inspect import ACTOR, session

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from hermes.cli.chat.conversation import Conversation
+from hermes.cli.chat.news import News
 from hermes.cli.client import AdminClient
-from hermes.cli.conversation import Conversation
-from hermes.cli.news import News
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin, Stream, completion
 from tests.cli.test_chat import COMPLETIONS, terminal
 from tests.cli.test_inspect import VIEW, session

@@ -6,16 +6,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from hermes.cli import next_life
+from hermes.cli import next_boot
+from hermes.cli.chat.conversation import Conversation
+from hermes.cli.chat.fact import NoticeShown
 from hermes.cli.client import AdminClient
-from hermes.cli.conversation import Conversation
-from hermes.cli.fact import Notice
-from hermes.cli.next_life import across_restarts
-from hermes.errors import NotRunningError
-from hermes.home import Home
+from hermes.cli.next_boot import across_restarts
+from hermes.config.home import Home
+from hermes.domain.errors import NotRunningError
 from tests.cli.fake_admin import FakeAdmin, Stream, accepted
 from tests.cli.test_chat import COMPLETIONS, Terminal, terminal
-from tests.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess, eventually
 
 CONFIG = "shutdown:\n  drain_s: 0.2\n"
 SLOW_S = 6  # for a test to come in between
@@ -52,12 +52,12 @@ def test_a_single_question_gets_its_answer_across_two_restarts_in_a_row() -> Non
 def test_a_single_question_whose_daemon_stays_away_says_where_the_answer_will_be(
     admin: FakeAdmin, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(next_life, "AWAY_S", 0.1)
+    monkeypatch.setattr(next_boot, "AWAY_S", 0.1)
     admin.routes[COMPLETIONS] = Stream(parts=[accepted("t1", "started")], cut=True)
     client = AdminClient(home.socket)
     conversation = Conversation(client, "s1")
     answer = across_restarts(conversation, client, conversation.ask("?"))
-    told = next(fact for fact in answer if isinstance(fact, Notice))
+    told = next(fact for fact in answer if isinstance(fact, NoticeShown))
     assert "went away in the middle of the answer" in told.text
     admin.close()
     with pytest.raises(

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from hermes.adapters import presentation
+from hermes.adapters.http import presentation
 from hermes.cli.main import main
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
-from tests.fakes import process_view
+from tests.support.fakes import process_view
 
 
 def shown(name: str, **changes: Any) -> dict[str, Any]:

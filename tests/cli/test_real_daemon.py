@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from hermes.home import Home, is_free
+from hermes.config.home import Home, is_free
 from tests.cli.conftest import Hermes, command
 
 

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
+from hermes.app.secret_files import Rewritten, in_force, rewritten
 from hermes.cli.main import main
-from hermes.daemon.secret_files import Rewritten, in_force, rewritten
 from tests.cli.fake_admin import Answer, FakeAdmin
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
 
 
 def test_what_changed_is_told_line_by_line(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.home import Home, lock, prepare
+from hermes.config.home import Home, lock, prepare
 from tests.cli.conftest import Hermes
 
 SYSTEMCTL = f"""#!{sys.executable}

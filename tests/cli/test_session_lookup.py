@@ -12,15 +12,15 @@ from hermes.cli import session_lookup
 from hermes.cli.client import AdminClient
 from hermes.cli.main import main
 from hermes.cli.session_lookup import meant_by
-from hermes.errors import HermesError
-from hermes.home import Home, lock, prepare
+from hermes.config.home import Home, lock, prepare
+from hermes.domain.errors import HermesError
 from hermes.storage.keys import LATER
 from hermes.storage.lmdb_engine import LmdbEngine
 from tests.cli.fake_admin import Answer, Asked, FakeAdmin
 from tests.cli.test_inspect import VIEW, session
-from tests.daemon_process import DaemonProcess
 from tests.storage.samples import append, message
 from tests.storage.test_verify import drop
+from tests.support.daemon_process import DaemonProcess
 
 IDS = ["20260102_030405_1a2b3c4d", "20260102_030406_1a99ffff", "20260101_000000_abcdef01", "build"]
 

@@ -14,16 +14,16 @@ from typing import ClassVar
 
 import pytest
 
-from hermes.assembly.slack import tokens, tokens_in
-from hermes.cli import setup, slack_check
+from hermes.app.factories.slack import tokens, tokens_in
 from hermes.cli.main import main
-from hermes.cli.platform_check import BadTokenError, UnreachableError
-from hermes.config import load_config
-from hermes.home import Home
+from hermes.cli.setup import setup, slack_check
+from hermes.cli.setup.platform_check import BadTokenError, UnreachableError
+from hermes.config.home import Home
+from hermes.config.loader import load_config
 from tests.cli.conftest import Hermes, command
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
-from tests.slack_world import TEAM
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from tests.support.slack_state import TEAM
+from tests.support.telegram_server import TOKEN, Fault, TelegramServer
 
 ANN = 7
 

@@ -9,7 +9,7 @@ import pytest
 
 from hermes.cli import client
 from hermes.cli.main import main
-from hermes.home import Home
+from hermes.config.home import Home
 from tests.cli.conftest import Hermes
 from tests.cli.fake_admin import Answer, FakeAdmin
 from tests.cli.test_inspect import ACTOR

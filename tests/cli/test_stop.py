@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess, eventually
 
 SHORT = "shutdown:\n  drain_s: 0.5\n"
 LONG = "shutdown:\n  drain_s: 40\n  timeout_s: 45\n"

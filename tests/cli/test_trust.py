@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.home import Home, prepare
-from hermes.trust import read_answers, remember_answer
+from hermes.config.home import Home, prepare
+from hermes.config.trust import read_answers, remember_answer
 from tests.cli.conftest import Hermes
 
 

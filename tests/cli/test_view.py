@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from hermes.cli.view import keep_lines, split_blocks
+from hermes.cli.chat.view import keep_lines, split_blocks
 from tests.cli.fake_admin import (
     Answer,
     FakeAdmin,

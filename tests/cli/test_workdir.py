@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.trust import read_answers
+from hermes.config.trust import read_answers
 from tests.cli.conftest import command
 from tests.cli.test_chat import terminal
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
 
 QUESTION = "? (yes/no) "
 

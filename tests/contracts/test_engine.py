@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import (
+from hermes.domain.errors import (
     AlreadySeenError,
     HermesError,
     SequenceConflictError,
@@ -16,13 +16,12 @@ from hermes.errors import (
     StorageError,
     UnknownSessionError,
 )
-from hermes.ports.storage import (
-    Discharge,
+from hermes.domain.operations import (
     DropDeadLetter,
     DropProcess,
-    Engine,
     Erase,
     ForgetSeen,
+    MarkDelivered,
     Operation,
     PutFact,
     PutProcess,
@@ -31,10 +30,22 @@ from hermes.ports.storage import (
     SetDue,
     Tally,
 )
-from hermes.records import Ended, LogEntry, Record, TurnStarted
+from hermes.domain.records import Ended, LogEntry, Record, TurnStarted
+from hermes.domain.types import (
+    DeliveredMessage,
+    Epoch,
+    InboundKey,
+    OutboxKind,
+    Place,
+    Seq,
+    SessionId,
+    SessionKey,
+    TurnId,
+    Usage,
+)
+from hermes.ports.storage import Engine
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Owed, Place, Sent, Seq, SessionId, SessionKey, TurnId, Usage
 from tests.storage.samples import NOW, append, head, letter, message, process, seen
 
 A, B = SessionId("a"), SessionId("b")
@@ -637,9 +648,11 @@ def test_an_empty_batch_is_nothing(engine: Engine) -> None:
 
 
 def test_what_was_sent_is_found_by_the_platforms_id_of_a_message(engine: Engine) -> None:
-    def sent(name: str, at: float, *messages: str) -> Discharge:
+    def sent(name: str, at: float, *messages: str) -> MarkDelivered:
         place = Place(platform="toy", chat=name)
-        return Discharge(sent=Sent(id=name, kind=Owed.REPLY, place=place, at=at, sent_at=at, messages=messages))
+        return MarkDelivered(
+            sent=DeliveredMessage(id=name, kind=OutboxKind.REPLY, place=place, at=at, sent_at=at, messages=messages)
+        )
 
     stored(engine, sent("late", 9.0, "m1"), sent("early", 1.0, "m0", "m1"), sent("other", 5.0, "m10"))
     assert [each.id for each in engine.sent_with("m1")] == ["early", "late"]

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.daemon_process import DaemonProcess
-from tests.history import History, Sample
+from tests.support.daemon_process import DaemonProcess
+from tests.support.judge import History, Sample
 
 MEMORY_MB: Final = 256
 THREADS: Final = 48

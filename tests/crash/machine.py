@@ -23,9 +23,9 @@ from typing import Final
 import pytest
 
 from tests.crash.survey import survey
-from tests.daemon_process import Answer, DaemonProcess, eventually
-from tests.history import Acknowledged, Delivered, History, Sent, judge
-from tests.scripted_model import ScriptedModel, check_valid
+from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.judge import Acknowledged, Delivered, History, Sent, judge
+from tests.support.scripted_model import ScriptedModel, check_valid
 
 EVERY: Final = bool(os.environ.get("HERMES_TEST_EVERY"))  # all places where a fault can strike, not a sample of them
 GONE: Final = (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError)

@@ -10,9 +10,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Self, TypeAlias
 
-from hermes.actors.courier import REPEATED
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
-from tests.telegram_server import TOKEN, TelegramServer
+from hermes.actors.delivery.attempt import REPEATED
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 ADMIN = 8  # who is asked when somebody else's turn needs approval
 USERS = range(1, 100)

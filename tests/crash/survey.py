@@ -6,22 +6,22 @@ import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hermes.actors.session_state import replay
-from hermes.actors.transcript import Transcript
-from hermes.records import BadRecord, LogEntry, MessageReceived, TurnFailed, TurnFinished
-from hermes.records import Merged as MergedRecord
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.records import BadRecord, LogEntry, MessageReceived, TurnFailed, TurnFinished
+from hermes.domain.records import Merged as MergedRecord
+from hermes.domain.session.state import replay
+from hermes.domain.types import Session
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import Session
-from tests.history import Accepted, Complaint, Happening, Looked, Merged, Open, Settled, Stored
+from tests.support.judge import Accepted, Complaint, Happening, Looked, Merged, Open, Settled, Stored
 
 
 def survey(home: Path) -> Iterator[Happening]:
     yield from (Complaint(problem=problem) for problem in verify(home / "store"))
     engine = LmdbEngine.open(home / "store", map_size_bytes=1 << 30)
     try:
-        for owed in engine.outbox():
-            yield Complaint(problem=f"{owed.id} is still owed: {owed.problem or 'nobody has tried'}")
+        for outgoing in engine.outbox():
+            yield Complaint(problem=f"{outgoing.id} is still owed: {outgoing.problem or 'nobody has tried'}")
         for session in engine.recent(10_000):
             yield from _session(session, engine.log(session.id))
     finally:

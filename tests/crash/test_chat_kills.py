@@ -17,13 +17,24 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import HermesError
+from hermes.domain.errors import HermesError
 from tests.crash import figures
 from tests.crash.people import PLATFORMS, SECRETS, People, unmarked
 from tests.crash.survey import survey
-from tests.daemon_process import DaemonProcess, eventually
-from tests.history import Accepted, Acknowledged, Crashed, Delivered, Effect, History, Owed, Sent, Settled, judge
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.judge import (
+    Accepted,
+    Acknowledged,
+    Crashed,
+    Delivered,
+    Effect,
+    History,
+    OutboxKind,
+    Sent,
+    Settled,
+    judge,
+)
+from tests.support.scripted_model import ScriptedModel
 
 KILLS = int(os.environ.get("HERMES_TEST_CHAT_KILLS", "6"))  # through each platform
 PEOPLE = int(os.environ.get("HERMES_TEST_PEOPLE", "10"))
@@ -123,7 +134,7 @@ def _take_down(history: History, person: Person, platform: People) -> None:
     for text, at in person.sent:
         history.add(Sent(inbound=text, at=at), Acknowledged(inbound=text, at=time.monotonic()))
         turn = turns.get(text, "")
-        history.add(Owed(to=to, turn=turn))
+        history.add(OutboxKind(to=to, turn=turn))
         same[texts.get(turn, "?")].append(turn)
     for said, its_turns in same.items():
         plain = [reply for reply in shown if reply == said]

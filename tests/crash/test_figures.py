@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from tests.crash import figures
-from tests.daemon_process import DaemonProcess, eventually
-from tests.history import History, Sample, judge
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.judge import History, Sample, judge
 
 KINDS = ["memory in MB", "threads", "descriptors", "readers of the store"]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash.machine import Talk
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel
 
 DAY_S = 86400.0
 RESETS = "session_reset: {mode: both, idle_minutes: 60, at_hour: 2, timezone: Europe/Berlin}\n"

@@ -15,8 +15,8 @@ import pytest
 
 from hermes.storage.env import DATA_FILE
 from tests.crash.machine import EVERY, GONE, wait_for_end
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
 
 SEEDS = range(200) if EVERY else range(2)
 SESSIONS = ("a", "b", "c")

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.crash.machine import SmallDisk, Talk, no_file_may_grow
-from tests.daemon_process import Answer, DaemonProcess, eventually
-from tests.model_server import STALL, stream
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -12,13 +12,13 @@ from itertools import count
 import pytest
 
 from tests.crash.machine import EVERY, Talk, injected, start_if_it_can, wait_for_end
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
 
 CALLS = ("fdatasync", "fsync", "pwrite64", "writev", "ftruncate")
 ERROR, KILL = "error=EIO", "signal=SIGKILL"
 MESSAGES = 3
-MOST = 200
+MAX = 200
 
 pytestmark = pytest.mark.timeout(3600 if EVERY else 120)
 
@@ -45,7 +45,7 @@ def test_a_kill_in_the_middle_of_a_write_or_sync_loses_nothing(model: ScriptedMo
 @pytest.mark.parametrize("fault", [ERROR, KILL])
 @pytest.mark.parametrize("call", CALLS)
 def test_every_single_write_and_sync_may_be_the_one(model: ScriptedModel, call: str, fault: str) -> None:
-    struck = next(number for number in count(1) if number > MOST or not strike(model, call, number, fault)) - 1
+    struck = next(number for number in count(1) if number > MAX or not strike(model, call, number, fault)) - 1
     print(f"{call}, {fault}: {struck} calls")
     assert struck
 

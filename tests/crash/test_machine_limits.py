@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.crash.machine import SmallDisk, Talk
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 

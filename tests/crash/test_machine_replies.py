@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.actors.courier import REPEATED
+from hermes.actors.delivery.attempt import REPEATED
 from tests.crash.machine import no_file_may_grow
 from tests.crash.survey import survey
-from tests.daemon_process import DaemonProcess, eventually
-from tests.history import Complaint, History, judge
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.judge import Complaint, History, judge
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, Fault, TelegramServer
 
 CHAT = 7
 DAY_S = 86400.0

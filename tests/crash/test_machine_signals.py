@@ -13,9 +13,9 @@ import pytest
 
 from hermes.storage.verify import verify
 from tests.crash.machine import EVERY, Talk, pause, wait_for_end
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, stream
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
 
 STARTS = 40 if EVERY else 3
 TERM, INT, HUP, USR1 = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1

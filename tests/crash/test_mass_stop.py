@@ -12,9 +12,9 @@ import aiohttp
 import pytest
 
 from hermes.storage.lmdb_engine import LmdbEngine
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, stream
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
 
 LIVE = int(os.environ.get("HERMES_TEST_LIVE", "1000"))
 OPEN = LIVE // 5

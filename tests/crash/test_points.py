@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.crash.ordeal import ALL_POINTS, CHAT_POINTS, Ordeal
+from tests.crash.scenario import ALL_POINTS, CHAT_POINTS, Ordeal
 
 FEW = ("chat: taken, not confirmed", "reply: sent")  # through Slack, beside the kills: CI has to end
 NOT_STOPPED = [

@@ -22,11 +22,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hermes.errors import HermesError
+from hermes.domain.errors import HermesError
 from hermes.storage.verify import verify
 from tests.crash import figures
-from tests.daemon_process import DaemonProcess, eventually
-from tests.history import Acknowledged, Crashed, History, Looked, Sent, judge
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.judge import Acknowledged, Crashed, History, Looked, Sent, judge
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "12"))
 CLIENTS = 8
@@ -40,7 +40,7 @@ pytestmark = pytest.mark.timeout(120 + 10 * KILLS)
 def endpoint(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     log = tmp_path / "requests.jsonl"
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.model_server", "--port", "0", "--log", str(log)], stdout=subprocess.PIPE
+        [sys.executable, "-m", "tests.support.model_server", "--port", "0", "--log", str(log)], stdout=subprocess.PIPE
     ) as server:
         assert server.stdout is not None
         yield server.stdout.readline().decode().strip(), log

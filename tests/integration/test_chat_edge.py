@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, delta, stream
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, delta, stream
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 pytestmark = pytest.mark.timeout(120)
 ANN, BOB, GROUP = 7, 8, -100

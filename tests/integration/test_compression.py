@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import Reply, error
-from tests.scripted_model import ScriptedModel, check_valid
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import Reply, error
+from tests.support.scripted_model import ScriptedModel, check_valid
 
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)
 WINDOW = 8000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess, eventually
 
 pytestmark = pytest.mark.timeout(120)
 

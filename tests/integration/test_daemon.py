@@ -22,9 +22,9 @@ import pytest
 
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel
-from tests.service_manager import ServiceManager
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel
+from tests.support.service_manager import ServiceManager
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -351,8 +351,8 @@ import os, sys
 from pathlib import Path
 from hermes.storage.lmdb_reader import open_reader
 from hermes.supervision.boot import STOPPED
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel
 home = Path({str(tmp_path)!r}) / "m"
 home.mkdir(mode=0o700)
 assert os.system(f"mount -t tmpfs -o size=24m,mode=700 tmpfs {{home}}") == 0

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess
 from tests.sandbox.boxes import working_sandbox
-from tests.scripted_model import ScriptedModel
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
-from tests.slack_world import BOT_USER
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from tests.support.slack_state import BOT_USER
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 pytestmark = pytest.mark.timeout(120)
 CHANNEL = "C1AB2CD3E"

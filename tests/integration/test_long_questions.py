@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
-from tests.telegram_server import TOKEN, TelegramServer
-from tests.telegram_world import Shown
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SlackServer
+from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.telegram_state import Shown
 
 pytestmark = pytest.mark.timeout(120)
 ANN = 7

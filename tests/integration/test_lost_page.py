@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hermes.storage.keys import LOG
-from tests.daemon_process import DaemonProcess
 from tests.storage.page_damage import lose
+from tests.support.daemon_process import DaemonProcess
 
 
 def test_a_lost_page_costs_some_records_and_no_session() -> None:

@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Answer, DaemonProcess, eventually
-from tests.free_port import free_port
-from tests.model_server import CUT, DONE, STALL, Reply, delta, error, event, page, stream, usage
-from tests.scripted_model import ScriptedModel, answered, calling, check_valid
+from tests.support.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.free_port import free_port
+from tests.support.model_server import CUT, DONE, STALL, Reply, delta, error, event, page, stream, usage
+from tests.support.scripted_model import ScriptedModel, answered, calling, check_valid
 
 pytestmark = pytest.mark.timeout(120)
 

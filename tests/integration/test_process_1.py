@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.config import load_config
-from hermes.home import Home
-from hermes.platforms import PLATFORMS
-from hermes.settings import Config
-from tests.daemon_process import DaemonProcess, eventually
+from hermes.config.home import Home
+from hermes.config.loader import load_config
+from hermes.config.platforms import PLATFORMS
+from hermes.config.settings import Config
+from tests.support.daemon_process import DaemonProcess, eventually
 
 ROOT = Path(__file__).parents[2]
 IS_ROOT = os.geteuid() == 0

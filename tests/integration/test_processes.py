@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from hermes.cli.client import AdminError
-from hermes.fence import without_fences
-from tests.daemon_process import DaemonProcess, eventually
+from hermes.domain.fence import without_fences
 from tests.processes.stage import with_argument
+from tests.support.daemon_process import DaemonProcess, eventually
 
 KILLS = int(os.environ.get("HERMES_TEST_KILLS", "6"))
 PROCESSES = int(os.environ.get("HERMES_TEST_PROCESSES", "6"))

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
+from tests.support.daemon_process import DaemonProcess, eventually
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from hermes.actors.courier import REPEATED
+from hermes.actors.delivery.attempt import REPEATED
 from hermes.supervision.boot import LOOP_WITHIN_S
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, delta, stream
-from tests.scripted_model import ScriptedModel, check_valid
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, delta, stream
+from tests.support.scripted_model import ScriptedModel, check_valid
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 ANN = 7
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 pytestmark = pytest.mark.timeout(120)
 BOSS, ANN, EVE, GROUP = 1, 7, 8, -5

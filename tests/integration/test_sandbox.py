@@ -13,9 +13,9 @@ from threading import Thread
 import psutil
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
 from tests.integration.test_processes import end_all, process, tool
 from tests.sandbox.boxes import working_sandbox
+from tests.support.daemon_process import DaemonProcess, eventually
 
 
 @pytest.fixture

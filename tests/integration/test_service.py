@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from tests.cli.conftest import command
-from tests.daemon_process import DaemonProcess, eventually
-from tests.service_manager import ServiceManager
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.service_manager import ServiceManager
 
 
 def setting(unit: str, name: str) -> str:

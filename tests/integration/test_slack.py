@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.daemon_process import DaemonProcess
-from tests.model_server import STALL, stream
-from tests.scripted_model import ScriptedModel
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
-from tests.slack_world import BOT_USER
+from tests.support.daemon_process import DaemonProcess
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
+from tests.support.slack_state import BOT_USER
 
 pytestmark = pytest.mark.timeout(120)
 ANN, BOB = "UANN", "UBOB"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.fence import without_fences
-from tests.daemon_process import DaemonProcess
-from tests.scripted_model import ScriptedModel
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
-from tests.slack_world import BOT_USER
+from hermes.domain.fence import without_fences
+from tests.support.daemon_process import DaemonProcess
+from tests.support.scripted_model import ScriptedModel
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
+from tests.support.slack_state import BOT_USER
 
 pytestmark = pytest.mark.timeout(120)
 ANN, STRANGER = "UANN", "USTRANGER"

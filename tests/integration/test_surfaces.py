@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.daemon_process import Answer, DaemonProcess, eventually
+from tests.support.daemon_process import Answer, DaemonProcess, eventually
 
 openai = pytest.importorskip("openai")
 pytestmark = pytest.mark.timeout(120)

@@ -9,11 +9,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from hermes.fence import without_fences
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, delta, stream
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, Fault, TelegramServer
+from hermes.domain.fence import without_fences
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, delta, stream
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, Fault, TelegramServer
 
 pytestmark = pytest.mark.timeout(120)
 ANN = 7

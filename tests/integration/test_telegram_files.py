@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from hermes.fence import without_fences
-from tests.daemon_process import DaemonProcess, eventually
-from tests.free_port import free_port
+from hermes.domain.fence import without_fences
 from tests.sandbox.boxes import working_sandbox
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, Fault, TelegramServer
-from tests.transcription_server import TranscriptionServer
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.free_port import free_port
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, Fault, TelegramServer
+from tests.support.transcription_server import TranscriptionServer
 
 pytestmark = pytest.mark.timeout(120)
 ANN = 7

@@ -18,8 +18,8 @@ from typing import Any, Self
 
 import pytest
 
-from tests.daemon_process import DaemonProcess, eventually
-from tests.free_port import free_port
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.free_port import free_port
 
 pytest.importorskip("llmock")
 pytestmark = pytest.mark.timeout(120)

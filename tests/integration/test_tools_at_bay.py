@@ -12,8 +12,8 @@ import psutil
 import pytest
 
 from hermes.cli.client import AdminError
-from tests.daemon_process import DaemonProcess, eventually
-from tests.scripted_model import ScriptedModel, calling
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.scripted_model import ScriptedModel, calling
 
 
 @pytest.fixture

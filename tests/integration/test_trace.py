@@ -13,11 +13,11 @@ from urllib.parse import quote
 
 import pytest
 
-from hermes.idempotency import inbound_of
-from tests.daemon_process import DaemonProcess, eventually
-from tests.model_server import STALL, stream
-from tests.scripted_model import ScriptedModel
-from tests.telegram_server import TOKEN, TelegramServer
+from hermes.domain.idempotency import inbound_of
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 ANN = 7
 GONE = (urllib.error.URLError, http.client.HTTPException, ConnectionError)

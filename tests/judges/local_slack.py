@@ -13,9 +13,9 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Self
 
-from hermes.actors.stream import CURSOR
-from tests.daemon_process import eventually
-from tests.free_port import free_port
+from hermes.actors.delivery.preview import CURSOR
+from tests.support.daemon_process import eventually
+from tests.support.free_port import free_port
 
 BOT_TOKEN, APP_TOKEN, SIGNING_SECRET = "xoxb-of-a-local-slack", "xapp-of-a-local-slack", "secret-of-a-local-slack"
 BOT, ANN, BOB, CHANNEL = "U0BOT", "U0ANN", "U0BOB", "C0GENERAL"

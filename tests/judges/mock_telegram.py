@@ -20,8 +20,8 @@ from typing import Any, Self
 import aiohttp
 from aiohttp import web
 
-from hermes.actors.stream import CURSOR
-from tests.daemon_process import eventually
+from hermes.actors.delivery.preview import CURSOR
+from tests.support.daemon_process import eventually
 
 TOKEN = "12345678:test-token-of-a-mocked-telegram"
 BOT_NAME = "mock_12345678"

@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.fence import without_fences
-from tests.daemon_process import DaemonProcess, eventually
-from tests.free_port import free_port
+from hermes.domain.fence import without_fences
 from tests.judges.local_slack import (
     ANN,
     APP_TOKEN,
@@ -23,7 +21,9 @@ from tests.judges.local_slack import (
     SIGNING_SECRET,
     LocalSlack,
 )
-from tests.scripted_model import ScriptedModel
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.free_port import free_port
+from tests.support.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.timeout(120)
 SECRETS = {"SLACK_BOT_TOKEN": BOT_TOKEN, "SLACK_APP_TOKEN": APP_TOKEN, "SLACK_SIGNING_SECRET": SIGNING_SECRET}

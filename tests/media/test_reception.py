@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
 
-from hermes.errors import PlatformError
-from hermes.media.reception import PICTURE_MOST_BYTES, Reception, Transcribe
-from hermes.media.reference import named_by
-from hermes.media.scope import media_scope
+from hermes.domain.errors import PlatformError
+from hermes.domain.media_reference import named_by
+from hermes.domain.media_scope import media_scope
+from hermes.domain.types import InboundKey, Place
+from hermes.media.reception import MAX_PICTURE_BYTES, Reception, Transcribe
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
-from hermes.types import InboundKey, Place
 
 MARKER = "0a"
 
@@ -84,7 +84,7 @@ async def test_a_picture_is_part_of_the_message_and_named_in_its_text(tmp_path: 
 
 
 async def test_a_picture_that_no_model_should_be_shown_is_a_file(tmp_path: Path) -> None:
-    huge = Source(b"1" * (PICTURE_MOST_BYTES + 1))
+    huge = Source(b"1" * (MAX_PICTURE_BYTES + 1))
     for sent in (attachment("image", media_type="image/jpeg"), attachment("image", media_type="image/tiff")):
         text, pictures = await received(tmp_path, sent, source=huge)
         assert "stored as" in text

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import PlatformError
-from hermes.media.scope import media_scope
+from hermes.domain.errors import PlatformError
+from hermes.domain.media_scope import media_scope
 from hermes.media.store import MediaError, MediaLimits, MediaStore, amount
 
 SCOPE = media_scope("toy", "1")

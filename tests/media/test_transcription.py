@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import PlatformError
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError
 from hermes.media.transcription import Transcriber, TranscriptionSettings
 from hermes.ports.chat import Attachment
-from hermes.secret import Secret
-from tests.transcription_server import TranscriptionServer
+from tests.support.transcription_server import TranscriptionServer
 
 OGG = b"OggS" * 500_000
 VOICE = Attachment(kind="voice", file_id="1", media_type="audio/ogg")

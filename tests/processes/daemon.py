@@ -11,14 +11,14 @@ import signal
 import sys
 from pathlib import Path
 
-from hermes.processes.host import ProcessHost
-from hermes.processes.process import Handle, ProcessSpec
+from hermes.domain.process.process import Handle, ProcessSpec
+from hermes.processes.host import LinuxProcessHost
 from tests.processes.stage import ENVIRON, process_id
 
 
 def main() -> None:
     root, count, *command = sys.argv[1:]
-    host = ProcessHost(Path(root))
+    host = LinuxProcessHost(Path(root))
     known = {name: host.adopt(Path(root, name)) for name in host.stored()}
     for number in range(int(count)):
         name = process_id(Path(root), number)

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hermes.processes.host import ProcessHost
-from hermes.processes.process import End, FailedStart, Handle, ProcessLimits, ProcessSpec
+from hermes.domain.process.process import FailedStart, Handle, ProcessEnd, ProcessLimits, ProcessSpec
+from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import look_at
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -22,7 +22,7 @@ def process_id(root: Path, number: int) -> str:
     return f"proc_{hashlib.sha256(str(root).encode()).hexdigest()[:12]}_{number}"
 
 
-class Stage(ProcessHost):
+class Stage(LinuxProcessHost):
     def __init__(self, root: Path) -> None:
         super().__init__(root)
         self.root = root
@@ -46,7 +46,7 @@ class Stage(ProcessHost):
         assert not isinstance(started, FailedStart), started.reason
         return started
 
-    def ended(self, handle: Handle) -> End:
+    def ended(self, handle: Handle) -> ProcessEnd:
         end = self.wait(handle, PATIENCE_S)
         assert end is not None, "it has not ended in time"
         return end

@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from hermes.processes.host import ProcessHost
-from hermes.processes.process import EndReason, Handle, Lost
+from hermes.domain.process.process import EndReason, Handle, Lost
+from hermes.processes.host import LinuxProcessHost
 from hermes.processes.shim.member import boot_id, look_at
 from tests.processes.stage import Stage, alive, asleep, eventually, process_id, with_argument
 
@@ -75,13 +75,13 @@ def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(sta
     copy = tmp_path / "copy" / handle.id
     copy.mkdir(parents=True)
     (copy / "state.json").write_bytes((stage.root / handle.id / "state.json").read_bytes())
-    found = ProcessHost(copy.parent).adopt(copy)
+    found = LinuxProcessHost(copy.parent).adopt(copy)
     assert isinstance(found, Lost)
     assert "another home" in found.reason
     assert alive(handle.pid)
     os.kill(handle.shim_pid, signal.SIGKILL)  # and not even then is it the copy's to bury
     eventually(lambda: not alive(handle.shim_pid))
-    assert isinstance(ProcessHost(copy.parent).adopt(copy), Lost)
+    assert isinstance(LinuxProcessHost(copy.parent).adopt(copy), Lost)
     assert alive(handle.pid)
     assert isinstance(stage.adopt(stage.root / handle.id), Lost)
 
@@ -89,10 +89,10 @@ def test_a_copy_of_a_home_neither_has_nor_ends_the_processes_of_the_original(sta
 def test_a_home_that_was_moved_keeps_its_processes(stage: Stage, tmp_path: Path) -> None:
     handle = stage.run("sleep", "60")
     moved = stage.root.rename(tmp_path / "moved")
-    found = ProcessHost(moved).adopt(moved / handle.id)
+    found = LinuxProcessHost(moved).adopt(moved / handle.id)
     assert isinstance(found, Handle)
     assert stage.kill(found, 0)
-    assert ProcessHost(moved).wait(found, 20) is not None
+    assert LinuxProcessHost(moved).wait(found, 20) is not None
 
 
 def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.process.process import EndReason, FailedStart, Handle, ProcessLimits, ProcessSpec
 from hermes.processes.identity import kill_marked
-from hermes.processes.process import EndReason, FailedStart, Handle, ProcessLimits, ProcessSpec
 from hermes.processes.shim.member import look_at
-from hermes.tools.child_environment import child_environment
+from hermes.tools.terminal.child_environment import child_environment
 from tests.processes.stage import ENVIRON, Stage, alive, asleep, eventually, process_id, sleeps, with_argument
 
 

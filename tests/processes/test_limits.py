@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from hermes.processes.process import EndReason, ProcessLimits
+from hermes.domain.process.process import EndReason, ProcessLimits
 from tests.processes.stage import Stage, eventually, with_argument
 
 

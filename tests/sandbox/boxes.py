@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.sandbox.plan import Rules
+from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
 
 
 @cache
 def _opened() -> Sandbox:
-    return open_sandbox(Rules(), home=str(Path.home()), enabled=True)
+    return open_sandbox(SandboxRules(), home=str(Path.home()), enabled=True)
 
 
 def working_sandbox() -> Sandbox:

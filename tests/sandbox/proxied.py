@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.public_address import Address, public_only
 from hermes.sandbox.proxy import GuardProxy, NetworkPolicy, Serving
 from hermes.sandbox.proxy_client import DEFAULT_LIMITS, ProxyLimits
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
+from hermes.system.public_address import Address, public_only
 
 DEADLINE_S = 30.0
 LOOPBACK = ip_address("127.0.0.1")
@@ -177,10 +177,10 @@ def hello_for(name: str | None) -> bytes:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
-    outgoing = ssl.MemoryBIO()
+    outbox = ssl.MemoryBIO()
     with pytest.raises(ssl.SSLWantReadError):
-        context.wrap_bio(ssl.MemoryBIO(), outgoing, server_hostname=name).do_handshake()
-    return outgoing.read()
+        context.wrap_bio(ssl.MemoryBIO(), outbox, server_hostname=name).do_handshake()
+    return outbox.read()
 
 
 class AnswerServer:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.processes.process import FailedStart, Handle, ProcessSpec
+from hermes.domain.process.box import Box
+from hermes.domain.process.process import FailedStart, Handle, ProcessSpec
 from hermes.processes.shim.member import children
-from hermes.sandbox.box import Box
 from hermes.sandbox.init import find_init
 from hermes.sandbox.network import SandboxNetwork
 from tests.processes.stage import Stage

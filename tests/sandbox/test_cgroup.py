@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.sandbox.cgroup import Cgroups, Group, GroupLimits
-from hermes.sandbox.delegation import Refusal, base_of, open_cgroups
+from hermes.sandbox.cgroup import Cgroups, ControlGroup, GroupLimits
+from hermes.sandbox.delegation import CgroupRefusal, base_of, open_cgroups
 from tests.sandbox.cgroup_tree import FakeTree
 
 DAEMON = 100
@@ -19,7 +19,7 @@ OWN = "user.slice/hermes.scope"
 
 def opened(
     tree: FakeTree, *, own: str = OWN, ours: tuple[int, ...] = (DAEMON, HELPER), outlived: bool = False
-) -> Cgroups | Refusal:
+) -> Cgroups | CgroupRefusal:
     ids = itertools.count()
     return open_cgroups(
         LIMITS,
@@ -39,7 +39,7 @@ def divided(tree: FakeTree) -> Cgroups:
     return cgroups
 
 
-def made(cgroups: Cgroups) -> Group:
+def made(cgroups: Cgroups) -> ControlGroup:
     group = cgroups.make()
     assert group is not None
     return group
@@ -84,31 +84,31 @@ def test_daemon_that_is_in_the_leaf_stays_there(tree: FakeTree) -> None:
 
 def test_group_with_foreign_processes_is_left_as_it_is(tree: FakeTree) -> None:
     base = tree.group(OWN, controllers="memory pids", procs=(DAEMON, 7))
-    assert opened(tree) is Refusal.SHARED
+    assert opened(tree) is CgroupRefusal.SHARED
     assert tree.procs(base) == {DAEMON, 7}
     assert not (base / "daemon").exists()
 
 
 def test_controllers_that_are_missing_are_a_refusal(tree: FakeTree) -> None:
     base = tree.group(OWN, controllers="cpu pids", procs=(DAEMON,))
-    assert opened(tree) is Refusal.NO_CONTROLLERS
+    assert opened(tree) is CgroupRefusal.NO_CONTROLLERS
     assert tree.procs(base) == {DAEMON}
 
 
 def test_machine_without_the_unified_tree_is_a_refusal(tree: FakeTree) -> None:
-    assert opened(tree, own="nowhere") is Refusal.NOT_UNIFIED
+    assert opened(tree, own="nowhere") is CgroupRefusal.NOT_UNIFIED
 
 
 def test_group_that_cannot_be_written_is_a_refusal(tree: FakeTree, monkeypatch: pytest.MonkeyPatch) -> None:
     tree.group(OWN, controllers="memory pids", procs=(DAEMON,))
     monkeypatch.setattr("os.access", lambda path, _mode: Path(path).name != "cgroup.subtree_control")
-    assert opened(tree) is Refusal.NOT_DELEGATED
+    assert opened(tree) is CgroupRefusal.NOT_DELEGATED
 
 
 def test_service_that_its_processes_outlive_is_not_divided(tree: FakeTree) -> None:
     own = "system.slice/hermes.service"
     base = tree.group(own, controllers="memory pids", procs=(DAEMON,))
-    assert opened(tree, own=own, outlived=True) is Refusal.OUTLIVED
+    assert opened(tree, own=own, outlived=True) is CgroupRefusal.OUTLIVED
     assert tree.procs(base) == {DAEMON}
     assert isinstance(opened(tree, own=own, outlived=False), Cgroups)
 

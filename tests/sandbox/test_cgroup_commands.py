@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
-from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.terminal.terminal import BackgroundCommand, TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 from tests.sandbox.cgroup_tree import FakeTree
 

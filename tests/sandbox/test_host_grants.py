@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.actors.grants import facts_of, granted_by, rules_in
-from hermes.actors.session_protocol import Limits
+from hermes.domain.access.grants import facts_of, granted_by, rules_in
+from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.types import Gate, Phase, Verdict
 from hermes.sandbox.host_grants import (
     MAX_REQUESTED,
     granted_hosts,
@@ -15,7 +16,6 @@ from hermes.sandbox.host_grants import (
 )
 from hermes.sandbox.proxy_event import EventKind, ProxyEvent, Reason
 from hermes.sandbox.refusal_log import RefusalLog
-from hermes.types import Gate, Phase, Verdict
 from tests.actors.talk import DEFAULTS, Talk, does
 
 ALLOWED = frozenset({"listed.test", "*.wild.test"})
@@ -84,7 +84,7 @@ def test_joined_gates() -> None:
     ],
 )
 def test_grant_of_a_host_does_not_cover_a_command_that_no_grant_covers(strict: Gate) -> None:
-    granted = Limits(granted=frozenset({"network:new.test", "odd"}))
+    granted = TurnLimits(granted=frozenset({"network:new.test", "odd"}))
     talk = Talk(limits=granted)
     talk.say("a")
     talk.reply(does("c1", gate=joined_gate(strict, NETWORK)))
@@ -103,7 +103,7 @@ def test_grant_for_good_is_a_fact_and_the_host_is_not_asked_about_again() -> Non
     rules = rules_in(fact.name for fact in facts)
     assert granted_hosts(rules) == {"new.test"}
 
-    later = Talk(limits=Limits(granted=rules))
+    later = Talk(limits=TurnLimits(granted=rules))
     later.say("a")
     later.reply(does("c1", gate=NETWORK))
     assert later.work() == ["c1"]

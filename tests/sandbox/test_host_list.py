@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.public_address import is_host_name
 from hermes.sandbox.host_list import DEFAULT_HOSTS, allowed_hosts, is_listed, normal_host
+from hermes.system.public_address import is_host_name
 
 
 @pytest.mark.parametrize(

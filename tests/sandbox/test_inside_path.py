@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.inside_path import is_directory_inside
-from hermes.sandbox.plan import Machine, Place, Plan, Rules, make_plan
+from hermes.sandbox.plan import HostMachine, SandboxPlan, SandboxRules, SessionPaths, make_plan
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.shell_state import ShellState, save
-from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.shell_state import ShellState, save
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 
 
@@ -26,14 +26,14 @@ def work(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def plan(work: Path) -> Plan:
+def plan(work: Path) -> SandboxPlan:
     folder = work.parent / "conversation"
-    machine = Machine(directories=frozenset(), links={"/bin": "usr/bin"}, home="/home/ann")
-    place = Place(work=str(work), tmp=str(folder / "tmp"), home=str(folder / "home"))
-    return make_plan(machine, Rules(), place)
+    machine = HostMachine(directories=frozenset(), links={"/bin": "usr/bin"}, home="/home/ann")
+    place = SessionPaths(work=str(work), tmp=str(folder / "tmp"), home=str(folder / "home"))
+    return make_plan(machine, SandboxRules(), place)
 
 
-def test_directories_of_the_sandbox_are_found(work: Path, plan: Plan) -> None:
+def test_directories_of_the_sandbox_are_found(work: Path, plan: SandboxPlan) -> None:
     (work / "file").touch()
     (work / "inner").symlink_to("sub/deep")
     (work / "absolute").symlink_to(work / "sub")
@@ -45,7 +45,7 @@ def test_directories_of_the_sandbox_are_found(work: Path, plan: Plan) -> None:
         assert not is_directory_inside(str(path), plan), path
 
 
-def test_link_leads_to_nothing_outside(work: Path, plan: Plan) -> None:
+def test_link_leads_to_nothing_outside(work: Path, plan: SandboxPlan) -> None:
     (work / "out").symlink_to(work.parent / "elsewhere")
     (work / "up").symlink_to("../elsewhere")
     (work / "loop").symlink_to("loop")
@@ -53,7 +53,7 @@ def test_link_leads_to_nothing_outside(work: Path, plan: Plan) -> None:
         assert not is_directory_inside(str(work / name), plan), name
 
 
-def test_temporary_directory_is_the_one_of_the_sandbox(work: Path, plan: Plan) -> None:
+def test_temporary_directory_is_the_one_of_the_sandbox(work: Path, plan: SandboxPlan) -> None:
     (work.parent / "conversation/tmp/mine").mkdir()
     (work / "link").symlink_to("/tmp/mine")
     assert is_directory_inside(str(work / "link"), plan)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.sandbox.box import OUTER_ENVIRONMENT, boxed_line
-from hermes.sandbox.plan import Rules
+from hermes.domain.process.box import OUTER_ENVIRONMENT
+from hermes.sandbox.box import boxed_line
+from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import open_sandbox
 from tests.sandbox.boxes import working_sandbox
 
@@ -26,9 +27,9 @@ def test_commands_start_with_hermes_below_an_opened_directory(tmp_path: Path, wr
     for parent in (opened, tmp_path):
         parent.chmod(0o755)
     paths = (str(opened),)
-    rules = Rules(write_paths=paths, secret_paths=(str(data),))
+    rules = SandboxRules(write_paths=paths, secret_paths=(str(data),))
     if not writable:
-        rules = Rules(read_paths=paths, secret_paths=(str(data),))
+        rules = SandboxRules(read_paths=paths, secret_paths=(str(data),))
     sandbox = open_sandbox(rules, home="/home/ann", enabled=True)
     place = sandbox.place(data / "work/s1", str(data / "work/s1/files"))
     script = f"cat {opened}/note; cat {data}/api.key; touch x && echo wrote"

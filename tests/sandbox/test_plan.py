@@ -9,16 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.sandbox.box import ToolUser, make_box
+from hermes.domain.process.box import ToolUser
+from hermes.sandbox.box import make_box
 from hermes.sandbox.options import options
 from hermes.sandbox.plan import (
     HOME,
     BadWorkdirError,
-    Identity,
-    Machine,
-    Place,
-    Plan,
-    Rules,
+    HostMachine,
+    SandboxIdentity,
+    SandboxPlan,
+    SandboxRules,
+    SessionPaths,
     git_entries,
     make_plan,
     toolchain_variables,
@@ -27,17 +28,17 @@ from hermes.sandbox.plan import (
 PERSON = "/home/ann"
 DATA, CONFIG = f"{PERSON}/.local/share/hermes", f"{PERSON}/.config/hermes"
 FOLDER = f"{DATA}/work/s1"
-MACHINE = Machine(
+MACHINE = HostMachine(
     directories=frozenset({DATA, CONFIG, "/opt", "/bin", "/lib", f"{PERSON}/.pyenv", f"{PERSON}/.local/bin"}),
     links={"/bin": "usr/bin", "/lib": "usr/lib"},
     home=PERSON,
     unreadable=("/etc/shadow",),
 )
-RULES = Rules(secret_paths=(DATA, CONFIG, "/opt/keys/model.key"))
+RULES = SandboxRules(secret_paths=(DATA, CONFIG, "/opt/keys/model.key"))
 
 
-def a_place(work: str = f"{FOLDER}/files", *, git: bool = False) -> Place:
-    return Place(
+def a_place(work: str = f"{FOLDER}/files", *, git: bool = False) -> SessionPaths:
+    return SessionPaths(
         work=work,
         tmp=f"{FOLDER}/tmp",
         home=f"{FOLDER}/home",
@@ -46,7 +47,7 @@ def a_place(work: str = f"{FOLDER}/files", *, git: bool = False) -> Place:
     )
 
 
-def a_plan(work: str = f"{FOLDER}/files", *, git: bool = False) -> Plan:
+def a_plan(work: str = f"{FOLDER}/files", *, git: bool = False) -> SandboxPlan:
     return make_plan(MACHINE, RULES, a_place(work, git=git))
 
 
@@ -75,8 +76,8 @@ def test_hermes_and_the_home_are_never_seen(work: str, path: str) -> None:
 @pytest.mark.parametrize("opened", [PERSON, f"{PERSON}/.local", DATA, "/home"])
 def test_what_the_owner_opens_shows_no_secret_of_hermes(opened: str) -> None:
     for rules in (
-        Rules(read_paths=(opened,), secret_paths=(DATA,)),
-        Rules(write_paths=(opened,), secret_paths=(DATA,)),
+        SandboxRules(read_paths=(opened,), secret_paths=(DATA,)),
+        SandboxRules(write_paths=(opened,), secret_paths=(DATA,)),
     ):
         plan = make_plan(MACHINE, rules, a_place())
         assert not plan.sees(f"{DATA}/api.key")
@@ -138,7 +139,7 @@ def test_git_is_pinned_and_what_git_runs_is_read_only() -> None:
 
 
 def test_git_config_can_be_opened() -> None:
-    rules = Rules(git_config_writable=True)
+    rules = SandboxRules(git_config_writable=True)
     plan = make_plan(MACHINE, rules, a_place(f"{PERSON}/project", git=True))
     assert plan.may_write(f"{PERSON}/project/.git/config")
     assert not plan.may_write(f"{PERSON}/project/.git/hooks/x")
@@ -156,7 +157,7 @@ def test_version_managers_are_told_where_they_are() -> None:
 
 
 def test_root_without_capabilities_cannot_change_the_kernels_settings() -> None:
-    plan = make_plan(MACHINE, RULES, a_place(), identity=Identity.ROOT)
+    plan = make_plan(MACHINE, RULES, a_place(), identity=SandboxIdentity.ROOT)
     chosen = options(plan)
     assert chosen[chosen.index("--cap-drop") + 1] == "ALL"
     at = chosen.index("/proc/sys")
@@ -170,7 +171,7 @@ def test_a_terminal_keeps_its_session() -> None:
 
 
 def test_another_user_gets_at_sources_through_a_stage() -> None:
-    plan = make_plan(MACHINE, RULES, a_place(), identity=Identity.DROPPED)
+    plan = make_plan(MACHINE, RULES, a_place(), identity=SandboxIdentity.DROPPED)
     user = ToolUser(uid=65534, gid=65534)
     box = make_box(plan, bwrap="/usr/bin/bwrap", seccomp=b"", user=user, staged=(f"{DATA}/work",))
     assert box.prefix[0] == "unshare"
@@ -183,7 +184,7 @@ def test_another_user_gets_at_sources_through_a_stage() -> None:
 
 
 def test_paths_that_the_owner_opens_below_tmp_are_seen_and_their_secrets_are_not() -> None:
-    rules = Rules(read_paths=("/tmp/shared",), secret_paths=("/tmp/shared/key", "/tmp/hermes"))
+    rules = SandboxRules(read_paths=("/tmp/shared",), secret_paths=("/tmp/shared/key", "/tmp/hermes"))
     plan = make_plan(MACHINE, rules, a_place())
     assert plan.outside("/tmp/shared/a") == "/tmp/shared/a"
     assert not plan.sees("/tmp/shared/key")
@@ -192,11 +193,11 @@ def test_paths_that_the_owner_opens_below_tmp_are_seen_and_their_secrets_are_not
 
 def test_closed_directory_is_masked_where_the_secret_in_it_cannot_be() -> None:
     machine = replace(MACHINE, closed=frozenset({"/srv/closed", "/srv/closed/hermes"}))
-    rules = Rules(write_paths=("/srv",), secret_paths=("/srv/closed/hermes/data", "/srv/closed"))
-    dropped = make_plan(machine, rules, a_place(), identity=Identity.DROPPED)
+    rules = SandboxRules(write_paths=("/srv",), secret_paths=("/srv/closed/hermes/data", "/srv/closed"))
+    dropped = make_plan(machine, rules, a_place(), identity=SandboxIdentity.DROPPED)
     assert dropped.masked_directories == ("/srv/closed",)
     below = make_plan(
-        machine, replace(rules, write_paths=("/srv/closed/hermes",)), a_place(), identity=Identity.DROPPED
+        machine, replace(rules, write_paths=("/srv/closed/hermes",)), a_place(), identity=SandboxIdentity.DROPPED
     )
     assert below.masked_files == ("/srv/closed/hermes/data",)
     same = make_plan(machine, rules, a_place())

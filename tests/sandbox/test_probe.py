@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import ConfigError
-from hermes.sandbox.plan import Rules
+from hermes.domain.errors import ConfigError
+from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.probe import Cause, Probe, judged, run_probe
 from hermes.sandbox.sandbox import open_sandbox
 
@@ -47,17 +47,17 @@ def test_a_program_that_is_not_there_is_said() -> None:
 
 def test_without_bubblewrap_there_is_no_sandbox(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    sandbox = open_sandbox(Rules(), home=str(tmp_path), enabled=True)
+    sandbox = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=True)
     assert sandbox.probe.cause is Cause.NOT_INSTALLED
     assert not sandbox.works
 
 
 def test_off_is_off(tmp_path: Path) -> None:
-    assert open_sandbox(Rules(), home=str(tmp_path), enabled=False).probe.cause is Cause.OFF
+    assert open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False).probe.cause is Cause.OFF
 
 
 @pytest.mark.skipif("__import__('os').geteuid() != 0", reason="only root drops to another user")
 @pytest.mark.parametrize("name", ["no-such-user", "root", "0"])
 def test_tools_of_root_need_another_user(name: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
-        open_sandbox(Rules(), home=str(tmp_path), enabled=True, user_name=name)
+        open_sandbox(SandboxRules(), home=str(tmp_path), enabled=True, user_name=name)

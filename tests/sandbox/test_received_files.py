@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from hermes.media.scope import media_scope
+from hermes.domain.media_scope import media_scope
+from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.media.store import MediaLimits, MediaStore
-from hermes.tools.boxed_files import BoxedFiles
-from hermes.tools.output import OutputLimits, fit
-from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.files.boxed_files import BoxedFiles
+from hermes.tools.terminal.output import OutputLimits, fit
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
 from hermes.tools.workplace import Workplace
-from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 
 ANN, BOB = media_scope("toy", "ann"), media_scope("toy", "bob")

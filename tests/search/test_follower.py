@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import StoppingError, StorageError, UnknownSessionError
-from hermes.records import Ended, MessageReceived, Record
+from hermes.domain.errors import StoppingError, StorageError, UnknownSessionError
+from hermes.domain.records import Ended, MessageReceived, Record
+from hermes.domain.types import EncodedMessage, Seq, SessionId, Source, TurnId
 from hermes.search.follower import BATCH, IndexFollower, Written
 from hermes.search.index import SearchIndex
-from hermes.types import EncodedMessage, Seq, SessionId, Source, TurnId
-from tests.actors.kernel import until
+from tests.actors.kernel.kernel import until
 
 A, B = SessionId("a"), SessionId("b")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import StorageError
+from hermes.domain.errors import StorageError
+from hermes.domain.types import Seq, SessionId
 from hermes.search.index import FILE_NAME, Hit, Indexed, SearchIndex
-from hermes.types import Seq, SessionId
 
 
 def said(text: str, session: str = "s1", **changes: Any) -> Indexed:

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from hermes.records import BadRecord, Ended, MessageReceived, TurnFinished, TurnStarted
+from hermes.domain.records import BadRecord, Ended, MessageReceived, TurnFinished, TurnStarted
+from hermes.domain.types import EncodedMessage, Source, TurnId
 from hermes.search.said import Said, texts_of
-from hermes.types import EncodedMessage, Source, TurnId
 
 
 def encoded(role: str, content: Any) -> EncodedMessage:

@@ -15,20 +15,20 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from hermes.role import Role
-from hermes.sandbox.plan import Rules
+from hermes.domain.access.role import Role
+from hermes.domain.types import Gate, SessionId, TurnId
+from hermes.processes.child import ChildLimits
+from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
-from hermes.tools.child import Limits
-from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.types import Gate, SessionId, TurnId
 from tests.sandbox.boxes import working_sandbox
 from tests.security.corpus import Attack, Effect
 from tests.security.outside import Finding, Outside, write
 
 EVERY: Final = bool(os.environ.get("HERMES_TEST_EVERY"))  # all lines, not a sample of them
 PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-LIMITS: Final = Limits(file_bytes=8 << 20, processes=100)
+LIMITS: Final = ChildLimits(file_bytes=8 << 20, processes=100)
 LINE_S: Final = 3.0
 _AT_ONCE: Final = 6
 _WRITE_VARIABLES: Final = ("F", "DEST", "TARGET", "X", "LIST", "FILES", "FILE", "LINK", "LOG")
@@ -184,7 +184,7 @@ class Attackers:
 def sandbox_of(outside: Outside) -> Sandbox:
     """One for which the fake home and data directories are the owner's. Blocking."""
     working_sandbox()
-    return open_sandbox(Rules(secret_paths=(str(outside.data),)), home=str(outside.home), enabled=True)
+    return open_sandbox(SandboxRules(secret_paths=(str(outside.data),)), home=str(outside.home), enabled=True)
 
 
 @cache

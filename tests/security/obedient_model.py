@@ -11,8 +11,8 @@ import json
 import re
 from typing import Any
 
-from tests.model_server import Reply
-from tests.scripted_model import ScriptedModel, answered, calling
+from tests.support.model_server import Reply
+from tests.support.scripted_model import ScriptedModel, answered, calling
 
 _ORDER = re.compile(r"DO(\d+): (?=\{)")
 _ANSWER_CHARS = 3_000  # one message of a chat

@@ -11,11 +11,11 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.types import Phase
-from tests.daemon_process import DaemonProcess
+from hermes.domain.types import Phase
 from tests.security.obedient_model import ObedientModel, order
-from tests.telegram_server import TOKEN, TelegramServer
-from tests.threaded_server import ThreadedServer, listening
+from tests.support.daemon_process import DaemonProcess
+from tests.support.telegram_server import TOKEN, TelegramServer
+from tests.support.threaded_server import ThreadedServer, listening
 
 ADMIN, GUEST, STRANGER, GROUP = 1, 7, 9, -5
 

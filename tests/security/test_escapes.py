@@ -17,9 +17,10 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.process.box import OUTER_ENVIRONMENT
 from hermes.sandbox import box
 from hermes.sandbox.options import options
-from hermes.sandbox.plan import Plan, Rules
+from hermes.sandbox.plan import SandboxPlan, SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from tests.sandbox.boxes import working_sandbox
 from tests.security.escapes import ESCAPES, NUMBERS, Escape, Layer, script
@@ -45,7 +46,7 @@ async def outside(tmp_path: Path) -> AsyncIterator[Outside]:
 def sandbox(outside: Outside) -> Sandbox:
     working_sandbox()
     shared = outside.home / "shared"
-    rules = Rules(
+    rules = SandboxRules(
         read_paths=(str(shared),), secret_paths=(str(outside.data), str(shared / "token"), str(shared / "keys"))
     )
     return open_sandbox(rules, home=str(outside.home), enabled=True)
@@ -157,7 +158,7 @@ async def test_git_outside_does_not_use_a_configuration_that_a_command_chose(
 
 
 def _git_status(work: Path) -> None:
-    subprocess.run(("git", "-c", "safe.directory=*", "status"), cwd=work, check=True, env=box.OUTER_ENVIRONMENT)
+    subprocess.run(("git", "-c", "safe.directory=*", "status"), cwd=work, check=True, env=OUTER_ENVIRONMENT)
 
 
 async def test_file_that_names_a_repository_cannot_be_replaced(outside: Outside, sandbox: Sandbox) -> None:
@@ -218,7 +219,7 @@ async def test_escape_works_without_its_layers(
     if reason := held_by_this_kernel(escape, kernel):
         pytest.skip(reason)
 
-    def weakened(plan: Plan, *, terminal: bool = False) -> list[str]:
+    def weakened(plan: SandboxPlan, *, terminal: bool = False) -> list[str]:
         return without(escape.needs, options(plan, terminal=terminal))
 
     monkeypatch.setattr(box, "options", weakened)

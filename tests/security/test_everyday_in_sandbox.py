@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from hermes.domain.types import Gate, Verdict
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.approval.links import link_targets
-from hermes.tools.approval.policy import decide, inside_rules, path_gate
-from hermes.types import Gate, Verdict
+from hermes.shell_policy.links import link_targets
+from hermes.shell_policy.policy import decide, inside_rules, path_gate
 from tests.security.corpus import load_everyday
 from tests.security.inside import EVERY, PATH, Attackers, Ran, sandbox_of
 from tests.security.outside import Outside, write

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.tools.approval.links import link_targets
-from hermes.tools.approval.policy import decide
-from hermes.types import Gate, Verdict
+from hermes.domain.types import Gate, Verdict
+from hermes.shell_policy.links import link_targets
+from hermes.shell_policy.policy import decide
 from tests.security.corpus import Attack, Effect, Everyday, Target, load, load_everyday
 
 TARGET = Target(

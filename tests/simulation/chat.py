@@ -9,18 +9,18 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hermes.actors.courier import REPEATED
-from hermes.actors.stream import CURSOR
+from hermes.actors.delivery.attempt import REPEATED
+from hermes.actors.delivery.preview import CURSOR
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.asking import token_of
-from hermes.errors import DeliveryError
+from hermes.domain.access.question import token_of
+from hermes.domain.errors import DeliveryError
+from hermes.domain.types import InboundKey, OutboxMessage, Place, Source
 from hermes.ports.chat import Abilities, Inbound
-from hermes.types import InboundKey, Obligation, Place, Source
-from tests.history import Crashed, Delivered, Erased, Happening, Sample, Sent, Uncertain
 from tests.simulation.daemon import SimulatedDaemon, role_of
 from tests.simulation.outside import Outside
 from tests.simulation.people import PAUSES_S, Town, Wish, have, some_wish
 from tests.simulation.request import Request
+from tests.support.judge import Crashed, Delivered, Erased, Happening, Sample, Sent, Uncertain
 
 NAME = "toy"
 ANSWER = re.compile(r"answer\d+ to (turn\d+)")
@@ -50,22 +50,22 @@ class SimulatedPlatform:
     def parts(self, text: str) -> Sequence[str]:
         return [text]
 
-    async def send(self, obligation: Obligation, text: str) -> str:
+    async def send(self, outgoing: OutboxMessage, text: str) -> str:
         try:
-            return await self._send(obligation, text)
+            return await self._send(outgoing, text)
         except asyncio.CancelledError:  # by a stop that did not wait for it
             self._outside.history.add(Uncertain(at=self._outside.time()))
             raise
 
-    async def _send(self, obligation: Obligation, text: str) -> str:
+    async def _send(self, outgoing: OutboxMessage, text: str) -> str:
         outside = self._outside
         await self._reach()
         message = outside.number("message")
-        self.shown[message] = (obligation.place.chat, text)
-        self._found.setdefault((obligation.id, len(obligation.sent)), message)
-        outside.note(f"shown {obligation.place.chat} {message} {obligation.id}")
-        if token := token_of(obligation):
-            self.buttons.append((token, obligation.choices))
+        self.shown[message] = (outgoing.place.chat, text)
+        self._found.setdefault((outgoing.id, len(outgoing.sent)), message)
+        outside.note(f"shown {outgoing.place.chat} {message} {outgoing.id}")
+        if token := token_of(outgoing):
+            self.buttons.append((token, outgoing.choices))
         outside.moment("after a send")
         await asyncio.sleep(outside.chance.uniform(0.001, 0.1))
         if outside.happens(0.05):
@@ -73,19 +73,19 @@ class SimulatedPlatform:
             raise DeliveryError("the answer to the send was lost", arrived_perhaps=True)
         return message
 
-    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
-        return await self.send(obligation, path)
+    async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
+        return await self.send(outgoing, path)
 
-    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
+    async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
         await self._reach()
-        self.shown[message] = (obligation.place.chat, text)
+        self.shown[message] = (outgoing.place.chat, text)
         await asyncio.sleep(self._outside.chance.uniform(0.001, 0.1))
 
-    async def find(self, obligation: Obligation, part: int) -> str | None:
+    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:
         await self._reach()
-        return self._found.get((obligation.id, part))
+        return self._found.get((outgoing.id, part))
 
-    async def delete(self, obligation: Obligation, message: str) -> None:
+    async def delete(self, outgoing: OutboxMessage, message: str) -> None:
         raise NotImplementedError
 
     async def show_typing(self, place: Place) -> None:

@@ -1,7 +1,7 @@
 """A simulated daemon: the real root, directory, sessions, process actors, reset clock, front desk, journal, hub,
 runner and drain, on a loop of its own. Only the disk, processes, models, tools and the network are played.
 
-It is put together as `hermes.daemon.composition` does it, and stopped in the reverse order.
+It is put together as `hermes.app.composition` does it, and stopped in the reverse order.
 """
 
 from __future__ import annotations
@@ -18,53 +18,53 @@ from loguru import logger
 from pykka import ActorDeadError
 
 from hermes.actors.after_reset import AfterReset
-from hermes.actors.delivery import DeliveryActor
-from hermes.actors.delivery_protocol import ForgetSession
+from hermes.actors.delivery.delivery import DeliveryActor
+from hermes.actors.delivery.protocol import ForgetSession
 from hermes.actors.directory import SessionDirectory
-from hermes.actors.directory_protocol import DirectorySettings
-from hermes.actors.dispatcher import Dispatcher
-from hermes.actors.front_desk import FrontDesk
-from hermes.actors.future import LoopFuture
-from hermes.actors.hub import EventHub
 from hermes.actors.journal import ActorJournal
-from hermes.actors.loop import _live, live_actors
-from hermes.actors.outgoing import ObligationDesk
-from hermes.actors.process_board import ProcessBoard
-from hermes.actors.process_desk import ForgetProcesses, ProcessDesk
-from hermes.actors.process_front import ProcessFront
-from hermes.actors.process_services import Announcement, Courier, NoticeLimit, ProcessServices, ProcessSettings
-from hermes.actors.reset_clock import ResetClock
+from hermes.actors.kernel.actor import _live, live_actors
+from hermes.actors.kernel.future import LoopFuture
+from hermes.actors.kernel.scheduler import Dispatcher
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.actors.process_services import Announcement, NoticeLimit, NoticeSender, ProcessServices, ProcessSettings
+from hermes.actors.process_supervisor import ForgetProcesses, ProcessSupervisor
 from hermes.actors.reset_rules import ResetRules, ResetSettings
-from hermes.actors.session_protocol import Limits
-from hermes.adapters.chat.desk import ChatDesk
-from hermes.adapters.chat.door import EVERYBODY, Door
+from hermes.actors.reset_scheduler import ResetClock
+from hermes.adapters.chat.access import EVERYBODY, AccessControl
+from hermes.adapters.chat.intake import ChatIntake
 from hermes.adapters.chat.moved import MovedChats
-from hermes.adapters.openai_api.turn_watch import TurnWatch
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
-from hermes.assembly.chat import DELIVERY
-from hermes.assembly.processes import NAME as PROCESSES
-from hermes.daemon import composition
-from hermes.daemon.directory import DirectoryConfiguration
-from hermes.daemon.live import Daemon
-from hermes.daemon.operations import EXIT_STORAGE, StopRequest
-from hermes.errors import HermesError, StorageFailedError
-from hermes.events import TurnAnswered
+from hermes.app import composition
+from hermes.app.daemon import Daemon
+from hermes.app.directory_configuration import DirectoryConfiguration
+from hermes.app.factories.chat import DELIVERY
+from hermes.app.factories.processes import NAME as PROCESSES
+from hermes.app.operations import EXIT_STORAGE, StopRequest
+from hermes.config.settings import Config
+from hermes.domain.access.role import Role
+from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.errors import HermesError, StorageFailedError
+from hermes.domain.events import TurnAnswered
+from hermes.domain.records import Answered
+from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import OutboxMessage, Phase, Session, SessionId, TurnId
 from hermes.ports.chat import Inbound, Platform
-from hermes.ports.given import Identity
-from hermes.ports.sessions import Receipt, Submission
-from hermes.records import Answered
-from hermes.role import Role
-from hermes.settings import Config
+from hermes.ports.given import IdSource
+from hermes.services.event_hub import EventHub
+from hermes.services.outbox import OutboxService
+from hermes.services.processes import ProcessService
+from hermes.services.sessions import SessionService
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor
-from hermes.types import Obligation, Phase, Session, SessionId, TurnId
-from tests.history import Acknowledged, Erased, Sample, Told, Uncertain
 from tests.simulation.machine import Machine, VirtualThreads
 from tests.simulation.minds import Minds
 from tests.simulation.outside import Outside
 from tests.simulation.request import Request
 from tests.simulation.virtual_time import VirtualLoop, VirtualReaders, VirtualWriter
+from tests.support.judge import Acknowledged, Erased, Sample, Told, Uncertain
 
 QUIET_S = 5.0
 ONE_MESSAGE_S = 1e-7  # less than any message takes: the actors' turns do not depend on how fast this machine is
@@ -73,7 +73,7 @@ ADMIN, USER = "chat0", "chat1"  # who else writes on the platform is a guest
 SETTINGS = DirectorySettings(
     idle_after_s=20,
     max_live=3,
-    limits=Limits(max_queue=4, admins=frozenset({("toy", ADMIN)})),
+    limits=TurnLimits(max_queue=4, admins=frozenset({("toy", ADMIN)})),
     memory_limit_bytes=0,
     seen_for_s=86400 * 30,
     take_up=False,
@@ -112,7 +112,7 @@ class SimulatedDaemon:
         self.holds = False  # it came up too often: turns that were cut off wait for their people
         self.children = Children()
         self.hub: EventHub
-        self.desk: FrontDesk
+        self.desk: SessionService
         self.journal: ActorJournal
         self.agent: AgentRunner
         self._began = outside.now
@@ -195,7 +195,7 @@ class SimulatedDaemon:
             steady=self.loop.time,
             pulse=self.loop.time,
         )
-        self.desk = FrontDesk(
+        self.desk = SessionService(
             directory=lambda: self.children["directory"],
             journal=self.journal,
             clock=outside.wall,
@@ -204,12 +204,12 @@ class SimulatedDaemon:
             resets=rules.explain,
             deliver=deliver,
         )
-        self._edge = ChatDesk(
+        self._edge = ChatIntake(
             sessions=cast("Any", self.desk),
-            outgoing=ObligationDesk(self.journal, deliver),
+            outbox=OutboxService(self.journal, deliver),
             commands=cast("Any", None),  # nobody uses any there
             moved=MovedChats("toy", cast("Any", self.desk)),
-            door=Door(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
+            door=AccessControl(pairing=cast("Any", Nobody()), admins=(ADMIN,), allowed=(USER, EVERYBODY)),
             new_turn_id=lambda: TurnId(outside.number("turn")),
             clock=outside.wall,
             alive=lambda: None,
@@ -239,7 +239,7 @@ class SimulatedDaemon:
         self,
         rules: ResetRules,
         after_reset: AfterReset,
-        deliver: Callable[[Sequence[Obligation]], None],
+        deliver: Callable[[Sequence[OutboxMessage]], None],
         services: ProcessServices,
     ) -> Any:
         outside = self._outside
@@ -258,7 +258,7 @@ class SimulatedDaemon:
             agent=self._fallible(self.agent),
             hub=self.hub,
             clock=outside.wall,
-            identity=Identity(session=self._new_session, turn=lambda: TurnId(outside.number("turn"))),
+            identity=IdSource(session=self._new_session, turn=lambda: TurnId(outside.number("turn"))),
             restart_policy=RestartIntensity(),
             memory_bytes=lambda: 0,
             resets=rules,
@@ -275,7 +275,7 @@ class SimulatedDaemon:
             name="resets",
         )
         processes = partial(
-            ProcessDesk.start,
+            ProcessSupervisor.start,
             services,
             new_id=lambda: outside.number("process"),
             restart_policy=RestartIntensity(),
@@ -299,10 +299,10 @@ class SimulatedDaemon:
 
     # ------------------------------------------------------------ background processes
 
-    def _make_front(self) -> ProcessFront:
+    def _make_front(self) -> ProcessService:
         self._threads = cast("Any", VirtualThreads(loop=self.loop, delay=self._outside.disk.delay_s))
-        self._board = ProcessBoard()
-        self.processes = ProcessFront(
+        self._board = ProcessRegistry()
+        self.processes = ProcessService(
             desk=lambda: self.children[PROCESSES],
             host=self._machine,
             threads=self._threads,
@@ -317,7 +317,7 @@ class SimulatedDaemon:
         return ProcessServices(
             host=self._machine,
             threads=self._threads,
-            courier=Courier(self.desk.submit, self._announce),
+            courier=NoticeSender(self.desk.submit, self._announce),
             board=self._board,
             journal=self.journal,
             clock=self._outside.wall,
@@ -503,7 +503,9 @@ class SimulatedDaemon:
         """The stop is complete: nothing may be left."""
         history = self._outside.history
         history.add(Sample(what="actors after a stop", value=len(live_actors()), limit=0))
-        cut_off = [owed for owed in self._outside.disk.outbox() if owed.sending]  # the stop did not wait for these
+        cut_off = [
+            outgoing for outgoing in self._outside.disk.outbox() if outgoing.sending
+        ]  # the stop did not wait for these
         history.add(*[Uncertain(at=self._outside.now)] * len(cut_off))
         left = [task.get_name() for task in asyncio.all_tasks(self.loop)]
         history.add(Sample(what=f"tasks after a stop {left}", value=len(left), limit=0))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from random import Random
 
-from hermes.errors import HermesError, StorageError, StorageFailedError, StorageFullError
-from hermes.ports.storage import Append, Discharge, NoteDelivery, Transaction
-from hermes.records import ContextCarried, LogEntry, TurnStarted
+from hermes.domain.errors import HermesError, StorageError, StorageFailedError, StorageFullError
+from hermes.domain.operations import Append, MarkDelivered, RecordDelivery
+from hermes.domain.records import ContextCarried, LogEntry, TurnStarted
+from hermes.domain.types import Epoch, InboundKey, OutboxMessage, ProcessRecord, Seen, Seq, Session, SessionId
+from hermes.ports.storage import Transaction
 from hermes.storage.memory import MemoryEngine
-from hermes.types import Epoch, InboundKey, Obligation, ProcessRecord, Seen, Seq, Session, SessionId
 
 
 class Disk(MemoryEngine):
@@ -53,7 +54,7 @@ class Disk(MemoryEngine):
 
     def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
         if self.full or self.broken:
-            self.unnoted += sum(isinstance(each, NoteDelivery | Discharge) for done in batch for each in done)
+            self.unnoted += sum(isinstance(each, RecordDelivery | MarkDelivered) for done in batch for each in done)
         if self.full:
             raise StorageFullError("the simulated disk is full")
         if self.broken:
@@ -96,7 +97,7 @@ class Disk(MemoryEngine):
         self._look()
         return super().log(session, first, limit)
 
-    def outbox(self) -> list[Obligation]:
+    def outbox(self) -> list[OutboxMessage]:
         self._look()
         return super().outbox()
 

@@ -7,10 +7,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from hermes.processes.process import Chunk, End, EndReason, FailedStart, Handle, Look, Lost, ProcessSpec
-from tests.history import Launched
+from hermes.domain.process.process import (
+    Chunk,
+    EndReason,
+    FailedStart,
+    Handle,
+    Heartbeat,
+    Lost,
+    ProcessEnd,
+    ProcessSpec,
+)
 from tests.simulation.outside import Outside
 from tests.simulation.virtual_time import Delay, VirtualLoop
+from tests.support.judge import Launched
 
 T = TypeVar("T")
 LASTING_S = (0.01, 2.0, 15.0, 60.0)
@@ -56,13 +65,13 @@ class Machine:
             return Lost(id=name, reason="its shim was killed")
         return self._handles[name]
 
-    def look(self, handle: Handle) -> Look:
+    def look(self, handle: Handle) -> Heartbeat:
         ended = self._outside.time() >= self._ends[handle.id]
         reason = EndReason.KILLED if handle.id in self._killed else EndReason.EXITED
-        end = End(reason=reason, code=0, ended_at=self._outside.wall()) if ended else None
-        return Look(alive=not ended, output_bytes=0, last_output_at=None, cpu_s=self._outside.time(), end=end)
+        end = ProcessEnd(reason=reason, code=0, ended_at=self._outside.wall()) if ended else None
+        return Heartbeat(alive=not ended, output_bytes=0, last_output_at=None, cpu_s=self._outside.time(), end=end)
 
-    def look_all(self, handles: Sequence[Handle]) -> dict[str, Look]:
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
         return {handle.id: self.look(handle) for handle in handles}
 
     def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:

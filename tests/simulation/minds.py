@@ -11,20 +11,30 @@ import json
 from collections.abc import Iterable
 from contextlib import suppress
 
-from hermes.actors.process_front import ProcessFront
-from hermes.actors.transcript import Transcript
-from hermes.errors import HermesError
-from hermes.events import TextDelta
-from hermes.ports.agent import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.domain.errors import HermesError
+from hermes.domain.events import TextDelta
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.records import BadRecord, ToolStarted
+from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.domain.types import (
+    Call,
+    CallOutcome,
+    EncodedMessage,
+    Failure,
+    FailureKind,
+    Gate,
+    SessionId,
+    Usage,
+    Verdict,
+)
 from hermes.ports.hub import Hub
 from hermes.ports.processes import ProcessOrder
-from hermes.records import BadRecord, ToolStarted
-from hermes.types import Call, CallOutcome, EncodedMessage, Failure, FailureKind, Gate, SessionId, Usage, Verdict
+from hermes.services.processes import ProcessService
 from tests.actors.talk import asks, assistant, does, needs_leave, reads, result, user
-from tests.history import Effect, Shown
 from tests.simulation.disk import Disk
 from tests.simulation.machine import SESSION
 from tests.simulation.outside import Outside
+from tests.support.judge import Effect, Shown
 
 PROMPT = EncodedMessage(b'{"role":"system","content":"be kind"}')
 USAGE = Usage(prompt_tokens=3, completion_tokens=2)
@@ -36,7 +46,7 @@ BLOCKED = Gate(verdict=Verdict.BLOCK, reason="it is never allowed")
 class Minds:
     """All three: `answer` thinks, `run` acts, `shorten` summarises."""
 
-    def __init__(self, outside: Outside, hub: Hub, processes: ProcessFront) -> None:
+    def __init__(self, outside: Outside, hub: Hub, processes: ProcessService) -> None:
         self._outside = outside
         self._hub = hub
         self._processes = processes

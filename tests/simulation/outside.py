@@ -15,9 +15,9 @@ from math import inf
 from random import Random
 from typing import Any, Protocol
 
-from tests.history import Complaint, Crashed, History
 from tests.simulation.disk import Disk
 from tests.simulation.virtual_time import RESOLUTION_S, Killed, VirtualLoop
+from tests.support.judge import Complaint, Crashed, History
 
 START = 1_800_000_000.0
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeAlias
 
-from hermes.errors import HermesError
-from hermes.events import CallAsked, TurnAnswered
-from hermes.ports.sessions import Receipt, Submission
-from hermes.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
+from hermes.domain.errors import HermesError
+from hermes.domain.events import CallAsked, TurnAnswered
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import Busy, InboundKey, Session, SessionId, SessionKey, Source, TurnId
 from tests.actors.talk import user
-from tests.history import Delivered, Sent
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.outside import Outside
 from tests.simulation.request import Request
+from tests.support.judge import Delivered, Sent
 
 API = Source(platform="api")
 PAUSES_S = (0.01, 0.5, 5.0, 20.0)

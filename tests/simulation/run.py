@@ -11,13 +11,12 @@ from random import Random
 
 from loguru import logger
 
-from hermes.actors.loop import live_actors
-from hermes.actors.reset_policy import PolicyBook, ResetMode, ResetPolicy
+from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetSettings
-from hermes.actors.session_state import is_pending
-from hermes.types import Phase, Session, SessionId
-from hermes.values import dataclass
-from tests.history import LIMBO_S, Open, Sample, Violation, judge
+from hermes.domain.reset_policy import PolicyBook, ResetMode, ResetPolicy
+from hermes.domain.session.state import is_pending
+from hermes.domain.types import Phase, Session, SessionId
+from hermes.domain.values import dataclass
 from tests.simulation.chat import Chatter, SimulatedPlatform
 from tests.simulation.daemon import SimulatedDaemon
 from tests.simulation.disk import Disk
@@ -27,11 +26,12 @@ from tests.simulation.people import API, Town
 from tests.simulation.request import Request
 from tests.simulation.survey import survey
 from tests.simulation.witness import Witness
+from tests.support.judge import LIMBO_S, Open, Sample, Violation, judge
 
 CALM_S = 240.0  # at most, until everything has drained
 LOOK_EVERY_S = 5.0
 FEW = 4  # the reset clock or a sweep may be writing
-MOST_ACTORS = 20  # a handful of sessions, and those that live as long as the daemon
+MAX_ACTORS = 20  # a handful of sessions, and those that live as long as the daemon
 MOMENTS = ("before a commit", "after a commit", "after an effect", "after a send")
 POLICIES = (
     ResetPolicy(),
@@ -201,7 +201,7 @@ class Simulation:
             add(Sample(what="pieces of work", value=daemon.agent.active, limit=0))
             add(Sample(what="messages on their way to disk", value=daemon.desk.waiting, limit=0))
             add(Sample(what="writes that wait", value=daemon.journal.waiting, limit=FEW))
-            add(Sample(what="actors", value=len(live_actors()), limit=MOST_ACTORS))
+            add(Sample(what="actors", value=len(live_actors()), limit=MAX_ACTORS))
 
     def _stop_for_good(self) -> None:
         self._last_stop = True

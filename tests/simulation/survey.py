@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from hermes.actors.grants import PREFIX, rules_in
-from hermes.actors.session_machine import SUSPEND_AFTER
-from hermes.actors.session_state import replay
-from hermes.actors.turn_role import role_of_turn
-from hermes.records import (
+from hermes.domain.access.grants import PREFIX, rules_in
+from hermes.domain.records import (
     Answered,
     ContextCarried,
     Ended,
@@ -22,17 +19,32 @@ from hermes.records import (
     TurnFinished,
     TurnInterrupted,
 )
-from hermes.records import Merged as MergedRecord
-from hermes.types import Call, Session, Verdict
-from tests.history import Accepted, Happening, Looked, Merged, Owed, Permitted, Retried, Sample, Settled, Stored, Told
+from hermes.domain.records import Merged as MergedRecord
+from hermes.domain.session.machine import SUSPEND_AFTER
+from hermes.domain.session.state import replay
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.types import Call, Session, Verdict
 from tests.simulation.disk import Disk
 from tests.simulation.minds import heard, transcript_of
+from tests.support.judge import (
+    Accepted,
+    Happening,
+    Looked,
+    Merged,
+    OutboxKind,
+    Permitted,
+    Retried,
+    Sample,
+    Settled,
+    Stored,
+    Told,
+)
 
 
 def survey(disk: Disk) -> Iterator[Happening]:
     for row in disk.sessions():
         yield from survey_session(disk, row)
-    yield from _owed(disk)
+    yield from _outgoing(disk)
 
 
 def survey_session(disk: Disk, row: Session) -> Iterator[Happening]:
@@ -107,7 +119,7 @@ def _received(received: MessageReceived, row: Session) -> Iterator[Happening]:
             yield Accepted(inbound=inbound, turn=received.turn, session=row.id)
 
 
-def _owed(disk: Disk) -> Iterator[Happening]:
+def _outgoing(disk: Disk) -> Iterator[Happening]:
     records = [entry.record for row in disk.sessions() for entry in disk.log(row.id)]
     chats = {
         each.turn: each.source.place.chat
@@ -116,4 +128,4 @@ def _owed(disk: Disk) -> Iterator[Happening]:
     }
     for record in records:
         if isinstance(record, TurnFinished) and record.turn in chats:
-            yield Owed(to=chats[record.turn], turn=record.turn)
+            yield OutboxKind(to=chats[record.turn], turn=record.turn)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from loguru import logger
 
-from hermes.types import InboundKey, TurnId
-from tests.history import Accepted, Acknowledged, Effect, History, Stored, judge
+from hermes.domain.types import InboundKey, TurnId
 from tests.simulation.disk import Disk
 from tests.simulation.people import API, Conversation, Message
 from tests.simulation.run import MOMENTS, Simulation
 from tests.simulation.survey import survey
+from tests.support.judge import Accepted, Acknowledged, Effect, History, Stored, judge
 
 EXAMPLES = int(os.environ.get("HERMES_TEST_EXAMPLES", "100"))
 WISHES = ("stop", "end", "compress", "suspend", "resume", "answer", "undo", "retry", "branch")

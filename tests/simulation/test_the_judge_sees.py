@@ -12,10 +12,11 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.actors import session_calls, session_machine
-from hermes.errors import HermesError
-from hermes.ports.storage import Append, NoteDelivery, Oblige, Operation, PutProcess, Transaction
-from hermes.types import Effect, Session, SessionId
+from hermes.domain.errors import HermesError
+from hermes.domain.operations import Append, Enqueue, Operation, PutProcess, RecordDelivery
+from hermes.domain.session import calls, machine
+from hermes.domain.types import Effect, Session, SessionId
+from hermes.ports.storage import Transaction
 from tests.simulation.disk import Disk
 from tests.simulation.run import run
 
@@ -56,7 +57,7 @@ class NothingOwed(Disk):
     """Replies are not kept until they are confirmed."""
 
     def commit(self, batch: Sequence[Transaction]) -> list[HermesError | None]:
-        kept = [tuple(each for each in transaction if not isinstance(each, Oblige)) for transaction in batch]
+        kept = [tuple(each for each in transaction if not isinstance(each, Enqueue)) for transaction in batch]
         return super().commit(kept)
 
 
@@ -67,7 +68,7 @@ class NothingDoubtful(Disk):
         return super().commit([tuple(map(self._sure, transaction)) for transaction in batch])
 
     def _sure(self, operation: Operation) -> Operation:
-        return replace(operation, sending=False) if isinstance(operation, NoteDelivery) else operation
+        return replace(operation, sending=False) if isinstance(operation, RecordDelivery) else operation
 
 
 class NothingBegun(Disk):
@@ -137,7 +138,7 @@ def test_a_store_that_breaks_a_promise_is_found_out(broken: type[Disk], rule: st
 
 
 def test_an_approval_by_somebody_who_may_not_approve_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (session_calls, session_machine):
+    for module in (calls, machine):
         monkeypatch.setattr(module, "may_answer", lambda *_: True)
     for seed in SEEDS:
         if "what needs approval runs only when it was given" in {each.rule for each in run(seed).violations}:

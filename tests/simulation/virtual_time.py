@@ -17,7 +17,7 @@ from contextvars import Context
 from typing import Any, TypeVar
 
 from hermes.actors.journal import Backlog, Flush, JournalWriter
-from hermes.errors import StorageError
+from hermes.domain.errors import StorageError
 from hermes.ports.storage import Engine
 
 T = TypeVar("T")

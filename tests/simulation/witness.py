@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from hermes.actors.session_steps import open_turns
-from hermes.ports.storage import Append, Erase, Transaction
-from hermes.records import Undone
-from hermes.types import SessionId
-from tests.history import Accepted, Erased, Happening, Looked, Settled, Withdrawn
+from hermes.domain.operations import Append, Erase
+from hermes.domain.records import Undone
+from hermes.domain.session.builder import open_turns
+from hermes.domain.types import SessionId
+from hermes.ports.storage import Transaction
 from tests.simulation.minds import heard, transcript_of
 from tests.simulation.outside import Outside
 from tests.simulation.survey import survey_session
+from tests.support.judge import Accepted, Erased, Happening, Looked, Settled, Withdrawn
 
 
 class Witness:

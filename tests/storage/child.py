@@ -11,10 +11,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from hermes.errors import HermesError, StorageFailedError, StorageFullError
-from hermes.ports.storage import Erase, PutFact
+from hermes.domain.errors import HermesError, StorageFailedError, StorageFullError
+from hermes.domain.operations import Erase, PutFact
+from hermes.domain.types import SessionId, SessionKey
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.types import SessionId, SessionKey
 from tests.storage.samples import append, message
 
 A, B = SessionId("a"), SessionId("b")

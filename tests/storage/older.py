@@ -7,7 +7,7 @@ from pathlib import Path
 
 import lmdb
 
-from hermes.ports.storage import PutFact
+from hermes.domain.operations import PutFact
 from hermes.storage import codec
 from hermes.storage.env import STORE_FORMAT, open_env, write_format
 from hermes.storage.keys import FACTS, text_key

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hermes.ports.storage import Append
-from hermes.records import MessageReceived, Record
-from hermes.types import (
+from hermes.domain.operations import Append
+from hermes.domain.records import MessageReceived, Record
+from hermes.domain.types import (
     DeadLetter,
     EncodedMessage,
     Epoch,

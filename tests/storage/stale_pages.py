@@ -8,10 +8,10 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from hermes.ports.storage import Erase
+from hermes.domain.operations import Erase
+from hermes.domain.types import SessionId
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import check
-from hermes.types import SessionId
 from tests.storage.page_damage import PAGE
 from tests.storage.samples import append, message, seen
 

@@ -8,8 +8,27 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hermes.ports.storage import Tally
-from hermes.records import BadRecord, Record, TurnStarted
+from hermes.domain.operations import Tally
+from hermes.domain.records import BadRecord, Record, TurnStarted
+from hermes.domain.types import (
+    Call,
+    DeadLetter,
+    DeliveredMessage,
+    Failure,
+    FailureKind,
+    Gate,
+    OutboxMessage,
+    Phase,
+    Place,
+    Preferences,
+    ProcessRecord,
+    Seen,
+    Session,
+    Source,
+    Turn,
+    TurnId,
+    Usage,
+)
 from hermes.storage.codec import (
     STORED,
     DamagedError,
@@ -23,25 +42,6 @@ from hermes.storage.codec import (
     unpack,
     unseal,
     values_of,
-)
-from hermes.types import (
-    Call,
-    DeadLetter,
-    Failure,
-    FailureKind,
-    Gate,
-    Obligation,
-    Phase,
-    Place,
-    Preferences,
-    ProcessRecord,
-    Seen,
-    Sent,
-    Session,
-    Source,
-    Turn,
-    TurnId,
-    Usage,
 )
 from tests.storage.samples import NOW, head, message
 
@@ -103,11 +103,11 @@ ORDER = {
         "exit_code signal reason detail output_bytes told role"
     ),
     "Place": "platform chat thread message",
-    "Obligation": (
+    "OutboxMessage": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
         " superseded end amends"
     ),
-    "Sent": "id kind place at sent_at messages session turn repeated",
+    "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
 }
 
 
@@ -135,7 +135,7 @@ def test_every_record_comes_back_as_it_went(kind: type[Record], data: st.DataObj
     assert repr(open_record(packed(("s", 7, kind.__name__, record)))) == repr(("s", 7, record))
 
 
-@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, Obligation, Sent])
+@pytest.mark.parametrize("kind", [Session, Seen, DeadLetter, Tally, ProcessRecord, OutboxMessage, DeliveredMessage])
 @FEW
 @given(data=st.data())
 def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObject) -> None:
@@ -147,7 +147,7 @@ def test_every_stored_value_comes_back_as_it_went(kind: type, data: st.DataObjec
     "kind",
     [
         *(*KINDS, BadRecord, Session, Turn, Call, Gate, Preferences, Usage, Failure, Source, Seen, DeadLetter, Tally),
-        *(ProcessRecord, Place, Obligation, Sent),
+        *(ProcessRecord, Place, OutboxMessage, DeliveredMessage),
     ],
     ids=lambda kind: kind.__name__,
 )

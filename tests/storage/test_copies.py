@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import StorageError
-from hermes.ports.storage import Erase
+from hermes.domain.errors import StorageError
+from hermes.domain.operations import Erase
+from hermes.domain.types import SessionId
 from hermes.storage.copies import compact
 from hermes.storage.env import claim, open_env
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import SessionId
 from tests.storage.samples import append, message
 
 A = SessionId("a")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import BadRowError, HermesError, StorageError
-from hermes.ports.storage import Erase, ForgetSeen, PutFact, Restore, SetAside
-from hermes.records import BadRecord
+from hermes.domain.errors import BadRowError, HermesError, StorageError
+from hermes.domain.operations import Erase, ForgetSeen, PutFact, Restore, SetAside
+from hermes.domain.records import BadRecord
+from hermes.domain.types import Epoch, InboundKey, Seq, SessionId, SessionKey
 from hermes.storage import codec
 from hermes.storage.keys import (
     BAD,
@@ -29,7 +30,6 @@ from hermes.storage.keys import (
 )
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import Epoch, InboundKey, Seq, SessionId, SessionKey
 from tests.storage.samples import NOW, append, head, letter, message, seen
 
 A, B = SessionId("a"), SessionId("b")

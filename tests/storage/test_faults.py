@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from hermes.domain.types import SessionId
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import SessionId
 from tests.storage.samples import message
 
 CHILD = [sys.executable, "-m", "tests.storage.child"]

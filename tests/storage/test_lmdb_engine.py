@@ -11,7 +11,7 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from hermes.errors import (
+from hermes.domain.errors import (
     AlreadySeenError,
     HermesError,
     StorageError,
@@ -19,12 +19,12 @@ from hermes.errors import (
     StorageFormatError,
     StorageFullError,
 )
-from hermes.ports.storage import Erase
+from hermes.domain.operations import Erase
+from hermes.domain.types import SessionId
 from hermes.storage import codec
 from hermes.storage.env import require_bundled
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import SessionId
 from tests.storage.samples import append, message, seen
 
 A = SessionId("a")

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import BadRowError, StorageError, StorageFailedError
-from hermes.ports.storage import Erase, Restore, Tally
-from hermes.records import BadRecord
+from hermes.domain.errors import BadRowError, StorageError, StorageFailedError
+from hermes.domain.operations import Erase, Restore, Tally
+from hermes.domain.records import BadRecord
+from hermes.domain.types import Epoch, Seq, SessionId, SessionKey, Usage
 from hermes.storage import pages
 from hermes.storage.keys import (
     INBOX,
@@ -29,7 +30,6 @@ from hermes.storage.keys import (
 )
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import Epoch, Seq, SessionId, SessionKey, Usage
 from tests.storage.child import long_name
 from tests.storage.page_damage import PAGE, leaves, lose, overwrite
 from tests.storage.samples import append, head, message, seen

@@ -11,13 +11,13 @@ from pathlib import Path
 import lmdb
 import pytest
 
-from hermes.errors import StorageError, StorageFormatError
+from hermes.domain.errors import StorageError, StorageFormatError
+from hermes.domain.types import SessionId
 from hermes.storage.env import STORE_FORMAT
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.lmdb_reader import open_reader
 from hermes.storage.migrate import kept_copy, migrate
 from hermes.storage.verify import verify
-from hermes.types import SessionId
 from tests.storage.older import STEP, make_older, notes_of
 from tests.storage.samples import message
 

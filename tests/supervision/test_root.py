@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import pytest
 from pykka import ActorDeadError, ActorRef
 
-from hermes.actors.loop import LoopActor, live_actors
+from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
-from tests.actors.world import until
+from tests.actors.harness import until
 
 
 class Child(LoopActor):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.tools.child_environment import NOBODY_SITS_HERE, child_environment
+from hermes.tools.terminal.child_environment import NOBODY_SITS_HERE, child_environment
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ import asyncio
 import os
 from pathlib import Path
 
-from hermes.tools.child import spawn
-from hermes.tools.command_output import CommandOutput, LineFeed
-from hermes.tools.foreground import Ending, run_to_end
+from hermes.processes.child import spawn
+from hermes.processes.command_output import CommandOutput, LineFeed
+from hermes.tools.terminal.foreground import Ending, run_to_end
 
 
 class SlowDisk(CommandOutput):

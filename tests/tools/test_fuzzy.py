@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hermes.tools.fuzzy import STRATEGIES, replace
+from hermes.tools.files.fuzzy import STRATEGIES, replace
 from hermes.tools.tool import ToolError
 
 CODE = """\

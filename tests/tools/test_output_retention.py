@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hermes.errors import UnknownSessionError
-from hermes.tools.output_retention import (
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.types import Phase, Session, SessionId
+from hermes.tools.terminal.output_retention import (
     Conversation,
     OutputRetention,
     RetentionLimits,
@@ -19,8 +20,7 @@ from hermes.tools.output_retention import (
     expired,
     in_question,
 )
-from hermes.types import Phase, Session, SessionId
-from tests.fakes import a_session
+from tests.support.fakes import a_session
 
 NOW = 1_000_000.0
 DAY_S = 86_400.0

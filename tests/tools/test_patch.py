@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.tools.patching import apply, plan_patch, plan_replace
+from hermes.domain.types import Verdict
+from hermes.tools.files.patch import apply, plan_patch, plan_replace
+from hermes.tools.files.v4a import Hunk, Update, parse
 from hermes.tools.tool import ToolError
-from hermes.tools.v4a import Hunk, Update, parse
-from hermes.types import Verdict
 from tests.tools.workbench import Workbench
 
 

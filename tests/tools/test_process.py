@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import BadInputError
+from hermes.domain.errors import BadInputError
+from hermes.domain.process.process import Chunk, Handle
+from hermes.domain.types import Gate, ProcessView, SessionId, TurnId, Verdict
 from hermes.ports.processes import ProcessOrder
-from hermes.processes.process import Chunk, Handle
+from hermes.processes.child import ChildLimits
 from hermes.processes.typed import unfinished
 from hermes.sandbox.network import SandboxNetwork
-from hermes.tools.approval.policy import decide
-from hermes.tools.child import Limits
-from hermes.tools.output import OutputLimits
+from hermes.shell_policy.policy import decide
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool, serve_again
 from hermes.tools.registry import Toolbox
-from hermes.tools.terminal import BackgroundCommand
+from hermes.tools.terminal.output import OutputLimits
+from hermes.tools.terminal.terminal import BackgroundCommand
 from hermes.tools.tool import ToolError, ToolResult
-from hermes.types import Gate, ProcessView, SessionId, TurnId, Verdict
 from tests.tools.workbench import a_context
 
 RUNNING = ProcessView(
@@ -244,7 +244,7 @@ async def test_the_starter_says_what_runs_and_refuses_too_many_words_to_watch_fo
         cwd="/",
         environ={},
         pty=False,
-        limits=Limits(),
+        limits=ChildLimits(),
         notify=True,
     )
     assert "proc_1 (pid 7). You will be told" in await start(asked)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.tools.reading import read_page
+from hermes.tools.files.file_reader import read_page
 from hermes.tools.tool import ToolError
 from tests.tools.workbench import Workbench
 

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import ConfigError
-from hermes.role import Role
-from hermes.tools.output import OutputLimits
+from hermes.domain.access.role import Role
+from hermes.domain.errors import ConfigError
+from hermes.domain.types import Effect, Gate, Verdict
 from hermes.tools.registry import Toolbox
+from hermes.tools.terminal.output import OutputLimits
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.types import Effect, Gate, Verdict
 from tests.tools.workbench import a_context
 
 

@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 import pytest
 
-from hermes.tools import search_worker
-from hermes.tools.search import Query, search
+from hermes.tools.files import search_worker
+from hermes.tools.files.search_files import FileQuery, search
 from tests.tools.workbench import Workbench
 
 RIPGREP = shutil.which("rg")
@@ -227,7 +227,7 @@ async def test_a_cancelled_search_ends_its_process(bench: Workbench) -> None:
 async def test_a_search_ends_when_its_time_is_up(files: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
     files.write("a.txt", "hit\n")
     files.write("b.txt", "a" * 60 + "\n")
-    query = Query(root=str(files.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
+    query = FileQuery(root=str(files.cwd), pattern="hit|(?=a)(a+)+$b", glob=None)
     asked: list[str] = []
 
     def allowed(path: str) -> bool:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hermes.media.scope import media_scope
+from hermes.domain.media_scope import media_scope
+from hermes.domain.types import Gate
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.registry import Toolbox
-from hermes.tools.sending import MOST_BYTES, send_file_tool
+from hermes.tools.send_file import MAX_BYTES, send_file_tool
 from hermes.tools.tool import ToolError
 from hermes.tools.workplace import Workplace
-from hermes.types import Gate
 from tests.tools.workbench import Workbench
 
 SCOPE = media_scope("toy", "ann")
@@ -145,7 +145,7 @@ async def test_secrets_are_never_sent(name: str, sender: Workbench) -> None:
 async def test_what_cannot_be_sent_is_explained_to_the_model(sender: Workbench, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.txt").write_text("x")
     sender.write("empty.txt", "")
-    os.truncate(sender.write("huge.bin", "x"), MOST_BYTES + 1)
+    os.truncate(sender.write("huge.bin", "x"), MAX_BYTES + 1)
     os.mkfifo(sender.cwd / "pipe")
     for path, problem in (
         (str(tmp_path / "elsewhere.txt"), "only files below"),

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from hermes.errors import StorageError, UnknownSessionError
+from hermes.domain.access.role import Role
+from hermes.domain.errors import StorageError, UnknownSessionError
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.types import Effect, EncodedMessage, Place, Seq, Session, SessionId, SessionKey, TurnId
 from hermes.ports.search import Findings, IndexProgress
-from hermes.ports.sessions import StoredMessage
-from hermes.role import Role
 from hermes.search.index import Hit
 from hermes.tools.schema import check_arguments
 from hermes.tools.session_search import session_search_tool
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
-from hermes.types import Effect, EncodedMessage, Place, Seq, Session, SessionId, SessionKey, TurnId
-from tests.fakes import a_session
+from tests.support.fakes import a_session
 
 DAY_S = 86_400.0
 CONTEXT = ToolContext(session=SessionId("mine"), turn=TurnId("t"), call="c", platform="api", folder=Path("/nowhere"))

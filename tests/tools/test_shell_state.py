@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hermes.tools.shell_state import (
+from hermes.tools.terminal.shell_state import (
     FRESH,
     ShellState,
     load,

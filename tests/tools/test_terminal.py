@@ -19,12 +19,12 @@ from typing import Any, Self
 import psutil
 import pytest
 
+from hermes.domain.types import Effect, Gate, SessionId, TurnId, Verdict
+from hermes.processes.child import ChildLimits
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.child import Limits
 from hermes.tools.registry import Toolbox
-from hermes.tools.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.terminal.terminal import BackgroundCommand, TerminalSettings, terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.types import Effect, Gate, SessionId, TurnId, Verdict
 from tests.sandbox.boxes import working_sandbox
 
 CANARY = "canary-5f1d"
@@ -436,7 +436,7 @@ async def test_cancelled_at_any_moment_nothing_is_left(world: World) -> None:
 
 
 async def test_a_storm_of_processes_is_ended(world: World) -> None:
-    world.settings["limits"] = Limits(processes=40)
+    world.settings["limits"] = ChildLimits(processes=40)
     text = await world.text("for i in {1..500}; do sleep 1006.25 & sleep 0.002; done; wait", timeout=50)
     # In a sandbox of an ordinary user the kernel refuses the processes above the limit.
     assert "more than the 40 allowed" in text or "fork: Resource temporarily unavailable" in text
@@ -446,9 +446,9 @@ async def test_a_storm_of_processes_is_ended(world: World) -> None:
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from hermes.tools.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
 from hermes.tools.tool import ToolContext
-from hermes.types import Gate, SessionId, TurnId
+from hermes.domain.types import Gate, SessionId, TurnId
 
 root = Path(sys.argv[1])
 context = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="p", folder=root / "f")
@@ -567,7 +567,7 @@ async def test_no_program_waits_for_a_person(world: World) -> None:
 
 
 async def test_limits_hold(world: World) -> None:
-    world.settings["limits"] = Limits(file_bytes=2**20, open_files=64, memory_bytes=2**30)
+    world.settings["limits"] = ChildLimits(file_bytes=2**20, open_files=64, memory_bytes=2**30)
     text = await world.text(
         "ulimit -c; ulimit -Hn; ulimit -Hf; ulimit -Hv; head -c 5000000 /dev/zero > big; ls -s big"
     )
@@ -576,7 +576,7 @@ async def test_limits_hold(world: World) -> None:
 
 
 async def test_cpu_time_is_limited_in_the_foreground_only(world: World) -> None:
-    world.settings["limits"] = Limits(cpu_s=1)
+    world.settings["limits"] = ChildLimits(cpu_s=1)
     asked: list[BackgroundCommand] = []
 
     async def keep(command: BackgroundCommand) -> str:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hermes.tools.files.v4a import Add, Change, Delete, Hunk, Update, parse, paths
 from hermes.tools.tool import ToolError
-from hermes.tools.v4a import Add, Change, Delete, Hunk, Update, parse, paths
 
 WHOLE = """\
 *** Begin Patch

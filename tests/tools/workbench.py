@@ -7,15 +7,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hermes.domain.types import Gate, SessionId, TurnId, Verdict
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.boxed_files import BoxedFiles
-from hermes.tools.files import file_tools
-from hermes.tools.output import OutputLimits
+from hermes.tools.files.boxed_files import BoxedFiles
+from hermes.tools.files.file_tools import file_tools
 from hermes.tools.registry import Toolbox
+from hermes.tools.terminal.output import OutputLimits
 from hermes.tools.todo import todo_tool
 from hermes.tools.tool import ToolContext, ToolResult
 from hermes.tools.workplace import Workplace
-from hermes.types import Gate, SessionId, TurnId, Verdict
 
 
 class Workbench:

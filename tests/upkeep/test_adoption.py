@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.actors.session_state import replay
-from hermes.actors.transcript import Transcript
-from hermes.errors import BadInputError
-from hermes.records import (
+from hermes.domain.errors import BadInputError
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.records import (
     BadRecord,
     ContextCarried,
     Continued,
@@ -27,8 +26,9 @@ from hermes.records import (
     TurnFinished,
     TurnStarted,
 )
+from hermes.domain.session.state import replay
+from hermes.domain.types import EncodedMessage, Phase, Preferences, Seq, SessionId, SessionKey, Source, TurnId
 from hermes.storage.memory import MemoryEngine
-from hermes.types import EncodedMessage, Phase, Preferences, Seq, SessionId, SessionKey, Source, TurnId
 from hermes.upkeep.adoption import Adoption, adopt
 from hermes.upkeep.portable import Exported, from_lines, to_lines
 

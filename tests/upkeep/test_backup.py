@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from hermes.home import Home, lock, note_store, prepare
-from hermes.ports.storage import PutFact
+from hermes.config.home import Home, lock, note_store, prepare
+from hermes.domain.operations import PutFact
+from hermes.domain.types import Phase, Preferences, Seq, SessionId
 from hermes.storage.copies import copy_store
 from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
-from hermes.types import Phase, Preferences, Seq, SessionId
 from hermes.upkeep import archive
 from hermes.upkeep.archive import UnsealedError, unpack
 from hermes.upkeep.backup import make_backup

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from hermes.home import Home, prepare
+from hermes.config.home import Home, prepare
 from hermes.upkeep.archive import unpack
 from hermes.upkeep.backup import why_left_out
-from hermes.upkeep.manifest import BackupError, Item, Kind, Manifest, Reason, points_inside
+from hermes.upkeep.manifest import ArchiveEntry, BackupError, Kind, Manifest, Reason, points_inside
 from tests.upkeep.test_backup import a_home, back_up, names_in, put_back, quiet, speaks_of
 
 
@@ -225,7 +225,7 @@ def test_a_top_level_symlink_never_points_inside() -> None:
 # ---------------------------------------------------------------- archives made by others
 
 
-def archive_of(target: Path, *items: Item) -> Path:
+def archive_of(target: Path, *items: ArchiveEntry) -> Path:
     manifest = Manifest(version="1", made_at=0.0, home="/", hot=False, files=items)
     types = {Kind.FILE: tarfile.REGTYPE, Kind.DIRECTORY: tarfile.DIRTYPE, Kind.SYMLINK: tarfile.SYMTYPE}
     with tarfile.open(target, "w") as file:
@@ -241,8 +241,8 @@ def archive_of(target: Path, *items: Item) -> Path:
     return target
 
 
-def link(path: str, target: str) -> Item:
-    return Item(path=path, kind=Kind.SYMLINK, target=target)
+def link(path: str, target: str) -> ArchiveEntry:
+    return ArchiveEntry(path=path, kind=Kind.SYMLINK, target=target)
 
 
 EMPTY = sha256(b"").hexdigest()
@@ -255,14 +255,17 @@ EMPTY = sha256(b"").hexdigest()
         ((link("work/l", "../api.key"),), "leads out"),
         ((link("work", "media"),), "leads out"),
         ((link("work/d/top", ".."), link("work/d/l", "top/../x")), "leads out"),
-        ((link("work/l", "d"), Item(path="work/l/f", sha256=EMPTY)), "cannot be unpacked"),
-        ((Item(path="work/d", kind=Kind.DIRECTORY), link("work/l", "d"), link("work/l/m", "x")), "below a symlink"),
-        ((Item(path="../work", kind=Kind.DIRECTORY),), "leads out"),
-        ((Item(path="/".join("d" * 1500), kind=Kind.DIRECTORY),), "more than 200 directories"),
+        ((link("work/l", "d"), ArchiveEntry(path="work/l/f", sha256=EMPTY)), "cannot be unpacked"),
+        (
+            (ArchiveEntry(path="work/d", kind=Kind.DIRECTORY), link("work/l", "d"), link("work/l/m", "x")),
+            "below a symlink",
+        ),
+        ((ArchiveEntry(path="../work", kind=Kind.DIRECTORY),), "leads out"),
+        ((ArchiveEntry(path="/".join("d" * 1500), kind=Kind.DIRECTORY),), "more than 200 directories"),
     ],
 )
 def test_an_archive_whose_entries_lead_elsewhere_is_refused(
-    tmp_path: Path, items: tuple[Item, ...], said: str
+    tmp_path: Path, items: tuple[ArchiveEntry, ...], said: str
 ) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(BackupError, match=said):
@@ -283,7 +286,7 @@ def test_a_manifest_of_the_first_format_is_read() -> None:
     values = {"version": "0", "made_at": 1.0, "home": "/h", "hot": False, "files": [item], "problems": []}
     raw = json.dumps({"hermes_backup": 1, **values, "left_out": ["api.key"]}).encode()
     manifest = Manifest.decode(raw)
-    assert manifest.files == (Item(path="SOUL.md", size_bytes=1, sha256="00"),)
+    assert manifest.files == (ArchiveEntry(path="SOUL.md", size_bytes=1, sha256="00"),)
     assert reasons(manifest) == {"api.key": Reason.NOT_RECORDED}
 
 

@@ -85,7 +85,7 @@ def test_a_restore_is_refused_while_a_process_of_the_home_runs(tmp_path: Path) -
 
 def a_restore(*left_out: LeftOut, untrusted: bool = False) -> Restored:
     manifest = Manifest(version="1", made_at=0.0, home="/", hot=False, files=(), left_out=left_out)
-    return Restored(manifest=manifest, kept_in=None, names=(), open_sessions=(), owed=0, untrusted=untrusted)
+    return Restored(manifest=manifest, kept_in=None, names=(), open_sessions=(), outgoing=0, untrusted=untrusted)
 
 
 def out(path: str, reason: Reason) -> LeftOut:

@@ -7,13 +7,12 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.adapters import presentation
-from hermes.adapters.chat.office import ChatOffice
-from hermes.adapters.openai_api import parameter
-from hermes.adapters.openai_api.service import Service, json_response
-from hermes.errors import BadInputError, UnknownSessionError
-from hermes.role import Role
-from hermes.trust import WorkingDirectories
+from hermes.adapters.chat.services import ChatServices
+from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.service import Service, json_response
+from hermes.config.trust import WorkingDirectories
+from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError, UnknownSessionError
 
 _MAX_PATH = 4096
 _MAX_TEXT = 100_000
@@ -21,7 +20,7 @@ PAIRED_ROLES = (Role.GUEST, Role.USER)  # admins are named in the configuration
 
 
 class ChatApi:
-    def __init__(self, service: Service, office: ChatOffice, workdirs: WorkingDirectories | None = None) -> None:
+    def __init__(self, service: Service, office: ChatServices, workdirs: WorkingDirectories | None = None) -> None:
         self._service = service
         self._office = office
         self._workdirs = workdirs

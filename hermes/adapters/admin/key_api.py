@@ -6,12 +6,12 @@ from typing import Any
 
 from aiohttp import web
 
-from hermes.adapters.key_service import KeyService
-from hermes.adapters.openai_api.field import number, whole
-from hermes.adapters.openai_api.service import Service, json_response
-from hermes.api_key import KEY_ROLES, ApiKey
-from hermes.errors import BadInputError
-from hermes.role import Role
+from hermes.adapters.http.field import number, whole
+from hermes.adapters.http.service import Service, json_response
+from hermes.domain.access.api_key import KEY_ROLES, ApiKey
+from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError
+from hermes.services.keys import KeyService
 
 _MAX_EXPIRES_S = 100 * 365 * 86_400
 _MAX_TOKENS = 10**15

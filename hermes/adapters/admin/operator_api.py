@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters import presentation
 from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.key_api import KeyApi
-from hermes.adapters.openai_api import parameter
-from hermes.adapters.openai_api.connection import connection_of
-from hermes.adapters.openai_api.event_stream import EventStream, open_stream
-from hermes.adapters.openai_api.listener import until
-from hermes.adapters.openai_api.openapi import document
-from hermes.adapters.openai_api.problem import refusal
-from hermes.adapters.openai_api.service import Service, json_response, remember_session
+from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.connection import connection_of
+from hermes.adapters.http.event_stream import EventStream, open_stream
+from hermes.adapters.http.listener import until
+from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.service import Service, json_response, remember_session
+from hermes.adapters.openai_api.openapi.document import document
 from hermes.adapters.openai_api.session_api import MAX_MESSAGES, SessionApi
-from hermes.errors import BadInputError, StorageError
+from hermes.domain.errors import BadInputError, StorageError
+from hermes.domain.types import Session, SessionId, TurnId
 from hermes.ports.hub import Subscription
-from hermes.types import Session, SessionId, TurnId
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler

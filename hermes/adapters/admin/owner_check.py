@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters.admin.descent import Descent, descent_of
 from hermes.adapters.admin.peer import PeerIdentity, peer_of
-from hermes.adapters.openai_api.problem import Problem, ProblemError, refusal
-from hermes.secret import Secret
+from hermes.adapters.admin.peer_ancestry import PeerAncestry, descent_of
+from hermes.adapters.http.problem import Problem, ProblemError, refusal
+from hermes.config.secret import Secret
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler
@@ -75,11 +75,11 @@ class OwnerCheck:
         if peer.pid == os.getpid():
             return
         descent = descent_of(peer.pid, os.getpid())
-        if descent is Descent.TOOL:
+        if descent is PeerAncestry.TOOL:
             logger.warning("admin socket: refused process {}: a tool started it", peer.pid)
             raise refusal(403, "from_a_tool", "A tool may not operate the daemon that runs it.")
         # Last: a process that is the same now was the same during the walk.
-        if descent is Descent.UNKNOWN or not self._identity.is_same(transport, peer):
+        if descent is PeerAncestry.UNKNOWN or not self._identity.is_same(transport, peer):
             logger.warning("admin socket: refused process {}: it cannot be identified", peer.pid)
             raise refusal(403, "unknown_peer", _UNKNOWN_PEER)
 

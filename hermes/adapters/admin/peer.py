@@ -16,8 +16,8 @@ import struct
 import sys
 from weakref import WeakKeyDictionary
 
-from hermes.adapters.admin.descent import OUTSIDE, ProcessLook, look_at
-from hermes.values import dataclass
+from hermes.adapters.admin.peer_ancestry import OUTSIDE, ProcessLook, look_at
+from hermes.domain.values import dataclass
 
 _SO_PEERPIDFD = 77
 _LOCAL_PEERCRED = 0x001  # macOS and the BSDs: struct xucred

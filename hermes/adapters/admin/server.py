@@ -15,22 +15,22 @@ from hermes.adapters.admin.chat_api import ChatApi
 from hermes.adapters.admin.key_api import KeyApi
 from hermes.adapters.admin.operator_api import OperatorApi, point_to_the_list
 from hermes.adapters.admin.owner_check import OwnerCheck
-from hermes.adapters.chat.office import ChatOffice
-from hermes.adapters.key_service import KeyService
-from hermes.adapters.openai_api.listener import Lifetime, Listener
+from hermes.adapters.chat.services import ChatServices
+from hermes.adapters.http.listener import Lifetime, Listener
+from hermes.adapters.http.service import Service, application
 from hermes.adapters.openai_api.server import api_routes
-from hermes.adapters.openai_api.service import Service, application
-from hermes.admin_token import create_token, token_file
-from hermes.commands.desk import CommandDesk
-from hermes.errors import AlreadyRunningError, HomeError
-from hermes.log import redact
+from hermes.config.admin_token import create_token, token_file
+from hermes.config.log import redact
+from hermes.config.trust import WorkingDirectories
+from hermes.domain.errors import AlreadyRunningError, HomeError
+from hermes.domain.types import TurnId
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions
-from hermes.trust import WorkingDirectories
-from hermes.types import TurnId
+from hermes.services.commands.service import CommandService
+from hermes.services.keys import KeyService
 
 _BACKLOG = 64
 _HEADER_TIMEOUT_S = 10
@@ -43,14 +43,14 @@ class AdminServer:
         socket_path: Path,
         *,
         sessions: Sessions,
-        commands: CommandDesk,
+        commands: CommandService,
         hub: Hub,
         operations: Operations,
         processes: ProcessList,
         new_turn_id: Callable[[], TurnId],
         clock: Clock,
         keys: KeyService,
-        office: ChatOffice | None = None,
+        office: ChatServices | None = None,
         workdirs: WorkingDirectories | None = None,
     ) -> None:
         self._path = socket_path

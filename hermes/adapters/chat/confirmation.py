@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 VALID_S: Final = 600.0
 MAX_OPEN: Final = 1000

@@ -6,8 +6,8 @@ a group each person has a conversation of their own; a thread is one that its pe
 
 from __future__ import annotations
 
+from hermes.domain.types import SessionKey
 from hermes.ports.chat import Inbound
-from hermes.types import SessionKey
 
 
 def is_shared(inbound: Inbound, *, group_sessions_per_user: bool = True) -> bool:

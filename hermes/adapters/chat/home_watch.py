@@ -9,13 +9,14 @@ from collections.abc import Callable, Sequence
 
 from loguru import logger
 
-from hermes.adapters.chat.home_desk import OURS, HomeDesk
-from hermes.adapters.chat.office import POST
-from hermes.errors import HermesError, UnknownSessionError
+from hermes.adapters.chat.services import POST
+from hermes.domain.errors import HermesError, UnknownSessionError
+from hermes.domain.read.views import ActorView
+from hermes.domain.types import DeadLetter, ProcessView
 from hermes.ports.given import Clock
 from hermes.ports.processes import ProcessList
-from hermes.ports.sessions import ActorView, Sessions
-from hermes.types import DeadLetter, ProcessView
+from hermes.ports.sessions import Sessions
+from hermes.services.home import OURS, HomeService
 
 EVERY_S = 10.0
 TROUBLE_AFTER_S = 300.0
@@ -28,7 +29,7 @@ _IN_PART = "impaired"  # the rest of it works, and may be told
 class HomeWatch:
     def __init__(
         self,
-        homes: HomeDesk,
+        homes: HomeService,
         *,
         sessions: Sessions,
         processes: ProcessList,
@@ -100,8 +101,8 @@ class HomeWatch:
 
 def _is_known(letter: DeadLetter) -> bool:
     """It was about a home itself, where one letter would make the next, or a terminal waited for it and was told."""
-    owed = letter.undelivered
-    waited_for = owed is not None and letter.id.startswith(POST) and letter.at - owed.at < _TERMINAL_WAITS_S
+    outgoing = letter.undelivered
+    waited_for = outgoing is not None and letter.id.startswith(POST) and letter.at - outgoing.at < _TERMINAL_WAITS_S
     return waited_for or letter.id.startswith(OURS)
 
 

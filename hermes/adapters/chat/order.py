@@ -19,7 +19,7 @@ class _Entry:
         self.held_up = held_up  # by a file, its own or one before it
 
 
-class Order:
+class ChatOrder:
     def __init__(self) -> None:
         self._entries: list[_Entry] = []  # those that wait and those that are being taken, as they came
         self._moved = asyncio.Event()

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hermes.errors import UnsendableFileError
-from hermes.regular_file import read_regular_file
-from hermes.values import dataclass
+from hermes.domain.errors import UnsendableFileError
+from hermes.domain.values import dataclass
+from hermes.system.regular_file import read_regular_file
 
-MOST_BYTES = 50 << 20
+MAX_BYTES = 50 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class File:
+class OutgoingFile:
     name: str
     data: bytes
 
 
-def read_file(path: str, *, if_too_large: str) -> File:
+def read_file(path: str, *, if_too_large: str) -> OutgoingFile:
     """In a thread. Raises UnsendableFileError."""
     try:
-        data = read_regular_file(Path(path), most_bytes=MOST_BYTES)
+        data = read_regular_file(Path(path), max_bytes=MAX_BYTES)
     except FileNotFoundError:
         raise UnsendableFileError("it is not there any more") from None
     except OSError as error:
         raise UnsendableFileError(f"it cannot be read: {error.strerror}") from error
     if not data:
         raise UnsendableFileError("it is empty")
-    if len(data) > MOST_BYTES:
+    if len(data) > MAX_BYTES:
         raise UnsendableFileError(if_too_large)
-    return File(name=Path(path).name, data=data)
+    return OutgoingFile(name=Path(path).name, data=data)

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 
 from hermes.adapters.chat.utf16 import prefix, sound, units
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
 
 NOTHING = "…"  # said for an empty text, which platforms refuse
-_MOST_MARKS = 16  # of a fence; a longer one is treated as text
-_MOST_INFO = 64  # characters after a fence's marks; with more it is text, too
-_MOST_INDENT = 24  # columns before a fence's marks; deeper ones are text, too
-_CLOSING = _MOST_INDENT + _MOST_MARKS + 1  # units that closing a fence may take
+_MAX_MARKS = 16  # of a fence; a longer one is treated as text
+_MAX_INFO = 64  # characters after a fence's marks; with more it is text, too
+_MAX_INDENT = 24  # columns before a fence's marks; deeper ones are text, too
+_CLOSING = _MAX_INDENT + _MAX_MARKS + 1  # units that closing a fence may take
 _INDENT = r"((?:[ \t]|(?:[-*+]|\d{1,9}[.)])[ \t])*)"  # a block may be the first in an item of a list
 _OPENS = re.compile(_INDENT + r"(`{3,}|~{3,})(.*)")
 _BEGINS = re.compile(_INDENT + "[`~]")
@@ -101,7 +101,7 @@ def _cut(text: str, room: int) -> int:
 def _looks_like_fence(text: str, at: int) -> bool:
     """Whether a line that began here would open or close a block of code, and does not begin here now."""
     # No further ahead than what is there whenever a text is cut, or a text that grows would be cut elsewhere.
-    return text[at - 1 : at] != "\n" and _BEGINS.match(text, at, at + _MOST_INDENT + 1) is not None
+    return text[at - 1 : at] != "\n" and _BEGINS.match(text, at, at + _MAX_INDENT + 1) is not None
 
 
 def _trimmed(rest: str, at: int) -> str:
@@ -130,7 +130,7 @@ def _open_fence(text: str) -> _Fence | None:
 
 def _opened_by(line: str) -> _Fence | None:
     found = _OPENS.fullmatch(line)
-    if found is None or len(found[1]) > _MOST_INDENT or len(found[2]) > _MOST_MARKS or len(found[3]) > _MOST_INFO:
+    if found is None or len(found[1]) > _MAX_INDENT or len(found[2]) > _MAX_MARKS or len(found[3]) > _MAX_INFO:
         return None
     if found[2][0] == "`" and "`" in found[3]:
         return None  # code within a line

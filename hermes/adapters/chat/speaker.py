@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from hermes.fence import fenced
+from hermes.domain.fence import fenced
+from hermes.domain.types import ChatContext
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
-from hermes.types import Company
 
 _NAME_MAX_CHARS = 40
 _FORWARD_MAX_CHARS = 16_000
@@ -57,9 +57,9 @@ def shown_name(inbound: Inbound) -> str:
     return " ".join(visible.split())[:_NAME_MAX_CHARS].strip()
 
 
-def company_of(inbound: Inbound, *, shared: bool) -> Company:
+def company_of(inbound: Inbound, *, shared: bool) -> ChatContext:
     known = inbound.user_name if inbound.user_name != inbound.user else ""
-    return Company(kind=inbound.chat_type, chat=inbound.chat_name, person="" if shared else known, shared=shared)
+    return ChatContext(kind=inbound.chat_type, chat=inbound.chat_name, person="" if shared else known, shared=shared)
 
 
 def guarded(text: str) -> str:

@@ -12,21 +12,21 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from hermes.adapters.openai_api import parameter
+from hermes.adapters.http import parameter
+from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.chat_request import ChatRequest, parse_chat_request
 from hermes.adapters.openai_api.chat_stream import ChatStream
 from hermes.adapters.openai_api.command_once import run_once
-from hermes.adapters.openai_api.completion import Completion
-from hermes.adapters.openai_api.event_stream import open_stream
+from hermes.adapters.openai_api.completion import ChatCompletion
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.turn_wait import check_intake, log_end, only_once, settled, while_wanted
-from hermes.adapters.openai_api.turn_watch import TurnWatch
-from hermes.commands.registry import Parsed, Unknown, parse
-from hermes.crash_point import reach
-from hermes.events import CallAsked, TurnAnswered
-from hermes.ports.sessions import Receipt, Submission
-from hermes.types import SessionId, Usage
+from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.domain.events import CallAsked, TurnAnswered
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import SessionId, Usage
+from hermes.services.commands.registry import Parsed, Unknown, parse
+from hermes.system.crash_point import reach
 
 
 class Chat:
@@ -119,9 +119,9 @@ class Chat:
         await telling.finish(answer, include_usage=chat.include_usage)
         return stream.response
 
-    def _completion(self, chat: ChatRequest, receipt: Receipt) -> Completion:
+    def _completion(self, chat: ChatRequest, receipt: Receipt) -> ChatCompletion:
         created = int(self._service.clock())
-        return Completion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
+        return ChatCompletion(receipt=receipt, session=receipt.session, created=created, model=chat.model)
 
 
 def _noting(receipt: Receipt, chat: ChatRequest, submission: Submission) -> Receipt:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from hermes.adapters.openai_api.field import boolean, encode, filled_text, given, number, refuse, text, whole
-from hermes.types import EncodedMessage
-from hermes.values import dataclass
+from hermes.adapters.http.field import boolean, encode, filled_text, given, number, refuse, text, whole
+from hermes.domain.types import EncodedMessage
+from hermes.domain.values import dataclass
 
 MAX_MESSAGES = 2_000
 MAXOPTIONS_BYTES = 64 << 10

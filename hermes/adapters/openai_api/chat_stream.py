@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hermes.adapters.openai_api import turn_event
-from hermes.adapters.openai_api.completion import Completion
-from hermes.adapters.openai_api.event_stream import EventStream
-from hermes.adapters.openai_api.turn_event import Shown
-from hermes.adapters.openai_api.turn_watch import TurnWatch
-from hermes.events import SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.adapters.http.event_stream import EventStream
+from hermes.adapters.openai_api.completion import ChatCompletion
+from hermes.adapters.openai_api.turns import turn_event
+from hermes.adapters.openai_api.turns.turn_event import Shown
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.domain.events import SessionMoved, TurnAnswered, TurnGaveUp, TurnOutcome
 
 
 class ChatStream:
-    def __init__(self, stream: EventStream, completion: Completion, watch: TurnWatch) -> None:
+    def __init__(self, stream: EventStream, completion: ChatCompletion, watch: TurnWatch) -> None:
         self._stream = stream
         self._completion = completion
         self._watch = watch

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from hermes.adapters.openai_api import parameter
+from hermes.adapters.http import parameter
+from hermes.adapters.http.field import encode
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.command_once import run_once
-from hermes.adapters.openai_api.field import encode
-from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.turn_wait import only_once
-from hermes.commands.registry import Parsed, Unknown, menu, parse
-from hermes.errors import BadInputError
-from hermes.ports.sessions import Submission
-from hermes.types import EncodedMessage, SessionId
+from hermes.adapters.openai_api.turns.turn_wait import only_once
+from hermes.domain.errors import BadInputError
+from hermes.domain.submission import Submission
+from hermes.domain.types import EncodedMessage, SessionId
+from hermes.services.commands.registry import Parsed, Unknown, menu, parse
 
 
 class CommandApi:

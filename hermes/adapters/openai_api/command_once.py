@@ -12,14 +12,14 @@ from dataclasses import replace
 
 from loguru import logger
 
-from hermes.adapters.openai_api.key_scope import REFUSED_COMMANDS
+from hermes.adapters.http.key_scope import REFUSED_COMMANDS
+from hermes.adapters.http.service import Service
 from hermes.adapters.openai_api.own_sessions import OwnSessions
-from hermes.adapters.openai_api.service import Service
-from hermes.api_key import PLATFORM_PREFIX
-from hermes.commands.registry import Parsed, Unknown
-from hermes.commands.reply import Caller, Reply, refused
-from hermes.errors import HermesError
-from hermes.ports.sessions import Receipt, Submission
+from hermes.domain.access.api_key import PLATFORM_PREFIX
+from hermes.domain.errors import HermesError
+from hermes.domain.submission import Receipt, Submission
+from hermes.services.commands.registry import Parsed, Unknown
+from hermes.services.commands.reply import CommandCaller, CommandReply, refused
 
 _CUT_OFF = (
     "This command came before, under the same Idempotency-Key, and Hermes was interrupted while it carried it out. "
@@ -27,13 +27,13 @@ _CUT_OFF = (
 )
 
 
-async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> Reply:
+async def run_once(service: Service, command: Parsed | Unknown, submission: Submission) -> CommandReply:
     """Of a session that the caller may not reach, UnknownSessionError is raised."""
     if problem := _refusal(service, command, submission):
         return refused(problem)
     if isinstance(service.sessions, OwnSessions):  # commands themselves reach all sessions
         await service.sessions.check(submission.session)
-    caller = Caller(source=submission.source, session=submission.session, inbound=submission.inbound)
+    caller = CommandCaller(source=submission.source, session=submission.session, inbound=submission.inbound)
     if isinstance(command, Parsed) and not command.command.says:
         before = await service.sessions.note_command(submission)
         if before is not None:
@@ -55,7 +55,7 @@ def _refusal(service: Service, command: Parsed | Unknown, submission: Submission
     return ""
 
 
-async def _note(service: Service, submission: Submission, reply: Reply) -> None:
+async def _note(service: Service, submission: Submission, reply: CommandReply) -> None:
     said = json.dumps({"text": reply.text, "ok": reply.ok, "session": reply.session})
     try:
         await service.sessions.note_reply(submission, said.encode("utf-8", "replace"))
@@ -63,10 +63,10 @@ async def _note(service: Service, submission: Submission, reply: Reply) -> None:
         logger.warning("what a command was answered could not be stored: {}", error)
 
 
-async def _said_before(service: Service, submission: Submission, before: Receipt) -> Reply:
+async def _said_before(service: Service, submission: Submission, before: Receipt) -> CommandReply:
     said = None if submission.inbound is None else await service.sessions.reply_of(submission.inbound)
     if said is None:
-        return Reply(text=_CUT_OFF, ok=False, session=before.session or None, receipt=before)
+        return CommandReply(text=_CUT_OFF, ok=False, session=before.session or None, receipt=before)
     fields = json.loads(said)
     session = fields["session"] or before.session or None
-    return Reply(text=fields["text"], ok=fields["ok"], session=session, receipt=before)
+    return CommandReply(text=fields["text"], ok=fields["ok"], session=session, receipt=before)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from hermes.adapters.openai_api import pending
-from hermes.adapters.openai_api.key_scope import may_approve
-from hermes.adapters.presentation import JsonObject
-from hermes.events import CallAsked, TurnAnswered
-from hermes.ports.sessions import Receipt
-from hermes.types import SessionId, Usage
-from hermes.values import dataclass
+from hermes.adapters.http.key_scope import may_approve
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.openai_api.turns import pending
+from hermes.domain.events import CallAsked, TurnAnswered
+from hermes.domain.submission import Receipt
+from hermes.domain.types import SessionId, Usage
+from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Completion:
+class ChatCompletion:
     receipt: Receipt
     session: SessionId  # where the conversation is now
     created: int

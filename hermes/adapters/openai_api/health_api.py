@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from hermes.adapters.openai_api.openapi import document
-from hermes.adapters.openai_api.service import Service, json_response
-
-OPEN_PATHS = frozenset({"/health", "/health/ready", "/openapi.json"})
+from hermes.adapters.http.service import Service, json_response
+from hermes.adapters.openai_api.openapi.document import document
 
 
 class HealthApi:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from aiohttp import web
 
-from hermes.adapters.openai_api.problem import Problem, ProblemError
-from hermes.adapters.openai_api.service import Service, json_response
-from hermes.adapters.presentation import JsonObject
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.problem import Problem, ProblemError
+from hermes.adapters.http.service import Service, json_response
 
 ALIASES = ("hermes", "hermes-agent", "default")  # taken besides the names that are listed
 

@@ -5,16 +5,17 @@ Every method checks, so that no route can forget to. A session of somebody else 
 
 from __future__ import annotations
 
-from hermes.adapters.openai_api.key_scope import CALLER
-from hermes.adapters.openai_api.problem import refusal
-from hermes.api_key import ApiKey
-from hermes.errors import UnknownSessionError
-from hermes.events import TurnOutcome
-from hermes.ports.sessions import Receipt, Sessions, SessionView, StoredMessage, Submission, TurnRecord
-from hermes.ports.storage import Tally
-from hermes.role import Role
-from hermes.trace import TraceLine
-from hermes.types import (
+from hermes.adapters.http.key_scope import CALLER
+from hermes.adapters.http.problem import refusal
+from hermes.domain.access.api_key import ApiKey
+from hermes.domain.access.role import Role
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.events import TurnOutcome
+from hermes.domain.operations import Tally
+from hermes.domain.read.views import SessionView, StoredMessage, TurnRecord
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.trace import TraceLine
+from hermes.domain.types import (
     DeadLetter,
     EncodedMessage,
     InboundKey,
@@ -26,6 +27,7 @@ from hermes.types import (
     Source,
     TurnId,
 )
+from hermes.ports.sessions import Sessions
 
 _PAGE = 200
 _MAX_LOOKED_AT = 10_000  # sessions, in a search for those of one key

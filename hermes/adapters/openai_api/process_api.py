@@ -7,11 +7,11 @@ import codecs
 from aiohttp import web
 from loguru import logger
 
-from hermes.adapters.openai_api import parameter
-from hermes.adapters.openai_api.service import Service, json_response
-from hermes.adapters.presentation import JsonObject
-from hermes.errors import BadInputError
-from hermes.processes.process import Chunk
+from hermes.adapters.http import parameter
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.http.service import Service, json_response
+from hermes.domain.errors import BadInputError
+from hermes.domain.process.process import Chunk
 
 LOG_BYTES = 20_000
 MAX_LOG_BYTES = 1_000_000

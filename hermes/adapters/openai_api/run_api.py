@@ -11,28 +11,29 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from hermes.adapters.openai_api import parameter
-from hermes.adapters.openai_api.connection import connection_of
-from hermes.adapters.openai_api.event_stream import EventStream, frame, open_stream
-from hermes.adapters.openai_api.field import short_text, text
-from hermes.adapters.openai_api.listener import until
+from hermes.adapters.http import parameter
+from hermes.adapters.http.connection import connection_of
+from hermes.adapters.http.event_stream import EventStream, frame, open_stream
+from hermes.adapters.http.field import short_text, text
+from hermes.adapters.http.listener import until
+from hermes.adapters.http.problem import refusal
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.model_api import check_model
-from hermes.adapters.openai_api.pending import asked_in
-from hermes.adapters.openai_api.problem import refusal
 from hermes.adapters.openai_api.run_object import Run, event_of, is_last, place_of
-from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
 from hermes.adapters.openai_api.session_wish_api import MAX_ANSWER, STOPPED_BY_REQUEST
-from hermes.adapters.openai_api.shared_turn import SharedTurns
-from hermes.adapters.openai_api.turn_follower import Told, TurnFollower
-from hermes.adapters.openai_api.turn_request import parse_turn_request
-from hermes.adapters.openai_api.turn_story import turn_of
-from hermes.adapters.openai_api.turn_token import not_found, read_token
-from hermes.adapters.openai_api.turn_wait import check_intake, only_once
-from hermes.asking import APPROVALS
-from hermes.errors import BadInputError
-from hermes.events import TurnGaveUp
-from hermes.ports.sessions import Submission, TurnRecord
-from hermes.turn_token import RUN, TurnToken
+from hermes.adapters.openai_api.turns.pending import asked_in
+from hermes.adapters.openai_api.turns.shared_turn import SharedTurns
+from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
+from hermes.adapters.openai_api.turns.turn_follower import Told, TurnFollower
+from hermes.adapters.openai_api.turns.turn_request import parse_turn_request
+from hermes.adapters.openai_api.turns.turn_view import turn_of
+from hermes.adapters.openai_api.turns.turn_wait import check_intake, only_once
+from hermes.domain.access.question import APPROVALS
+from hermes.domain.errors import BadInputError
+from hermes.domain.events import TurnGaveUp
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.submission import Submission
+from hermes.domain.turn_token import RUN, TurnToken
 
 _FAREWELL = (
     "The daemon stops or restarts. The run is stored and goes on when the daemon is back: ask for its events again, "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hermes.adapters.openai_api import pending, problem, turn_event
-from hermes.adapters.openai_api.turn_follower import Told
-from hermes.adapters.openai_api.turn_story import (
+from hermes.adapters.http import problem
+from hermes.adapters.http.presentation import JsonObject, plain
+from hermes.adapters.openai_api.turns import pending, turn_event
+from hermes.adapters.openai_api.turns.turn_follower import Told
+from hermes.adapters.openai_api.turns.turn_view import (
     calls_of,
     end_of,
     failure_of,
@@ -17,10 +19,9 @@ from hermes.adapters.openai_api.turn_story import (
     text_of,
     usage_of,
 )
-from hermes.adapters.presentation import JsonObject, plain
-from hermes.events import CallAsked, TurnGaveUp
-from hermes.ports.sessions import TurnRecord
-from hermes.records import (
+from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.records import (
     MessageReceived,
     ModelReplied,
     TurnFailed,
@@ -28,8 +29,8 @@ from hermes.records import (
     TurnInterrupted,
     TurnStarted,
 )
-from hermes.types import Failure, FailureKind, SessionId, TurnId
-from hermes.values import dataclass
+from hermes.domain.types import Failure, FailureKind, SessionId, TurnId
+from hermes.domain.values import dataclass
 
 Named = tuple[str, JsonObject]
 

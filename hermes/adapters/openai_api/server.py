@@ -10,31 +10,31 @@ from dataclasses import field
 
 from aiohttp import web
 
-from hermes.adapters.key_service import KeyService
+from hermes.adapters.http.connection import PeerLimit
+from hermes.adapters.http.guard import RequestGuard
+from hermes.adapters.http.key_scope import KeyScope
+from hermes.adapters.http.listener import Lifetime, Listener
+from hermes.adapters.http.service import Service, application
 from hermes.adapters.openai_api.chat import Chat
 from hermes.adapters.openai_api.command_api import CommandApi
-from hermes.adapters.openai_api.connection import PeerLimit
-from hermes.adapters.openai_api.guard import Guard
 from hermes.adapters.openai_api.health_api import HealthApi
-from hermes.adapters.openai_api.key_scope import KeyScope
-from hermes.adapters.openai_api.listener import Lifetime, Listener
 from hermes.adapters.openai_api.model_api import ModelApi
 from hermes.adapters.openai_api.own_sessions import OwnSessions
 from hermes.adapters.openai_api.process_api import ProcessApi
-from hermes.adapters.openai_api.response_api import ResponseApi
+from hermes.adapters.openai_api.responses.response_api import ResponseApi
 from hermes.adapters.openai_api.run_api import RunApi
-from hermes.adapters.openai_api.service import Service, application
 from hermes.adapters.openai_api.session_api import SessionApi
 from hermes.adapters.openai_api.session_wish_api import SessionWishes
-from hermes.commands.desk import CommandDesk
-from hermes.errors import AlreadyRunningError, ConfigError
+from hermes.domain.errors import AlreadyRunningError, ConfigError
+from hermes.domain.types import TurnId
+from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.hub import Hub
 from hermes.ports.operations import Operations
 from hermes.ports.processes import ProcessList
 from hermes.ports.sessions import Sessions
-from hermes.types import TurnId
-from hermes.values import dataclass
+from hermes.services.commands.service import CommandService
+from hermes.services.keys import KeyService
 
 _BACKLOG = 512
 
@@ -72,7 +72,7 @@ class ApiServer:
         settings: ApiSettings,
         *,
         sessions: Sessions,
-        commands: CommandDesk,
+        commands: CommandService,
         hub: Hub,
         operations: Operations,
         processes: ProcessList,
@@ -90,7 +90,7 @@ class ApiServer:
         self._processes = processes
         self._new_turn_id = new_turn_id
         self._clock = clock
-        self._guard = Guard(
+        self._guard = RequestGuard(
             key=settings.key,
             keys=keys,
             host=settings.host,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from hermes.adapters import presentation
-from hermes.adapters.openai_api import parameter, pending
-from hermes.adapters.openai_api.service import Service, json_response, remember_session
-from hermes.ports.sessions import StoredMessage
-from hermes.types import Seq, SessionId
+from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.service import Service, json_response, remember_session
+from hermes.adapters.openai_api.turns import pending
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.types import Seq, SessionId
 
 MAX_LISTED = 200
 MAX_MESSAGES = 1_000

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from hermes.adapters import presentation
-from hermes.adapters.openai_api import parameter
-from hermes.adapters.openai_api.field import encode, filled_text, short_text, text, whole
-from hermes.adapters.openai_api.service import RECEIPT, Service, json_response, remember_session
-from hermes.adapters.openai_api.turn_wait import only_once
-from hermes.ports.sessions import Submission
-from hermes.types import Busy, EncodedMessage, Session
+from hermes.adapters.http import parameter, presentation
+from hermes.adapters.http.field import encode, filled_text, short_text, text, whole
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.turns.turn_wait import only_once
+from hermes.domain.submission import Submission
+from hermes.domain.types import Busy, EncodedMessage, Session
 
 MAX_TITLE = 200
 MAX_TOPIC = 2_000

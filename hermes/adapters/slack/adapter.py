@@ -14,23 +14,23 @@ from typing import Any
 
 from loguru import logger
 
-from hermes import wall_clock
-from hermes.adapters.slack.download import download
-from hermes.adapters.slack.event import Manners
-from hermes.adapters.slack.events_server import EventsServer
 from hermes.adapters.slack.health import keep_asking
-from hermes.adapters.slack.heard_until import HeardUntil
-from hermes.adapters.slack.intake import NOT_NOW, Intake
-from hermes.adapters.slack.look_back import LookBack
-from hermes.adapters.slack.pace import Allowance, Limits
+from hermes.adapters.slack.inbound.backfill import Backfill
+from hermes.adapters.slack.inbound.download import download
+from hermes.adapters.slack.inbound.event import SlackAddressing
+from hermes.adapters.slack.inbound.events_server import EventsServer
+from hermes.adapters.slack.inbound.intake import NOT_NOW, SlackIntake
+from hermes.adapters.slack.inbound.read_position import ReadPosition
+from hermes.adapters.slack.inbound.socket import PING_S, Socket
+from hermes.adapters.slack.outbound.progress import Progress
 from hermes.adapters.slack.platform import SlackPlatform
-from hermes.adapters.slack.progress import Progress
+from hermes.adapters.slack.rate_limiter import Allowance, SlackLimits
 from hermes.adapters.slack.response import Responses
-from hermes.adapters.slack.socket import PING_S, Socket
-from hermes.adapters.slack.workspace import BASE_URL, Credentials, Wire
-from hermes.errors import PlatformError
+from hermes.adapters.slack.workspace import BASE_URL, Credentials, SlackClient
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError
 from hermes.ports.chat import Attachment, ChatEdge, Platform
-from hermes.secret import Secret
+from hermes.system import clock as wall_clock
 
 _ANSWER_WITHIN_S = 20.0
 _FIRST_PAUSE_S = 1.0
@@ -44,9 +44,9 @@ class SlackAdapter:
         *,
         listen: tuple[str, int] | None = None,  # host and port for the Events API; None is Socket Mode
         base_url: str = "",
-        manners: Manners | None = None,
+        manners: SlackAddressing | None = None,
         reactions: bool = True,
-        limits: Limits | None = None,
+        limits: SlackLimits | None = None,
         ping_s: float = PING_S,
         answer_within_s: float = _ANSWER_WITHIN_S,
         clock: Callable[[], float] = wall_clock.wall,
@@ -57,10 +57,10 @@ class SlackAdapter:
         self._answer_within_s = answer_within_s
         self._ping_s = ping_s
         responses = Responses()
-        self._intake = Intake(manners or Manners(), responses=responses, clock=clock)
-        self._heard = HeardUntil()
+        self._intake = SlackIntake(manners or SlackAddressing(), responses=responses, clock=clock)
+        self._heard = ReadPosition()
         self._progress = Progress(reactions=reactions)
-        limits = limits or Limits()
+        limits = limits or SlackLimits()
         self._looks = Allowance(every_s=limits.look_every_s, at_once=limits.looks_at_once)
         self._said: set[str] = set()  # warnings about what cannot be looked for
         self._platform = SlackPlatform(self._connected, limits=limits, progress=self._progress, responses=responses)
@@ -70,7 +70,7 @@ class SlackAdapter:
             self.events = EventsServer(self._intake, secrets, host=listen[0], port=listen[1], clock=clock)
         self._clock = clock
         self._jitter = jitter  # between 0 and 1
-        self._wire: Wire | None = None
+        self._wire: SlackClient | None = None
         self._edge: ChatEdge | None = None
 
     @property
@@ -80,9 +80,9 @@ class SlackAdapter:
     async def run(self, edge: ChatEdge) -> None:
         self._edge = edge
         if self.events is not None:
-            look_back = self._look_back()
-            async with _beside(look_back.run(self._connected(), edge)):
-                return await self.events.run(self._connected(), edge, look_back)
+            backfill = self._backfill()
+            async with _beside(backfill.run(self._connected(), edge)):
+                return await self.events.run(self._connected(), edge, backfill)
         apps = _distinct(each.app for each in self._credentials if each.app is not None)
         async with _beside(keep_asking(self._connected(), edge)):
             if len(apps) == 1:
@@ -109,13 +109,13 @@ class SlackAdapter:
             await self._wire.close()
 
     async def _listen(self, app: Secret, edge: ChatEdge, *, opened: Callable[[], None] = lambda: None) -> None:
-        wire, look_back = self._connected(), self._look_back(app)
-        socket = Socket(self._intake, look_back, ping_s=self._ping_s, opened=opened)
-        async with _beside(look_back.run(wire, edge)):
+        wire, backfill = self._connected(), self._backfill(app)
+        socket = Socket(self._intake, backfill, ping_s=self._ping_s, opened=opened)
+        async with _beside(backfill.run(wire, edge)):
             await socket.run(wire, wire.client(app), edge)
 
-    def _look_back(self, app: Secret | None = None) -> LookBack:
-        return LookBack(self._intake, self._heard, pace=self._looks, clock=self._clock, said=self._said, app=app)
+    def _backfill(self, app: Secret | None = None) -> Backfill:
+        return Backfill(self._intake, self._heard, pace=self._looks, clock=self._clock, said=self._said, app=app)
 
     async def _keep_listening(self, app: Secret, part: str, edge: ChatEdge) -> None:
         pause_s = _FIRST_PAUSE_S
@@ -131,9 +131,9 @@ class SlackAdapter:
             pause_s = _FIRST_PAUSE_S if lasted_s > _LONGEST_PAUSE_S else min(2 * pause_s, _LONGEST_PAUSE_S)
             await asyncio.sleep(max(wish_s, pause_s * (0.5 + self._jitter() / 2)))  # not all at the same moment
 
-    def _connected(self) -> Wire:
+    def _connected(self) -> SlackClient:
         if self._wire is None:
-            self._wire = Wire(
+            self._wire = SlackClient(
                 self._credentials,
                 self._base_url,
                 answer_within_s=self._answer_within_s,

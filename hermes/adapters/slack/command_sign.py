@@ -10,8 +10,8 @@ import html
 import re
 from functools import cache
 
-from hermes.commands.registry import COMMANDS, Command, Parsed, Unknown, is_nearly, parse
-from hermes.types import Obligation, Owed
+from hermes.domain.types import OutboxKind, OutboxMessage
+from hermes.services.commands.registry import COMMANDS, Parsed, SlashCommand, Unknown, is_nearly, parse
 
 PREFIX = "hermes-"  # of native commands whose names Slack keeps for itself
 _RESERVED = frozenset(
@@ -25,7 +25,7 @@ _RESERVED = frozenset(
 _OF_OTHERS = ("send:", "pressed:", "notice:process:", "home:process:")  # how ids of notices with their words begin
 
 
-def native(command: Command) -> str:
+def native(command: SlashCommand) -> str:
     """What a command is called among Slack's own."""
     return f"/{PREFIX if command.name in _RESERVED else ''}{command.name}"
 
@@ -55,9 +55,9 @@ def slash_text(command: str, text: str) -> str:
     return typed if text.startswith("/") or isinstance(parse(typed), Parsed) else with_slash(text)
 
 
-def with_mark(obligation: Obligation, text: str) -> str:
+def with_mark(outgoing: OutboxMessage, text: str) -> str:
     """`/new` as `!new`, in what Hermes itself says. As long as before, so that its parts stay the same."""
-    if obligation.kind is not Owed.NOTICE or obligation.id.startswith(_OF_OTHERS):
+    if outgoing.kind is not OutboxKind.NOTICE or outgoing.id.startswith(_OF_OTHERS):
         return text
     return _written().sub(r"!\1", text)
 

@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Collection
 from contextlib import suppress
 
-from hermes.adapters.slack.trouble import FAILURES, platform_error
-from hermes.adapters.slack.workspace import Wire, Workspace
-from hermes.errors import PlatformError
+from hermes.adapters.slack.failure import FAILURES, platform_error
+from hermes.adapters.slack.workspace import SlackClient, Workspace
+from hermes.domain.errors import PlatformError
 from hermes.ports.chat import ChatEdge
 
 ASK_EVERY_S = 60.0
@@ -29,7 +29,7 @@ async def ask_all(workspaces: Collection[Workspace], edge: ChatEdge) -> list[Pla
     return problems
 
 
-async def keep_asking(wire: Wire, edge: ChatEdge, *, every_s: float = ASK_EVERY_S) -> None:
+async def keep_asking(wire: SlackClient, edge: ChatEdge, *, every_s: float = ASK_EVERY_S) -> None:
     """Until cancelled. Over Socket Mode nothing else would tell that a token was revoked."""
     while True:
         await asyncio.sleep(every_s)

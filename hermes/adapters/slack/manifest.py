@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hermes.adapters.slack.command_sign import native
-from hermes.commands.registry import COMMANDS
+from hermes.services.commands.registry import COMMANDS
 
 SCOPES = (
     "app_mentions:read",

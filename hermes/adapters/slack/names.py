@@ -13,16 +13,16 @@ from typing import Any
 from loguru import logger
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.adapters.slack.trouble import FAILURES, code_of, explain, wait_of
+from hermes.adapters.slack.failure import FAILURES, code_of, explain, wait_of
 from hermes.adapters.slack.workspace import Workspace
 
-_MOST_REMEMBERED = 4096
-_MOST_ASKED = 30  # for one message
+_MAX_REMEMBERED = 4096
+_MAX_ASKED = 30  # for one message
 _PATIENCE_S = 1.0  # Slack wants an acknowledgement within three
-_MOST_CHARACTERS = 80
+_MAX_CHARACTERS = 80
 
 
-class Names:
+class UserNames:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], str] = {}  # by team and id; of nobody knows whom, the id itself
 
@@ -30,7 +30,7 @@ class Names:
         """By id, as many as are known soon."""
         team = workspace.me.team
         wanted = list(dict.fromkeys(users))
-        unknown = [user for user in wanted if (team, user) not in self._known][:_MOST_ASKED]
+        unknown = [user for user in wanted if (team, user) not in self._known][:_MAX_ASKED]
         if unknown:
             asking = [asyncio.create_task(self._ask(workspace, user), name="slack name") for user in unknown]
             try:
@@ -49,7 +49,7 @@ class Names:
             if not code_of(error) or wait_of(error) is not None:
                 return  # another time
             name = ""
-        if len(self._known) >= _MOST_REMEMBERED:
+        if len(self._known) >= _MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[workspace.me.team, user] = name or user
 
@@ -68,4 +68,4 @@ def _name(user: Any) -> str:
         return ""
     profile = user.get("profile") or {}
     found = profile.get("display_name") or profile.get("real_name") or user.get("name") or ""
-    return sound("".join(each for each in str(found) if each.isprintable() and each not in "[]")[:_MOST_CHARACTERS])
+    return sound("".join(each for each in str(found) if each.isprintable() and each not in "[]")[:_MAX_CHARACTERS])

@@ -17,24 +17,24 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from hermes.adapters.chat.outgoing_file import read_file
-from hermes.adapters.slack import finding
-from hermes.adapters.slack.blocks import blocks
+from hermes.adapters.slack.address import NAME, team_and_channel
 from hermes.adapters.slack.command_sign import with_mark
-from hermes.adapters.slack.pace import Limits, Pace
-from hermes.adapters.slack.parts import parts, shown
-from hermes.adapters.slack.place import NAME, team_and_channel
-from hermes.adapters.slack.progress import Progress
+from hermes.adapters.slack.failure import FAILURES, delivery_error
+from hermes.adapters.slack.outbound import sent_lookup
+from hermes.adapters.slack.outbound.blocks import blocks
+from hermes.adapters.slack.outbound.parts import parts, shown
+from hermes.adapters.slack.outbound.progress import Progress
+from hermes.adapters.slack.outbound.upload import TOO_LARGE, bring, share
+from hermes.adapters.slack.rate_limiter import SlackLimits, SlackRateLimiter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
-from hermes.adapters.slack.trouble import FAILURES, delivery_error
-from hermes.adapters.slack.upload import TOO_LARGE, bring, share
-from hermes.adapters.slack.workspace import Wire, Workspace
-from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
+from hermes.adapters.slack.workspace import SlackClient, Workspace
+from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
+from hermes.domain.types import OutboxKind, OutboxMessage, Place, TurnEnd
 from hermes.ports.chat import Abilities
-from hermes.types import Obligation, Owed, Place, TurnEnd
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
-_MOST_REMEMBERED = 1024
+_MAX_REMEMBERED = 1024
 _LOOK_AFTER_S = 30.0  # for a message that Slack did not confirm in time: it may take effect later still
 _QUICK = 200  # characters whose markup holds up nobody
 
@@ -42,14 +42,14 @@ _QUICK = 200  # characters whose markup holds up nobody
 class SlackPlatform:
     def __init__(
         self,
-        wire: Callable[[], Wire],
+        wire: Callable[[], SlackClient],
         *,
-        limits: Limits,
+        limits: SlackLimits,
         progress: Progress,
         responses: Responses,
     ) -> None:
         self._wire = wire
-        self._pace = Pace(limits, time.monotonic())
+        self._pace = SlackRateLimiter(limits, time.monotonic())
         self._progress = progress
         self._responses = responses
         self._reserved: dict[str, str] = {}  # replies that grow, and the change for whose final words was taken
@@ -75,34 +75,34 @@ class SlackPlatform:
                 await self._turn(workspace, place.chat)
                 self._ready.add(place.chat)
 
-    async def send(self, obligation: Obligation, text: str) -> str:
-        workspace, channel = await self._where(obligation.place)
-        part = len(obligation.sent)
-        self._leave_room(workspace, growing=_grows(obligation, part, text))
-        content = await _content(obligation, part, text)
-        if await self._responses.give(self._wire().session, obligation, content):
+    async def send(self, outgoing: OutboxMessage, text: str) -> str:
+        workspace, channel = await self._where(outgoing.place)
+        part = len(outgoing.sent)
+        self._leave_room(workspace, growing=_grows(outgoing, part, text))
+        content = await _content(outgoing, part, text)
+        if await self._responses.give(self._wire().session, outgoing, content):
             return EPHEMERAL
         try:
-            async with self._in_turn(workspace, obligation.place.chat):
+            async with self._in_turn(workspace, outgoing.place.chat):
                 answer = await workspace.client.chat_postMessage(
                     channel=channel,
-                    thread_ts=obligation.place.thread or None,
+                    thread_ts=outgoing.place.thread or None,
                     unfurl_links=False,
                     unfurl_media=False,
                     **content,
                 )
         except DeliveryError as error:
             if error.gone:
-                await self._responses.apologise(self._wire().session, obligation.place.chat)
+                await self._responses.apologise(self._wire().session, outgoing.place.chat)
             raise
-        if _grows(obligation, part, text):  # its final words will be a change
+        if _grows(outgoing, part, text):  # its final words will be a change
             self._pace.changes.take(workspace.me.team, time.monotonic())
-            _remember(self._reserved, obligation.id, "")
-        self._note_end(workspace, obligation, part)
+            _remember(self._reserved, outgoing.id, "")
+        self._note_end(workspace, outgoing, part)
         return str(answer["ts"])
 
-    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
-        place = obligation.place
+    async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
+        place = outgoing.place
         workspace, channel = await self._where(place)
         file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
         try:
@@ -112,44 +112,44 @@ class SlackPlatform:
                 await share(workspace, name, file.name, channel=channel, thread=place.thread, text=text)
         except DeliveryError as error:
             if error.arrived_perhaps:
-                _remember(self._brought, obligation.id, name)
+                _remember(self._brought, outgoing.id, name)
             if error.refused:  # words it may take there all the same
                 raise UnsendableFileError(str(error)) from error
             raise
         return name
 
-    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
-        workspace, channel = await self._where(obligation.place)
-        part = obligation.sent.index(message) if message in obligation.sent else 0
-        self._leave_room(workspace, growing=_grows(obligation, part, text))
-        content = await _content(obligation, part, text)
-        if await self._responses.give(self._wire().session, obligation, content, in_place=True):
+    async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
+        workspace, channel = await self._where(outgoing.place)
+        part = outgoing.sent.index(message) if message in outgoing.sent else 0
+        self._leave_room(workspace, growing=_grows(outgoing, part, text))
+        content = await _content(outgoing, part, text)
+        if await self._responses.give(self._wire().session, outgoing, content, in_place=True):
             return
         if message == EPHEMERAL:
             raise DeliveryError("what one person saw alone is gone", gone=True)
         changes = _changes(workspace)
-        async with self._queue(obligation.place.chat):
+        async with self._queue(outgoing.place.chat):
             self._refuse_while_held(changes)
-            if _grows(obligation, part, text) or obligation.id not in self._reserved:
+            if _grows(outgoing, part, text) or outgoing.id not in self._reserved:
                 await asyncio.sleep(self._pace.changes.take(workspace.me.team, time.monotonic()))
             async with self._translated(changes):
                 await workspace.client.chat_update(channel=channel, ts=message, **content)
-        if obligation.final:
-            self._reserved.pop(obligation.id, None)
-        self._note_end(workspace, obligation, part)
+        if outgoing.final:
+            self._reserved.pop(outgoing.id, None)
+        self._note_end(workspace, outgoing, part)
 
-    async def delete(self, obligation: Obligation, message: str) -> None:  # noqa: ARG002 - as the port has it
+    async def delete(self, outgoing: OutboxMessage, message: str) -> None:  # noqa: ARG002 - as the port has it
         raise DeliveryError("on Slack a reply is changed where it stands")  # and found by what it carries
 
-    async def find(self, obligation: Obligation, part: int) -> str | None:
-        workspace, channel = await self._where(obligation.place)
-        if self._responses.knows(obligation):
+    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:
+        workspace, channel = await self._where(outgoing.place)
+        if self._responses.knows(outgoing):
             return None  # what one person sees alone cannot be looked up
         async with self._translated(f"{workspace.me.team} looks"):
-            path = _file_of(obligation, part)
-            brought = self._brought.get(obligation.id, "")
+            path = _file_of(outgoing, part)
+            brought = self._brought.get(outgoing.id, "")
             file = await asyncio.to_thread(_sought, path, brought) if path else None
-            return await finding.find(workspace, channel, obligation, part, file)
+            return await sent_lookup.find(workspace, channel, outgoing, part, file)
 
     async def show_typing(self, place: Place) -> None:
         workspace, _ = await self._where(place)
@@ -170,9 +170,9 @@ class SlackPlatform:
         if not self._pace.changes.has_room(workspace.me.team, now) or self._pace.held_s(_changes(workspace), now):
             raise DeliveryError("too many replies grow in this workspace right now", retry_after_s=_SHOW_LATER_S)
 
-    def _note_end(self, workspace: Workspace, obligation: Obligation, part: int) -> None:
-        if obligation.kind is Owed.REPLY and obligation.final and _is_last(obligation, part):
-            self._progress.done(workspace, obligation.place, obligation.end)
+    def _note_end(self, workspace: Workspace, outgoing: OutboxMessage, part: int) -> None:
+        if outgoing.kind is OutboxKind.REPLY and outgoing.final and _is_last(outgoing, part):
+            self._progress.done(workspace, outgoing.place, outgoing.end)
 
     async def _where(self, place: Place) -> tuple[Workspace, str]:
         """Whose token opens the channel, and its id."""
@@ -234,45 +234,45 @@ class SlackPlatform:
 
 
 def _remember(known: dict[str, str], name: str, value: str) -> None:
-    if name not in known and len(known) >= _MOST_REMEMBERED:
+    if name not in known and len(known) >= _MAX_REMEMBERED:
         del known[next(iter(known))]
     known[name] = value
 
 
-async def _content(obligation: Obligation, part: int, text: str) -> dict[str, Any]:
-    text = with_mark(obligation, text)
+async def _content(outgoing: OutboxMessage, part: int, text: str) -> dict[str, Any]:
+    text = with_mark(outgoing, text)
     marked_up = shown(text) if len(text) < _QUICK else await asyncio.to_thread(shown, text)
     return {
         "text": marked_up,  # for notifications
-        "blocks": blocks(obligation, marked_up, last=_is_last(obligation, part)),
-        "metadata": finding.label(obligation, part),
+        "blocks": blocks(outgoing, marked_up, last=_is_last(outgoing, part)),
+        "metadata": sent_lookup.label(outgoing, part),
     }
 
 
-def _grows(obligation: Obligation, part: int, text: str) -> bool:
+def _grows(outgoing: OutboxMessage, part: int, text: str) -> bool:
     """Whether this is not the last that will be said of it: an answer may have come while its beginning waited."""
-    if not obligation.final:
+    if not outgoing.final:
         return True
-    return obligation.kind is Owed.REPLY and parts(obligation.text)[part : part + 1] != (text,)
+    return outgoing.kind is OutboxKind.REPLY and parts(outgoing.text)[part : part + 1] != (text,)
 
 
-def _is_last(obligation: Obligation, part: int) -> bool:
-    return part + 1 >= len(parts(obligation.text))
+def _is_last(outgoing: OutboxMessage, part: int) -> bool:
+    return part + 1 >= len(parts(outgoing.text))
 
 
-def _file_of(obligation: Obligation, part: int) -> str:
+def _file_of(outgoing: OutboxMessage, part: int) -> str:
     """The path of the file that this part shows; empty: it is text."""
-    number = part - (len(parts(obligation.text)) if obligation.text else 0)
-    return obligation.files[number] if obligation.files and number >= 0 else ""
+    number = part - (len(parts(outgoing.text)) if outgoing.text else 0)
+    return outgoing.files[number] if outgoing.files and number >= 0 else ""
 
 
-def _sought(path: str, brought: str) -> finding.File:
+def _sought(path: str, brought: str) -> sent_lookup.SentFile:
     """In a thread."""
     try:
         size_bytes = Path(path).stat().st_size
     except OSError:
         size_bytes = None
-    return finding.File(name=Path(path).name, size_bytes=size_bytes, id=brought)
+    return sent_lookup.SentFile(name=Path(path).name, size_bytes=size_bytes, id=brought)
 
 
 def _changes(workspace: Workspace) -> str:

@@ -15,11 +15,11 @@ from typing import Any
 import aiohttp
 from loguru import logger
 
-from hermes.adapters.slack.trouble import delivery_error
-from hermes.errors import DeliveryError
+from hermes.adapters.slack.failure import delivery_error
+from hermes.domain.errors import DeliveryError
+from hermes.domain.types import InboundKey, OutboxKind, OutboxMessage
+from hermes.domain.values import dataclass
 from hermes.ports.chat import Inbound
-from hermes.types import InboundKey, Obligation, Owed
-from hermes.values import dataclass
 
 EPHEMERAL = "ephemeral"  # stands for the id of such a message, which nobody is told
 _NOT_THERE = (
@@ -27,7 +27,7 @@ _NOT_THERE = (
 )
 _GOOD_FOR_S = 29 * 60.0  # Slack's half an hour, less a minute
 _USES = 5
-_MOST_REMEMBERED = 1024
+_MAX_REMEMBERED = 1024
 _DEFAULT_WAIT_S = 30.0
 
 
@@ -45,23 +45,23 @@ class Responses:
         self._known: dict[InboundKey, _Address] = {}  # by what they answer, the latest last
 
     def note(self, inbound: Inbound, url: str) -> None:
-        if len(self._known) >= _MOST_REMEMBERED:
+        if len(self._known) >= _MAX_REMEMBERED:
             del self._known[next(iter(self._known))]
         self._known[inbound.id] = _Address(url=url, chat=inbound.place.chat, until=self._clock() + _GOOD_FOR_S)
 
-    def knows(self, obligation: Obligation) -> bool:
-        return self._address(_answered(obligation)) is not None
+    def knows(self, outgoing: OutboxMessage) -> bool:
+        return self._address(_answered(outgoing)) is not None
 
     async def give(
         self,
         session: aiohttp.ClientSession,
-        obligation: Obligation,
+        outgoing: OutboxMessage,
         content: Mapping[str, Any],
         *,
         in_place: bool = False,
     ) -> bool:
         """False: it has to be said in the channel. `in_place`: of the message whose button was pressed."""
-        name = _answered(obligation)
+        name = _answered(outgoing)
         if (address := self._address(name)) is None:
             return False
         said = {"text": content["text"], "blocks": content["blocks"], "replace_original": in_place}
@@ -89,9 +89,9 @@ class Responses:
         return found if found is not None and found.left > 0 and self._clock() < found.until else None
 
 
-def _answered(obligation: Obligation) -> InboundKey:
+def _answered(outgoing: OutboxMessage) -> InboundKey:
     """What a notice is about: its id ends with that. Nothing else that is owed is an answer to a command."""
-    return InboundKey(obligation.id.partition(":")[2] if obligation.kind is Owed.NOTICE else "")
+    return InboundKey(outgoing.id.partition(":")[2] if outgoing.kind is OutboxKind.NOTICE else "")
 
 
 async def _posted(session: aiohttp.ClientSession, url: str, content: Mapping[str, Any]) -> bool:

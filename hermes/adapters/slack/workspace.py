@@ -16,10 +16,10 @@ from collections.abc import Callable, Mapping, Sequence
 import aiohttp
 from slack_sdk.web.async_client import AsyncWebClient
 
-from hermes.adapters.slack.trouble import FAILURES, platform_error
-from hermes.errors import PlatformError
-from hermes.secret import Secret
-from hermes.values import dataclass
+from hermes.adapters.slack.failure import FAILURES, platform_error
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError
+from hermes.domain.values import dataclass
 
 BASE_URL = "https://slack.com/api/"
 _CONNECT_S = 10.0
@@ -38,7 +38,7 @@ class Credentials:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Myself:
+class SlackIdentity:
     """Who the bot is in one workspace."""
 
     team: str
@@ -49,12 +49,12 @@ class Myself:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workspace:
-    me: Myself
+    me: SlackIdentity
     client: AsyncWebClient
     app: Secret | None = None  # that brings its events, in Socket Mode
 
 
-class Wire:
+class SlackClient:
     """The workspaces we are in. Made on the running loop."""
 
     def __init__(
@@ -148,7 +148,7 @@ class Wire:
         except FAILURES as error:
             raise platform_error(error) from error
         try:
-            me = Myself(
+            me = SlackIdentity(
                 team=answer["team_id"],
                 user=answer["user_id"],
                 bot=answer.get("bot_id") or "",

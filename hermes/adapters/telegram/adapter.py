@@ -9,16 +9,16 @@ from pathlib import Path
 
 from telegram.error import TelegramError
 
-from hermes.adapters.telegram.addressed import Manners
-from hermes.adapters.telegram.pace import Limits
+from hermes.adapters.telegram.addressed import TelegramAddressing
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import why_not_fetched
 from hermes.adapters.telegram.platform import TelegramPlatform
 from hermes.adapters.telegram.poll import Poll
-from hermes.adapters.telegram.trouble import why_not_fetched
+from hermes.adapters.telegram.rate_limiter import TelegramLimits
 from hermes.adapters.telegram.webhook import Webhook, WebhookSettings, withdraw
-from hermes.adapters.telegram.wire import Wire
-from hermes.errors import PlatformError
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError
 from hermes.ports.chat import Attachment, ChatEdge, Platform
-from hermes.secret import Secret
 
 BASE_URL = "https://api.telegram.org"
 _POLL_S = 30
@@ -31,8 +31,8 @@ class TelegramAdapter:
         token: Secret,
         *,
         base_url: str = "",
-        manners: Manners | None = None,
-        limits: Limits | None = None,
+        manners: TelegramAddressing | None = None,
+        limits: TelegramLimits | None = None,
         poll_s: int = _POLL_S,
         answer_within_s: float = _ANSWER_WITHIN_S,
         webhook: WebhookSettings | None = None,
@@ -42,14 +42,14 @@ class TelegramAdapter:
         self._token = token
         self._base_url = base_url.rstrip("/") or BASE_URL
         self._answer_within_s = answer_within_s
-        self._poll = Poll(manners or Manners(), timeout_s=poll_s)
+        self._poll = Poll(manners or TelegramAddressing(), timeout_s=poll_s)
         self._secret_file = secret_file
         self._webhook: Webhook | None = None
         if webhook is not None and secret_file is not None:
-            self._webhook = Webhook(webhook, secret_file, manners or Manners())
-        self._platform = TelegramPlatform(self._connected, limits or Limits())
+            self._webhook = Webhook(webhook, secret_file, manners or TelegramAddressing())
+        self._platform = TelegramPlatform(self._connected, limits or TelegramLimits())
         self._making = asyncio.Lock()
-        self._wire: Wire | None = None
+        self._wire: TelegramClient | None = None
 
     @property
     def platform(self) -> Platform:
@@ -78,11 +78,11 @@ class TelegramAdapter:
         if self._wire is not None:
             await self._wire.close()
 
-    async def _connected(self) -> Wire:
+    async def _connected(self) -> TelegramClient:
         async with self._making:
             if self._wire is None:
                 # In a thread: certificates are read from disk.
                 self._wire = await asyncio.to_thread(
-                    Wire, self._token, self._base_url, answer_within_s=self._answer_within_s
+                    TelegramClient, self._token, self._base_url, answer_within_s=self._answer_within_s
                 )
             return self._wire

@@ -13,19 +13,19 @@ from typing import Any
 
 from hermes.adapters.chat.utf16 import between
 from hermes.adapters.telegram.forward import is_forward
-from hermes.commands.registry import Parsed, Unknown, parse
-from hermes.values import dataclass
+from hermes.domain.values import dataclass
+from hermes.services.commands.registry import Parsed, Unknown, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manners:
+class TelegramAddressing:
     """When the bot feels addressed in groups."""
 
     require_mention: bool = True
     wake_words: tuple[str, ...] = ()
     free_response_chats: tuple[str, ...] = ()  # CHAT, or CHAT:THREAD for a single topic
 
-    def in_moved(self, chat: str, former: str) -> Manners:
+    def in_moved(self, chat: str, former: str) -> TelegramAddressing:
         """What was said about a chat under its former id holds for it as well."""
         if former not in self.free_response_chats:
             return self
@@ -33,18 +33,18 @@ class Manners:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Myself:
+class TelegramIdentity:
     id: int
     username: str
 
 
-def for_another_bot(text: str, me: Myself) -> bool:
+def for_another_bot(text: str, me: TelegramIdentity) -> bool:
     """Whether it is a command with another bot's name."""
     found = re.match(r"/\w+@(\w+)", text)
     return bool(found and found[1].lower() != me.username.lower())
 
 
-def is_addressed(message: Mapping[str, Any], text: str, me: Myself, manners: Manners) -> bool:
+def is_addressed(message: Mapping[str, Any], text: str, me: TelegramIdentity, manners: TelegramAddressing) -> bool:
     chat = str(message["chat"]["id"])
     free = {chat, f"{chat}:{message.get('message_thread_id', '')}"} & set(manners.free_response_chats)
     if message["chat"]["type"] == "private" or _answers(message, me):
@@ -58,7 +58,7 @@ def is_addressed(message: Mapping[str, Any], text: str, me: Myself, manners: Man
     return bool(not manners.require_mention or free or _begins_with(text, manners.wake_words))
 
 
-def without_name(text: str, me: Myself) -> str:
+def without_name(text: str, me: TelegramIdentity) -> str:
     """`@bot what …` and `/new@bot …` as a person means them."""
     name = re.escape(me.username)
     text = re.sub(rf"^\s*@{name}\b[\s,:]*(?=\S)", "", text, flags=re.IGNORECASE)
@@ -69,13 +69,13 @@ def _begins_with(text: str, words: tuple[str, ...]) -> bool:
     return any(re.match(rf"\W*{re.escape(word)}(?!\w)", text, re.IGNORECASE) for word in words)
 
 
-def _answers(message: Mapping[str, Any], me: Myself) -> bool:
+def _answers(message: Mapping[str, Any], me: TelegramIdentity) -> bool:
     answered = message.get("reply_to_message") or {}
     # In a topic everything "answers" the message that opened it.
     return "forum_topic_created" not in answered and (answered.get("from") or {}).get("id") == me.id
 
 
-def _mentions(message: Mapping[str, Any], me: Myself) -> bool:
+def _mentions(message: Mapping[str, Any], me: TelegramIdentity) -> bool:
     for kind, covered, entity in _entities(message):
         if kind == "mention" and covered.lower() == f"@{me.username}".lower():
             return True

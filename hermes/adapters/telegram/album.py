@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.update import album_of
+from hermes.domain.types import InboundKey, Place
 from hermes.ports.chat import Inbound
-from hermes.types import InboundKey, Place
 
 
 class Album:
@@ -32,13 +32,13 @@ class Album:
         first = self._updates.get(number, update)
         self._updates[number] = {"update_id": first["update_id"], "message": message}
 
-    def inbound(self, me: Myself, manners: Manners) -> Inbound | None:
+    def inbound(self, me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
         read = album_of([self._updates[number] for number in sorted(self._updates)], me, manners)
         if read is not None:
             self._place = read.place
         return read
 
-    def edited(self, key: InboundKey, me: Myself, manners: Manners) -> Inbound | None:
+    def edited(self, key: InboundKey, me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
         """All of it as it is now, in the place of what it was."""
         place = self._place
         read = self.inbound(me, manners)

@@ -13,12 +13,12 @@ import aiohttp
 from telegram.error import NetworkError, TelegramError, TimedOut
 from telegram.request import BaseRequest, RequestData
 
-from hermes.proxy import proxy_for
+from hermes.system.proxy_environment import proxy_for
 
 CONNECT_S = 10.0
 _WRITE_S = 10.0
 _POOL_S = 30.0  # to get a connection; nothing was sent before that
-_MOST_BYTES = 32 << 20  # of an answer
+_MAX_BYTES = 32 << 20  # of an answer
 _KEEP_S = 5.0  # an idle connection; the server closes it sooner or later, perhaps just when it is used
 
 
@@ -98,7 +98,7 @@ async def _read(response: aiohttp.ClientResponse) -> bytes:
     async for piece in response.content.iter_any():
         pieces.append(piece)
         size += len(piece)
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             raise NetworkError("an answer that does not end")
     return b"".join(pieces)
 

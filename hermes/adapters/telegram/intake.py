@@ -20,14 +20,14 @@ from weakref import WeakValueDictionary
 from loguru import logger
 from telegram.error import TelegramError
 
-from hermes.adapters.chat.order import Order
+from hermes.adapters.chat.order import ChatOrder
 from hermes.adapters.chat.utf16 import prefix
-from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.album import Album, album_name
-from hermes.adapters.telegram.trouble import explain
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import explain
 from hermes.adapters.telegram.update import has_file, inbound_of, is_urgent, key_of, moved_by
-from hermes.adapters.telegram.wire import Wire
-from hermes.errors import (
+from hermes.domain.errors import (
     AlreadySeenError,
     BusyError,
     OutcomeUnknownError,
@@ -41,15 +41,23 @@ from hermes.ports.chat import ChatEdge, Inbound
 T = TypeVar("T")
 
 ALBUM_S = 0.8  # from the first of its pictures until the last has come
-_ALBUMS_MOST = 100  # that are remembered
-_MOST_ASIDE = 200  # characters that Telegram shows
+_MAX_ALBUMS = 100  # that are remembered
+_MAX_ASIDE = 200  # characters that Telegram shows
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 5.0
 _SUPERGROUP = "-100"  # how their ids begin; only what is one can have been something else
 
 
-class Intake:
-    def __init__(self, wire: Wire, edge: ChatEdge, me: Myself, manners: Manners, *, asks: bool = False) -> None:
+class TelegramIntake:
+    def __init__(
+        self,
+        wire: TelegramClient,
+        edge: ChatEdge,
+        me: TelegramIdentity,
+        manners: TelegramAddressing,
+        *,
+        asks: bool = False,
+    ) -> None:
         """`asks`: updates come only when they are asked for, and `asked` is told of it."""
         self._asks = asks
         self._wire = wire
@@ -58,7 +66,7 @@ class Intake:
         self._manners = manners
         self._albums: dict[str, Album] = {}  # whose pictures come in now
         self._lately: dict[str, Album] = {}  # that were taken, and may still be edited while they wait
-        self._orders: WeakValueDictionary[str, Order] = WeakValueDictionary()  # one a chat, while it is used
+        self._orders: WeakValueDictionary[str, ChatOrder] = WeakValueDictionary()  # one a chat, while it is used
 
     async def take(self, update: Mapping[str, Any]) -> None:
         """Returns when the update may be confirmed. Calls that are begun in order are served in order."""
@@ -103,12 +111,12 @@ class Intake:
                 album.complete.set()
 
     def _place(self, update: Mapping[str, Any]) -> AbstractAsyncContextManager[None]:
-        order = self._orders.setdefault(_chat_of(update), Order())
+        order = self._orders.setdefault(_chat_of(update), ChatOrder())
         return order.place(urgent=is_urgent(update, self._me), slow=has_file(update))
 
     def _remember(self, name: str, album: Album) -> None:
         self._lately[name] = album
-        if len(self._lately) > _ALBUMS_MOST:
+        if len(self._lately) > _MAX_ALBUMS:
             del self._lately[next(iter(self._lately))]
 
     async def _hand_over(self, update: Mapping[str, Any], album: Album | None = None) -> None:
@@ -171,12 +179,12 @@ def _chat_of(update: Mapping[str, Any]) -> str:
     return str(chat.get("id")) if isinstance(chat, dict) else ""
 
 
-async def _stop_the_spinner(wire: Wire, query: str, aside: str) -> None:
+async def _stop_the_spinner(wire: TelegramClient, query: str, aside: str) -> None:
     """A pressed button shows that it is busy until this. The press counts all the same when it fails.
 
     `aside` is shown to whoever pressed it, and to nobody else.
     """
     try:
-        await wire.bot.answer_callback_query(query, prefix(aside, _MOST_ASIDE) or None, show_alert=bool(aside))
+        await wire.bot.answer_callback_query(query, prefix(aside, _MAX_ASIDE) or None, show_alert=bool(aside))
     except TelegramError as error:
         logger.debug("a button's press could not be answered: {}", explain(error))

@@ -5,23 +5,23 @@ from __future__ import annotations
 from loguru import logger
 from telegram.error import TelegramError
 
-from hermes.adapters.telegram.addressed import Myself
-from hermes.adapters.telegram.trouble import explain
-from hermes.adapters.telegram.wire import Wire
-from hermes.commands.registry import COMMANDS
+from hermes.adapters.telegram.addressed import TelegramIdentity
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import explain
+from hermes.services.commands.registry import COMMANDS
 
 
 class Introduction:
     def __init__(self) -> None:
         self._has_menu = False
 
-    async def __call__(self, wire: Wire) -> Myself:
+    async def __call__(self, wire: TelegramClient) -> TelegramIdentity:
         """Raises TelegramError."""
         me = await wire.bot.get_me()
         await self._show_menu(wire)
-        return Myself(id=me.id, username=me.username or "")
+        return TelegramIdentity(id=me.id, username=me.username or "")
 
-    async def _show_menu(self, wire: Wire) -> None:
+    async def _show_menu(self, wire: TelegramClient) -> None:
         """The commands, as Telegram offers them while a person types. It works without them, too."""
         if self._has_menu:
             return

@@ -11,21 +11,21 @@ import re
 from telegram import InlineKeyboardButton, InlineKeyboardMarkup
 
 from hermes.adapters.chat.utf16 import prefix
-from hermes.asking import token_of
-from hermes.types import Obligation
+from hermes.domain.access.question import token_of
+from hermes.domain.types import OutboxMessage
 
-_MOST_LABEL = 64  # UTF-16 units; a longer one would not be seen on a phone anyway
+_MAX_LABEL = 64  # UTF-16 units; a longer one would not be seen on a phone anyway
 
 
-def keyboard(obligation: Obligation) -> InlineKeyboardMarkup | None:
+def keyboard(outgoing: OutboxMessage) -> InlineKeyboardMarkup | None:
     """One button below the other, as choices may be long."""
-    token = token_of(obligation)
+    token = token_of(outgoing)
     if not token:
         return None
     return InlineKeyboardMarkup(
         [
             [InlineKeyboardButton(_label(choice), callback_data=f"a:{token}:{number}")]
-            for number, choice in enumerate(obligation.choices)
+            for number, choice in enumerate(outgoing.choices)
         ]
     )
 
@@ -38,4 +38,4 @@ def pressed(data: str) -> tuple[str, int] | None:
 
 def _label(choice: str) -> str:
     words = " ".join(choice.split()) or "…"
-    return words if prefix(words, _MOST_LABEL) == words else prefix(words, _MOST_LABEL - 1) + "…"
+    return words if prefix(words, _MAX_LABEL) == words else prefix(words, _MAX_LABEL - 1) + "…"

@@ -18,17 +18,17 @@ from telegram.error import BadRequest, TelegramError
 
 from hermes.adapters.chat.outgoing_file import read_file
 from hermes.adapters.chat.utf16 import prefix, sound
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import delivery_error, refuses_markup, says_so_already
 from hermes.adapters.telegram.keyboard import keyboard
 from hermes.adapters.telegram.markup import to_html
-from hermes.adapters.telegram.pace import Limits, Pace, is_group
 from hermes.adapters.telegram.parts import LIMIT, split
-from hermes.adapters.telegram.trouble import delivery_error, refuses_markup, says_so_already
+from hermes.adapters.telegram.rate_limiter import TelegramLimits, TelegramRateLimiter, is_group
 from hermes.adapters.telegram.update import NAME
 from hermes.adapters.telegram.upload import TOO_LARGE, upload
-from hermes.adapters.telegram.wire import Wire
-from hermes.errors import DeliveryError
+from hermes.domain.errors import DeliveryError
+from hermes.domain.types import OutboxMessage, Place
 from hermes.ports.chat import Abilities
-from hermes.types import Obligation, Place
 
 T = TypeVar("T")
 
@@ -48,9 +48,9 @@ _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # it would come and go with 
 
 
 class TelegramPlatform:
-    def __init__(self, wire: Callable[[], Awaitable[Wire]], limits: Limits) -> None:
+    def __init__(self, wire: Callable[[], Awaitable[TelegramClient]], limits: TelegramLimits) -> None:
         self._wire = wire
-        self._pace = Pace(limits, time.monotonic())
+        self._pace = TelegramRateLimiter(limits, time.monotonic())
         self._ready: set[str] = set()  # chats that have waited for their turn, and not used it yet
         self._turnstile = asyncio.Lock()  # one after the other, whatever the chat
         self._queues: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()  # one a chat, while it is used
@@ -72,11 +72,11 @@ class TelegramPlatform:
                 await self._turn(place.chat)
                 self._ready.add(place.chat)
 
-    async def send(self, obligation: Obligation, text: str) -> str:
-        place = obligation.place
+    async def send(self, outgoing: OutboxMessage, text: str) -> str:
+        place = outgoing.place
         chat, thread = _ids(place)
         bot = (await self._wire()).bot
-        quoted = _quoted(obligation)
+        quoted = _quoted(outgoing)
 
         async def say(shown: str, parse_mode: str | None) -> str:
             message = await bot.send_message(
@@ -85,25 +85,25 @@ class TelegramPlatform:
                 parse_mode=parse_mode,
                 message_thread_id=thread,
                 reply_parameters=quoted,
-                reply_markup=keyboard(obligation),
+                reply_markup=keyboard(outgoing),
                 link_preview_options=_NO_PREVIEW,
             )
             return str(message.message_id)
 
         return await self._in_turn(place.chat, lambda: _marked_up(text, say))
 
-    async def send_file(self, obligation: Obligation, path: str, text: str) -> str:
-        place = obligation.place
+    async def send_file(self, outgoing: OutboxMessage, path: str, text: str) -> str:
+        place = outgoing.place
         chat, thread = _ids(place)
         bot = (await self._wire()).bot
         file = await asyncio.to_thread(read_file, path, if_too_large=TOO_LARGE)
-        quoted = _quoted(obligation)
+        quoted = _quoted(outgoing)
         return await self._in_turn(
             place.chat, lambda: upload(bot, chat, file, thread=thread, caption=text, quoted=quoted)
         )
 
-    async def edit(self, obligation: Obligation, message: str, text: str) -> None:
-        chat, _ = _ids(obligation.place)
+    async def edit(self, outgoing: OutboxMessage, message: str, text: str) -> None:
+        chat, _ = _ids(outgoing.place)
         bot = (await self._wire()).bot
 
         async def say(shown: str, parse_mode: str | None) -> None:
@@ -113,21 +113,21 @@ class TelegramPlatform:
                     chat,
                     _number(message),
                     parse_mode=parse_mode,
-                    reply_markup=keyboard(obligation),  # left out, they would go
+                    reply_markup=keyboard(outgoing),  # left out, they would go
                     link_preview_options=_NO_PREVIEW,
                 )
             except BadRequest as error:
                 if not says_so_already(error):
                     raise
 
-        await self._in_turn(obligation.place.chat, lambda: _marked_up(text, say))
+        await self._in_turn(outgoing.place.chat, lambda: _marked_up(text, say))
 
-    async def delete(self, obligation: Obligation, message: str) -> None:
-        chat, _ = _ids(obligation.place)
+    async def delete(self, outgoing: OutboxMessage, message: str) -> None:
+        chat, _ = _ids(outgoing.place)
         bot = (await self._wire()).bot
-        await self._in_turn(obligation.place.chat, lambda: bot.delete_message(chat, _number(message)))
+        await self._in_turn(outgoing.place.chat, lambda: bot.delete_message(chat, _number(message)))
 
-    async def find(self, obligation: Obligation, part: int) -> str | None:  # noqa: ARG002 - as the port has it
+    async def find(self, outgoing: OutboxMessage, part: int) -> str | None:  # noqa: ARG002 - as the port has it
         raise DeliveryError("Telegram does not tell a bot what it has said")
 
     async def show_typing(self, place: Place) -> None:
@@ -200,10 +200,10 @@ async def _marked_up(text: str, say: Callable[[str, str | None], Awaitable[T]]) 
     return await say(plain, None)
 
 
-def _quoted(obligation: Obligation) -> ReplyParameters | None:
+def _quoted(outgoing: OutboxMessage) -> ReplyParameters | None:
     """What the first of its messages answers, where others may have spoken since."""
-    place = obligation.place
-    if not place.message or not is_group(place.chat) or obligation.sent:
+    place = outgoing.place
+    if not place.message or not is_group(place.chat) or outgoing.sent:
         return None
     return ReplyParameters(_number(place.message), allow_sending_without_reply=True)
 

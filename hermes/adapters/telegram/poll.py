@@ -12,12 +12,12 @@ import time
 
 from telegram.error import TelegramError
 
-from hermes.adapters.telegram.addressed import Manners
-from hermes.adapters.telegram.intake import Intake
+from hermes.adapters.telegram.addressed import TelegramAddressing
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import platform_error
+from hermes.adapters.telegram.intake import TelegramIntake
 from hermes.adapters.telegram.introduction import Introduction
-from hermes.adapters.telegram.trouble import platform_error
 from hermes.adapters.telegram.update import KINDS
-from hermes.adapters.telegram.wire import Wire
 from hermes.ports.chat import ChatEdge
 
 _FIRST_WAIT_S = 0.25  # until it is looked whether there is more, while something takes its time
@@ -25,7 +25,7 @@ _LONGEST_WAIT_S = 1.0
 
 
 class Poll:
-    def __init__(self, manners: Manners, *, timeout_s: int) -> None:
+    def __init__(self, manners: TelegramAddressing, *, timeout_s: int) -> None:
         self._manners = manners
         self._timeout_s = timeout_s
         self._introduce = Introduction()
@@ -33,11 +33,11 @@ class Poll:
         self._tasks: dict[int, asyncio.Task[None]] = {}  # by update, until it is confirmed
         self._heard = False  # an answer, since it was run: the first is not waited for long, as it proves the rest
 
-    async def run(self, wire: Wire, edge: ChatEdge) -> None:
+    async def run(self, wire: TelegramClient, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         try:
             self._heard = False
-            intake = Intake(wire, edge, await self._introduce(wire), self._manners, asks=True)
+            intake = TelegramIntake(wire, edge, await self._introduce(wire), self._manners, asks=True)
             while True:
                 await self._turn(wire, edge, intake)
         except TelegramError as error:
@@ -48,7 +48,7 @@ class Poll:
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
             self._tasks.clear()
 
-    async def _turn(self, wire: Wire, edge: ChatEdge, intake: Intake) -> None:
+    async def _turn(self, wire: TelegramClient, edge: ChatEdge, intake: TelegramIntake) -> None:
         """Ask once, and wait until all that is at hand was taken, or until new ones should be asked for."""
         wait_s = _FIRST_WAIT_S
         while True:

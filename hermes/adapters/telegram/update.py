@@ -11,20 +11,26 @@ from dataclasses import replace
 from typing import Any
 
 from hermes.adapters.chat.utf16 import sound
-from hermes.adapters.telegram.addressed import Manners, Myself, for_another_bot, is_addressed, without_name
+from hermes.adapters.telegram.addressed import (
+    TelegramAddressing,
+    TelegramIdentity,
+    for_another_bot,
+    is_addressed,
+    without_name,
+)
 from hermes.adapters.telegram.attachment import FILE_FIELDS, attachments_of, told_of
 from hermes.adapters.telegram.forward import forward_of, is_forward
 from hermes.adapters.telegram.keyboard import pressed
-from hermes.commands.registry import parse
+from hermes.domain.types import InboundKey, Place
 from hermes.ports.chat import Foreign, ForeignKind, Inbound
-from hermes.types import InboundKey, Place
+from hermes.services.commands.registry import parse
 
 NAME = "telegram"
 KINDS = ("message", "edited_message", "callback_query")  # of updates that we ask for
-_MOST_QUOTED = 300  # characters of what a message answers
+_MAX_QUOTED = 300  # characters of what a message answers
 
 
-def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbound | None:
+def inbound_of(update: Mapping[str, Any], me: TelegramIdentity, manners: TelegramAddressing) -> Inbound | None:
     """What a person did, if it was meant for us."""
     key = key_of(update, me)
     if query := update.get("callback_query"):
@@ -36,11 +42,13 @@ def inbound_of(update: Mapping[str, Any], me: Myself, manners: Manners) -> Inbou
     return None
 
 
-def key_of(update: Mapping[str, Any], me: Myself) -> InboundKey:
+def key_of(update: Mapping[str, Any], me: TelegramIdentity) -> InboundKey:
     return InboundKey(f"{NAME}:{me.id}:{update['update_id']}")
 
 
-def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners) -> Inbound | None:
+def album_of(
+    updates: Sequence[Mapping[str, Any]], me: TelegramIdentity, manners: TelegramAddressing
+) -> Inbound | None:
     """One message of several, any of which may hold its text; its id is that one's, or else the first's."""
     spoken = next((update for update in updates if update["message"].get("caption")), updates[0])
     inbound = inbound_of(spoken, me, manners)
@@ -50,7 +58,7 @@ def album_of(updates: Sequence[Mapping[str, Any]], me: Myself, manners: Manners)
     return replace(inbound, attachments=tuple(each for _, each in pieces), pieces=tuple(key for key, _ in pieces))
 
 
-def is_urgent(update: Mapping[str, Any], me: Myself) -> bool:
+def is_urgent(update: Mapping[str, Any], me: TelegramIdentity) -> bool:
     """A button, or a command: they have to wait for no file."""
     message = update.get("message")
     if not isinstance(message, dict):
@@ -78,7 +86,7 @@ def moved_by(update: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 def _message(
-    message: Mapping[str, Any], key: InboundKey, me: Myself, manners: Manners, *, edited: bool
+    message: Mapping[str, Any], key: InboundKey, me: TelegramIdentity, manners: TelegramAddressing, *, edited: bool
 ) -> Inbound | None:
     sender = message.get("from")
     forward = forward_of(message)
@@ -129,7 +137,7 @@ def _said(message: Mapping[str, Any]) -> str:
     return str(message.get("text") or message.get("caption") or "")
 
 
-def _quotation(message: Mapping[str, Any], me: Myself) -> tuple[Foreign, ...]:
+def _quotation(message: Mapping[str, Any], me: TelegramIdentity) -> tuple[Foreign, ...]:
     """What it answers, unless that is what the bot said just before, and no passage of it was chosen."""
     answered = message.get("reply_to_message") or {}
     marked = (message.get("quote") or {}).get("text")  # a passage that the person has chosen
@@ -139,7 +147,7 @@ def _quotation(message: Mapping[str, Any], me: Myself) -> tuple[Foreign, ...]:
     just_before = answered.get("message_id") == message["message_id"] - 1
     if not said or (mine and just_before and not marked):
         return ()
-    shown = said if len(said) <= _MOST_QUOTED else said[: _MOST_QUOTED - 1] + "…"
+    shown = said if len(said) <= _MAX_QUOTED else said[: _MAX_QUOTED - 1] + "…"
     return (Foreign(kind=ForeignKind.OWN_QUOTE if mine else ForeignKind.QUOTE, text=sound(shown)),)
 
 

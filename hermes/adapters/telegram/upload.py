@@ -8,10 +8,10 @@ from pathlib import Path
 from telegram import Bot, InputFile, Message, ReplyParameters
 from telegram.error import BadRequest
 
-from hermes.adapters.chat.outgoing_file import File
+from hermes.adapters.chat.outgoing_file import OutgoingFile
 
 TOO_LARGE = "Telegram takes no files of more than 50 MB from a bot"
-_PHOTO_MOST_BYTES = 10 << 20
+_MAX_PHOTO_BYTES = 10 << 20
 _PHOTOS = (".jpg", ".jpeg", ".png", ".webp")
 _KINDS = {
     ".ogg": "voice",
@@ -25,7 +25,13 @@ _SEND_WITHIN_S = 120.0
 
 
 async def upload(
-    bot: Bot, chat: int, file: File, *, thread: int | None, caption: str, quoted: ReplyParameters | None = None
+    bot: Bot,
+    chat: int,
+    file: OutgoingFile,
+    *,
+    thread: int | None,
+    caption: str,
+    quoted: ReplyParameters | None = None,
 ) -> str:
     if (kind := _kind(file)) != "document":
         try:
@@ -36,15 +42,22 @@ async def upload(
     return await _sent(bot, chat, file, "document", thread=thread, caption=caption, quoted=quoted)
 
 
-def _kind(file: File) -> str:
+def _kind(file: OutgoingFile) -> str:
     suffix = Path(file.name).suffix.lower()
-    if suffix in _PHOTOS and len(file.data) <= _PHOTO_MOST_BYTES:
+    if suffix in _PHOTOS and len(file.data) <= _MAX_PHOTO_BYTES:
         return "photo"
     return _KINDS.get(suffix, "document")
 
 
 async def _sent(
-    bot: Bot, chat: int, file: File, kind: str, *, thread: int | None, caption: str, quoted: ReplyParameters | None
+    bot: Bot,
+    chat: int,
+    file: OutgoingFile,
+    kind: str,
+    *,
+    thread: int | None,
+    caption: str,
+    quoted: ReplyParameters | None,
 ) -> str:
     ways: Mapping[str, Callable[..., Awaitable[Message]]] = {
         "photo": bot.send_photo,

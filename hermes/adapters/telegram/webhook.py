@@ -17,19 +17,19 @@ from aiohttp import web
 from loguru import logger
 from telegram.error import TelegramError
 
-from hermes import wall_clock
-from hermes.adapters.openai_api.listener import Listener
-from hermes.adapters.telegram.addressed import Manners
-from hermes.adapters.telegram.intake import Intake
+from hermes.adapters.http.listener import Listener
+from hermes.adapters.http.webhook_listener import read_body, webhook_listener
+from hermes.adapters.telegram.addressed import TelegramAddressing
+from hermes.adapters.telegram.api_client import TelegramClient
+from hermes.adapters.telegram.failure import platform_error
+from hermes.adapters.telegram.intake import TelegramIntake
 from hermes.adapters.telegram.introduction import Introduction
-from hermes.adapters.telegram.trouble import platform_error
 from hermes.adapters.telegram.update import KINDS
-from hermes.adapters.telegram.wire import Wire
-from hermes.adapters.webhook_listener import read_body, webhook_listener
-from hermes.errors import PlatformError
+from hermes.config.secret import ensure_secret_file
+from hermes.domain.errors import PlatformError
+from hermes.domain.values import dataclass
 from hermes.ports.chat import ChatEdge
-from hermes.secret import ensure_secret_file
-from hermes.values import dataclass
+from hermes.system import clock
 
 _HEADER = "X-Telegram-Bot-Api-Secret-Token"
 
@@ -43,18 +43,18 @@ class WebhookSettings:
 
 
 class Webhook:
-    def __init__(self, settings: WebhookSettings, secret_file: Path, manners: Manners) -> None:
+    def __init__(self, settings: WebhookSettings, secret_file: Path, manners: TelegramAddressing) -> None:
         self._settings = settings
         self._secret_file = secret_file
         self._manners = manners
         self._introduce = Introduction()
         self._arrived_at = 0.0  # when Telegram brought something last
 
-    async def run(self, wire: Wire, edge: ChatEdge) -> None:
+    async def run(self, wire: TelegramClient, edge: ChatEdge) -> None:
         """Until cancelled. Raises PlatformError, and can be run again."""
         secret = (await asyncio.to_thread(ensure_secret_file, self._secret_file)).reveal()
         try:
-            intake = Intake(wire, edge, await self._introduce(wire), self._manners)
+            intake = TelegramIntake(wire, edge, await self._introduce(wire), self._manners)
             listener = self._listener(intake, edge, secret)
             try:
                 await self._serve(listener, wire, edge, secret)
@@ -63,7 +63,7 @@ class Webhook:
         except TelegramError as error:
             raise platform_error(error) from error
 
-    async def _serve(self, listener: Listener, wire: Wire, edge: ChatEdge, secret: str) -> None:
+    async def _serve(self, listener: Listener, wire: TelegramClient, edge: ChatEdge, secret: str) -> None:
         host, port = self._settings.host, self._settings.port
         loop = asyncio.get_running_loop()
         try:
@@ -76,7 +76,7 @@ class Webhook:
             await asyncio.sleep(self._settings.look_every_s)
             await self._look(wire, edge)
 
-    async def _look(self, wire: Wire, edge: ChatEdge) -> None:
+    async def _look(self, wire: TelegramClient, edge: ChatEdge) -> None:
         info = await wire.bot.get_webhook_info()
         if info.url != self._settings.url:
             raise PlatformError("another program has changed this bot's webhook; it is set again")
@@ -86,12 +86,12 @@ class Webhook:
         problem = f"Telegram cannot deliver to {info.url}: {info.last_error_message}" if stuck else ""
         edge.trouble("webhook", problem)
 
-    def _listener(self, intake: Intake, edge: ChatEdge, secret: str) -> Listener:
+    def _listener(self, intake: TelegramIntake, edge: ChatEdge, secret: str) -> Listener:
         async def take(request: web.Request) -> web.Response:
             if not hmac.compare_digest(request.headers.get(_HEADER, "").encode(errors="replace"), secret.encode()):
                 return web.Response(status=403)
             edge.alive()
-            self._arrived_at = wall_clock.wall()
+            self._arrived_at = clock.wall()
             update = _update(await read_body(request))
             if update is None:
                 return web.Response(status=400)
@@ -109,7 +109,7 @@ def _update(body: bytes) -> dict[str, Any] | None:
     return update if isinstance(update, dict) and isinstance(update.get("update_id"), int) else None
 
 
-async def withdraw(wire: Wire, secret_file: Path) -> None:
+async def withdraw(wire: TelegramClient, secret_file: Path) -> None:
     """Take back a webhook that an earlier configuration had set: while there is one, Telegram answers no poll."""
     if not await asyncio.to_thread(secret_file.exists):
         return

@@ -22,7 +22,7 @@ _TERMINAL_SIZE = (40, 120)
 BOX_FDS = (100, 101)  # bubblewrap's options and its filter; a test compares them with the sandbox's
 
 
-class Order:
+class ShimOrder:
     """What to run, as the daemon sent it: fields that end with NUL."""
 
     def __init__(self, raw: bytes) -> None:
@@ -47,8 +47,8 @@ class Order:
         self.environ = {name: value for name, _, value in pairs} | {MARK: os.path.basename(os.getcwdb())}
 
 
-class Command:
-    def __init__(self, order: Order) -> None:
+class ShimCommand:
+    def __init__(self, order: ShimOrder) -> None:
         self.order = order
         self.pid = 0
         self.ended: tuple[int | None, int | None] | None = None  # its code, or its signal

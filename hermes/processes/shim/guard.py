@@ -8,7 +8,7 @@ import os
 import select
 import time
 
-from hermes.processes.shim.command import Command, send
+from hermes.processes.shim.command import ShimCommand, send
 from hermes.processes.shim.member import Member, proportional, whole
 from hermes.processes.shim.spool import Spool
 from hermes.processes.shim.status import remove
@@ -25,15 +25,15 @@ _GRACE_S = 2.0
 _LINGER_S = 0.5  # for what outlives the command, to end by itself
 _GIVE_UP_S = 10.0  # after the first SIGKILL: what is left then cannot be killed
 _ENDING_POLL_S = 0.05
-_LOOK_LEAST_S = 0.25
-_LOOK_MOST_S = 6.0
+_MIN_LOOK_S = 0.25
+_MAX_LOOK_S = 6.0
 _LOOK_SHARE = 20  # a look may take this part of the time between two
 _SIGN_EVERY_S = 2.0  # a thousand idle commands: 6 % of a core, nearly all of it for waking up
 _END_OF_INPUT = b"\x04"
 
 
-class Guard:
-    def __init__(self, command: Command, wakeup: int) -> None:
+class LimitGuard:
+    def __init__(self, command: ShimCommand, wakeup: int) -> None:
         self._command = command
         self._order = command.order
         self._spool = Spool(command.order.segment_bytes)
@@ -50,7 +50,7 @@ class Guard:
         self._left: list[str] = []  # names of what outlived the command
         self._term_at = self._kill_at = self._killed_at = 0.0  # zero: not due
         self._look_at = self._sign_at = 0.0
-        self._look_every_s = _LOOK_LEAST_S
+        self._look_every_s = _MIN_LOOK_S
         self._cpu = -1
         self._load = -1
         self._threads = 0
@@ -231,7 +231,7 @@ class Guard:
         self._threads = threads
         members = list(self._command.members())
         cpu = sum(member.cpu for member in members)
-        self._look_every_s = _LOOK_LEAST_S if cpu != self._cpu else min(2 * self._look_every_s, _LOOK_MOST_S)
+        self._look_every_s = _MIN_LOOK_S if cpu != self._cpu else min(2 * self._look_every_s, _MAX_LOOK_S)
         self._cpu = cpu
         self._judge(members)
         spent_s = time.monotonic() - now

@@ -8,8 +8,8 @@ import os
 import sys
 import time
 
-from hermes.processes.shim.command import Command, Order
-from hermes.processes.shim.guard import Guard
+from hermes.processes.shim.command import ShimCommand, ShimOrder
+from hermes.processes.shim.guard import LimitGuard
 from hermes.processes.shim.member import boot_id, look_at
 from hermes.processes.shim.status import remove, reserve_status, write_status
 
@@ -27,10 +27,10 @@ def main() -> None:
     wakeup = _signals()
     os.chdir(sys.argv[1])
     _adopt_orphans()
-    command = Command(Order(raw))
+    command = ShimCommand(ShimOrder(raw))
     os.mkfifo("stdin", 0o600)
     reserve_status("exit.json")
-    guard = Guard(command, wakeup)
+    guard = LimitGuard(command, wakeup)
     try:
         command.start()
     except OSError as error:
@@ -93,7 +93,7 @@ def _adopt_orphans() -> None:
         pass  # no such system: what leaves the group gets away
 
 
-def _state(command: Command) -> dict[str, object]:
+def _state(command: ShimCommand) -> dict[str, object]:
     running, shim = look_at(command.pid), look_at(os.getpid())
     return {
         "pid": command.pid,

@@ -16,8 +16,8 @@ import re
 import zlib
 from typing import Any, Final
 
+from hermes.domain.values import dataclass
 from hermes.tools.web.page import readable
-from hermes.values import dataclass
 
 MAX_TEXT_CHARS: Final = 2_000_000
 MAX_PDF_PAGES: Final = 500
@@ -37,7 +37,7 @@ _NOT_SHOWN: Final = {  # controls, and signs without a shape that can hide or re
 }
 
 
-class UnreadableError(Exception):
+class DocumentUnreadableError(Exception):
     """There is no text to be had; the message says why."""
 
 
@@ -73,7 +73,7 @@ def inflate(body: bytes, encoding: str, max_bytes: int) -> bytes:
             wrapped = len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
             body = _inflated(body, 15 if wrapped else -15, max_bytes)
         elif name != "identity":
-            raise UnreadableError(f"the server packed it as {name[:20]!r}, which was not asked for")
+            raise DocumentUnreadableError(f"the server packed it as {name[:20]!r}, which was not asked for")
     return body
 
 
@@ -87,10 +87,10 @@ def _inflated(body: bytes, window: int, max_bytes: int) -> bytes:
         except zlib.error as error:
             if parts:  # padding after the last member
                 break
-            raise UnreadableError("its compression is damaged") from error
+            raise DocumentUnreadableError("its compression is damaged") from error
         room -= len(part)
         if room < 0:
-            raise UnreadableError(f"it is larger than {max_bytes // 2**20} MB when unpacked")
+            raise DocumentUnreadableError(f"it is larger than {max_bytes // 2**20} MB when unpacked")
         parts.append(part)
         if not engine.eof:
             break  # cut short: what there is, is shown
@@ -108,9 +108,9 @@ def kind_of(content_type: str, body: bytes) -> str:
     if name == "application/json" or name.endswith("+json"):
         return "json"
     if name and not _may_be_text(name):
-        raise UnreadableError(f"it is {name[:80]}, which has no text")
+        raise DocumentUnreadableError(f"it is {name[:80]}, which has no text")
     if b"\0" in body[:4096] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UnreadableError("it is not text")
+        raise DocumentUnreadableError("it is not text")
     if name in ("", "application/octet-stream", "text/plain") and start.startswith((b"<!doctype html", b"<html")):
         return "html"
     return "text"
@@ -167,23 +167,23 @@ def _read_pdf(body: bytes) -> tuple[str, str]:
     try:
         import pypdf  # noqa: PLC0415 - optional, and slow to import
     except ImportError as error:
-        raise UnreadableError(
+        raise DocumentUnreadableError(
             "it is a PDF, and this installation cannot read those: the extra 'web' (the package pypdf) is missing"
         ) from error
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about each oddity of a file
     try:
         title, pages = _pdf_pages(pypdf.PdfReader(io.BytesIO(body)))
-    except UnreadableError:
+    except DocumentUnreadableError:
         raise
     except Exception as error:  # a damaged file makes the library fail in every way there is
-        raise UnreadableError(f"the PDF is damaged ({type(error).__name__})") from error
+        raise DocumentUnreadableError(f"the PDF is damaged ({type(error).__name__})") from error
     if not any(pages):
-        raise UnreadableError("the PDF holds no text, only pictures of it")
+        raise DocumentUnreadableError("the PDF holds no text, only pictures of it")
     return title, "\n\n".join(f"[page {number}]\n{text}" for number, text in enumerate(pages, 1))
 
 
 def _pdf_pages(reader: Any) -> tuple[str, list[str]]:
     if reader.is_encrypted and not reader.decrypt(""):
-        raise UnreadableError("the PDF is locked with a password")
+        raise DocumentUnreadableError("the PDF is locked with a password")
     pages = [page.extract_text().strip() for page in reader.pages[:MAX_PDF_PAGES]]
     return str((reader.metadata and reader.metadata.title) or ""), pages

@@ -17,9 +17,10 @@ from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hermes.sandbox.box import OUTER_ENVIRONMENT, Box, boxed_line
+from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.domain.values import dataclass
+from hermes.sandbox.box import boxed_line
 from hermes.tools.tool import ToolError
-from hermes.values import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession
     from yarl import URL
 
-    from hermes.tools.web.guard import Guard
+    from hermes.tools.web.guard import AddressGuard
 
 _MB = 1 << 20
 _REDIRECTS = (301, 302, 303, 307, 308)
@@ -41,7 +42,7 @@ _PACKAGES = str(Path(__file__).parents[3])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class FetchLimits:
     body_bytes: int = 5 * _MB
     total_s: float = 30.0
     redirects: int = 5
@@ -70,7 +71,7 @@ class Workers:
             return await _worked(job, None if self._box is None else await asyncio.to_thread(self._box))
 
 
-async def fetch(url: str, guard: Guard, limits: Limits, workers: Workers) -> Fetched:
+async def fetch(url: str, guard: AddressGuard, limits: FetchLimits, workers: Workers) -> Fetched:
     from aiohttp import ClientError, InvalidURL  # noqa: PLC0415 - slow, and only needed when something is fetched
 
     try:
@@ -85,7 +86,7 @@ async def fetch(url: str, guard: Guard, limits: Limits, workers: Workers) -> Fet
         raise ToolError(f"the page could not be fetched: {detail[:300]}") from error
 
 
-async def _fetched(text: str, guard: Guard, limits: Limits, workers: Workers) -> Fetched:
+async def _fetched(text: str, guard: AddressGuard, limits: FetchLimits, workers: Workers) -> Fetched:
     url = guard.url(text)
     async with _session(guard) as session:
         for _ in range(limits.redirects + 1):
@@ -99,7 +100,7 @@ async def _fetched(text: str, guard: Guard, limits: Limits, workers: Workers) ->
 
 
 @asynccontextmanager
-async def _session(guard: Guard) -> AsyncIterator[ClientSession]:
+async def _session(guard: AddressGuard) -> AsyncIterator[ClientSession]:
     import aiohttp  # noqa: PLC0415 - as above
 
     from hermes.tools.web.guard import GuardedResolver  # noqa: PLC0415
@@ -137,7 +138,7 @@ async def _body(response: ClientResponse, most: int) -> bytes:
     return b"".join(parts)
 
 
-async def _read(response: ClientResponse, body: bytes, limits: Limits, workers: Workers) -> Fetched:
+async def _read(response: ClientResponse, body: bytes, limits: FetchLimits, workers: Workers) -> Fetched:
     about = {
         "url": str(response.url),
         "content_type": response.headers.get("Content-Type", ""),

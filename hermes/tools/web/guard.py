@@ -18,8 +18,8 @@ from ipaddress import ip_address
 from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
-from hermes.own_ports import own_ports
-from hermes.public_address import (
+from hermes.system.own_ports import own_ports
+from hermes.system.public_address import (
     Address,
     Refusal,
     Resolve,
@@ -37,7 +37,7 @@ class AddressRefusedError(ToolError):
     """Nothing was sent: the address is not one that the agent may fetch from."""
 
 
-class Guard:
+class AddressGuard:
     def __init__(self, *, resolve: Resolve = system_resolve, refusal: Refusal = public_only) -> None:
         self._resolve = resolve
         self._refusal = refusal
@@ -90,7 +90,7 @@ def _is_this_machine(address: Address) -> bool:
 class GuardedResolver(AbstractResolver):
     """What aiohttp resolves with: it is given checked addresses and nothing else."""
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, guard: AddressGuard) -> None:
         self._guard = guard
 
     async def resolve(

@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
-from hermes.tools.web.table import Table
+from hermes.tools.web.table import HtmlTable
 
 
 def _names(text: str) -> frozenset[str]:
@@ -70,7 +70,7 @@ class _PageReader(HTMLParser):
         self._lists: list[int] = []  # open ones: the next number, or 0 for bullets
         self._quotes = 0
         self._links: list[tuple[str, int]] = []  # where to, and where in the line its text begins
-        self._tables: list[Table] = []
+        self._tables: list[HtmlTable] = []
         self._code: list[str] | None = None  # of a code block
         self._language = ""
         self._main: tuple[int, int] | None = None
@@ -284,7 +284,7 @@ class _PageReader(HTMLParser):
                 for row in outer.take_rows():
                     self._add(row)
                 self._end_block()
-            self._tables.append(Table())
+            self._tables.append(HtmlTable())
         elif self._tables and tag == "tr":
             self._tables[-1].start_row()
         elif self._tables:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class Table:
+class HtmlTable:
     __slots__ = ("_headings", "_rows", "in_cell", "is_layout")
 
     def __init__(self) -> None:

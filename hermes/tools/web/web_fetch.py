@@ -7,32 +7,32 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from hermes.fence import fenced, new_marker
-from hermes.public_address import public_only, public_or_private
+from hermes.domain.fence import fenced, new_marker
+from hermes.domain.types import Effect
+from hermes.domain.values import dataclass
+from hermes.system.public_address import public_only, public_or_private
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
-from hermes.tools.web.fetch import Fetched, Limits, Workers, fetch
-from hermes.types import Effect
-from hermes.values import dataclass
+from hermes.tools.web.fetch import Fetched, FetchLimits, Workers, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hermes.sandbox.box import Box
-    from hermes.tools.web.guard import Guard
+    from hermes.domain.process.box import Box
+    from hermes.tools.web.guard import AddressGuard
 
 PART_CHARS = 15_000
-MOST_CHARS = 60_000
+MAX_CHARS = 60_000
 MAX_WORKERS = 2  # processes that read documents at a time, of 512 MB each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSettings:
     allow_private_urls: bool = False  # also addresses of the local network and this machine
-    limits: Limits = Limits()
+    limits: FetchLimits = FetchLimits()
 
 
 def web_tools(
-    settings: WebSettings, guard: Guard | None = None, box: Callable[[], Box] | None = None
+    settings: WebSettings, guard: AddressGuard | None = None, box: Callable[[], Box] | None = None
 ) -> tuple[Tool, ...]:
     """`guard` takes the place of the one that the settings ask for. `box` makes sandboxes for the workers."""
     workers = Workers(MAX_WORKERS, box)
@@ -52,16 +52,16 @@ def web_tools(
         if offset < 0 or limit < 1:
             raise ToolError("offset must not be negative, and limit must be at least 1")
         found = await fetch(url, guard or guard_for(settings), settings.limits, workers)
-        text = shown(found, offset, min(limit, MOST_CHARS), marker=new_marker())
+        text = shown(found, offset, min(limit, MAX_CHARS), marker=new_marker())
         return ToolResult(text=text, ok=found.status < 400)
 
     return (web_fetch,)
 
 
-def guard_for(settings: WebSettings) -> Guard:
-    from hermes.tools.web.guard import Guard  # noqa: PLC0415 - brings aiohttp along
+def guard_for(settings: WebSettings) -> AddressGuard:
+    from hermes.tools.web.guard import AddressGuard  # noqa: PLC0415 - brings aiohttp along
 
-    return Guard(refusal=public_or_private if settings.allow_private_urls else public_only)
+    return AddressGuard(refusal=public_or_private if settings.allow_private_urls else public_only)
 
 
 def shown(found: Fetched, offset: int, limit: int, *, marker: str) -> str:

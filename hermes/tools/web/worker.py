@@ -12,7 +12,7 @@ import json
 import resource
 import sys
 
-from hermes.tools.web.document import UnreadableError, read_document
+from hermes.tools.web.document import DocumentUnreadableError, read_document
 
 CPU_S = 20
 MEMORY_BYTES = 512 << 20
@@ -31,7 +31,7 @@ def main() -> None:
     try:
         document = read_document(sys.stdin.buffer.read(), **about)
         answer = {"kind": document.kind, "title": document.title, "text": document.text}
-    except UnreadableError as error:
+    except DocumentUnreadableError as error:
         answer = {"problem": str(error)}
     except (MemoryError, RecursionError):
         answer = {"problem": "reading it takes more memory than it may"}

@@ -9,18 +9,18 @@ from dataclasses import replace
 from typing import Any, cast
 
 from hermes.actors.directory_protocol import Configure
-from hermes.actors.outgoing import ObligationDesk
+from hermes.adapters.chat.access import AccessControl
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.adapters.chat.desk import ChatDesk
-from hermes.adapters.chat.door import Door
-from hermes.adapters.chat.home_desk import HomeDesk
+from hermes.adapters.chat.intake import ChatIntake
 from hermes.adapters.chat.moved import MovedChats
-from hermes.adapters.chat.office import ChatOffice
-from hermes.adapters.chat.pairing_desk import PairingDesk
-from hermes.media.reference import user_message
+from hermes.adapters.chat.services import ChatServices
+from hermes.domain.media_reference import user_message
+from hermes.domain.types import EncodedMessage, InboundKey, OutboxMessage, Place, SessionId
 from hermes.ports.chat import Abilities, Inbound
-from hermes.types import EncodedMessage, InboundKey, Obligation, Place, SessionId
-from tests.commands.world import SETTINGS, World, world
+from hermes.services.home import HomeService
+from hermes.services.outbox import OutboxService
+from hermes.services.pairing import PairingService
+from tests.services.commands.harness import SETTINGS, World, world
 
 PEOPLE = ("ann", "bob")
 MARKER = "0a"  # of every fence
@@ -29,10 +29,10 @@ MARKER = "0a"  # of every fence
 class Edge:
     def __init__(self, here: World, *, per_user: bool = True, **door: Any) -> None:
         self.here = here
-        self.owed: list[Obligation] = []
+        self.outgoing: list[OutboxMessage] = []
         self.aside = ""  # what whoever did the last thing was shown alone
         self.composed: list[Inbound] = []  # what became a message, or was to
-        self.outgoing = ObligationDesk(cast("Any", here.journal), self._deliver)
+        self.outbox = OutboxService(cast("Any", here.journal), self._deliver)
         self._updates = itertools.count(1)
         self._settings = door
         admins = frozenset(("toy", user) for user in door.get("admins", ()))
@@ -48,16 +48,16 @@ class Edge:
         def clock() -> float:
             return here.now
 
-        self.pairing = PairingDesk(sessions=here.desk, outgoing=self.outgoing, clock=clock)
-        self.homes = HomeDesk(["toy"], sessions=here.desk, outgoing=self.outgoing, clock=clock)
-        self.office = ChatOffice(
-            platforms=["toy"], pairing=self.pairing, homes=self.homes, outgoing=self.outgoing, clock=clock
+        self.pairing = PairingService(sessions=here.desk, outbox=self.outbox, clock=clock)
+        self.homes = HomeService(["toy"], sessions=here.desk, outbox=self.outbox, clock=clock)
+        self.office = ChatServices(
+            platforms=["toy"], pairing=self.pairing, homes=self.homes, outbox=self.outbox, clock=clock
         )
-        self.desk = ChatDesk(
+        self.desk = ChatIntake(
             sessions=here.desk,
-            outgoing=self.outgoing,
+            outbox=self.outbox,
             commands=here.commands,
-            door=Door(pairing=self.pairing, **self._settings),
+            door=AccessControl(pairing=self.pairing, **self._settings),
             moved=MovedChats("toy", here.desk),
             new_turn_id=here.new_turn_id,
             clock=clock,
@@ -72,10 +72,10 @@ class Edge:
         self.composed.append(inbound)
         return user_message(inbound.text)
 
-    def _deliver(self, owed: Sequence[Obligation]) -> None:
-        self.owed.extend(owed)
+    def _deliver(self, outgoing: Sequence[OutboxMessage]) -> None:
+        self.outgoing.extend(outgoing)
 
-    def owed_by_sessions(self) -> list[Obligation]:
+    def owed_by_sessions(self) -> list[OutboxMessage]:
         """What sessions have to say, as it is on disk: their own messages are sent by nobody here."""
         return self.here.journal.engine.outbox()
 
@@ -91,7 +91,7 @@ class Edge:
         return await self.here.desk.bound(conversation_key(inbound, **more))
 
     def told(self, chat: str) -> list[str]:
-        return [each.text for each in self.owed if each.place.chat == chat]
+        return [each.text for each in self.outgoing if each.place.chat == chat]
 
 
 def did(user: str, text: str, chat: str = "", *, number: int = 1, thread: str = "", **more: Any) -> Inbound:

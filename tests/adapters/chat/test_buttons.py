@@ -6,20 +6,22 @@ from typing import Any
 
 import pytest
 
-from hermes.adapters.slack import blocks
+from hermes.adapters.slack.outbound import blocks
 from hermes.adapters.telegram import keyboard
-from hermes.asking import button_token, command_token, token_of
-from hermes.commands.registry import COMMANDS
-from hermes.types import Obligation, Owed, Place, SessionKey, TurnId
+from hermes.domain.access.question import button_token, command_token, token_of
+from hermes.domain.types import OutboxKind, OutboxMessage, Place, SessionKey, TurnId
+from hermes.services.commands.registry import COMMANDS
 
 LONGEST = max((command.name for command in COMMANDS), key=len)
 COMMAND = {"call": command_token(LONGEST, SessionKey("agent:main:x:dm:1"), "1")}
 QUESTION = {"turn": TurnId("t"), "call": "c"}
 
 
-def offering(**more: Any) -> Obligation:
+def offering(**more: Any) -> OutboxMessage:
     place = Place(platform="x", chat="1")
-    return Obligation(id="o", kind=Owed.NOTICE, place=place, text="which?", at=0.0, choices=("one", "two"), **more)
+    return OutboxMessage(
+        id="o", kind=OutboxKind.NOTICE, place=place, text="which?", at=0.0, choices=("one", "two"), **more
+    )
 
 
 @pytest.mark.parametrize("about", [COMMAND, QUESTION])

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.adapters.chat.burst import WAIT_S, Bursts, is_cut_off
+from hermes.adapters.chat.coalescing import WAIT_S, Bursts, is_cut_off
 from hermes.adapters.chat.confirmation import VALID_S
 from hermes.adapters.chat.conversation_key import conversation_key
-from hermes.asking import button_token, token_of
+from hermes.domain.access.question import button_token, token_of
+from hermes.domain.types import InboundKey, TurnId
 from hermes.ports.chat import Attachment, Inbound
-from hermes.types import InboundKey, TurnId
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, did, edge
-from tests.fakes import process_view
+from tests.support.fakes import process_view
 
 # ---------------------------------------------------------------- who talks where
 
@@ -118,7 +118,9 @@ async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() 
         assert here.aside == ""
         await here.here.finish_tool()
         assert "not open any more" in await here.desk.take(pressed)  # comes again
-        assert here.owed == []  # nothing was said to all; the session's own record has the question say its answer
+        assert (
+            here.outgoing == []
+        )  # nothing was said to all; the session's own record has the question say its answer
 
 
 async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> None:
@@ -132,7 +134,7 @@ async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> N
         await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
         assert here.here.agent.acts == []
         assert here.aside == "Only the owner and the admins of this Hermes may answer this."
-        assert here.owed == []
+        assert here.outgoing == []
 
 
 @pytest.mark.parametrize("command", ["/approve", "/yolo on", "/processes kill 1"])
@@ -219,32 +221,35 @@ async def test_of_an_album_that_a_crash_tore_the_rest_is_taken_once(
 async def test_a_command_that_offers_choices_has_buttons_that_outlive_a_restart() -> None:
     async with edge() as here:
         first = await here.says("ann", "/model", "g")
-        offered = here.owed[-1]
+        offered = here.outgoing[-1]
         assert offered.choices == ("default", "toy-1", "toy-2")
         here.restart()
         pressed = await here.says("ann", "toy-2", "g", answers=token_of(offered), choice=1)
-        assert (here.owed[-1].text, here.owed[-1].sent) == ("The model is now toy-2.", (pressed.place.message,))
+        assert (here.outgoing[-1].text, here.outgoing[-1].sent) == (
+            "The model is now toy-2.",
+            (pressed.place.message,),
+        )
         session = await here.session(first)
         assert session is not None
         assert (await here.here.session(session)).preferences.model == "toy-2"
-        told = len(here.owed)
+        told = len(here.outgoing)
         await here.desk.take(pressed)  # comes again
-        assert len(here.owed) == told
+        assert len(here.outgoing) == told
 
 
 async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
     async with edge() as here:
         first = await here.says("ann", "/reasoning", "g", thread="t")
-        await here.says("bob", "high", "g", thread="t", answers=token_of(here.owed[-1]), choice=4)
+        await here.says("bob", "high", "g", thread="t", answers=token_of(here.outgoing[-1]), choice=4)
         assert "somebody else's choice" in here.aside
-        assert len(here.owed) == 1
+        assert len(here.outgoing) == 1
         assert await here.session(first) is None  # it would have begun one
 
 
 async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
     async with edge(admins=("ann",)) as here:
         await here.says("ann", "/restart", "g")
-        asked = here.owed[-1]
+        asked = here.outgoing[-1]
         assert (asked.text.startswith("Restart Hermes?"), asked.choices) == (True, ("yes", "no"))
         assert here.here.restarts == []
         await here.says("bob", "yes", "g", answers=token_of(asked), choice=0, message="m9")
@@ -253,12 +258,12 @@ async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
         for _ in range(2):  # before the buttons are gone
             await here.says("ann", "yes", "g", answers=token_of(asked), choice=0, message="m9")
         assert len(here.here.restarts) == 1
-        assert (here.owed[-1].text.split(".")[0], here.owed[-1].sent) == ("Restarting", ("m9",))
+        assert (here.outgoing[-1].text.split(".")[0], here.outgoing[-1].sent) == ("Restarting", ("m9",))
         await here.says("ann", "/restart yes", "g")
         assert len(here.here.restarts) == 2
         await here.says("ann", "/restart", "g")
-        await here.says("ann", "no", "g", answers=token_of(here.owed[-1]), choice=1, message="m10")
-        assert (here.owed[-1].text, len(here.here.restarts)) == ("Nothing was restarted.", 2)
+        await here.says("ann", "no", "g", answers=token_of(here.outgoing[-1]), choice=1, message="m10")
+        assert (here.outgoing[-1].text, len(here.here.restarts)) == ("Nothing was restarted.", 2)
 
 
 @pytest.mark.parametrize(("typed", "fresh"), [("Yes", True), ("no", False), ("what runs there?", None)])
@@ -270,7 +275,7 @@ async def test_new_is_answered_by_a_typed_word(typed: str, fresh: bool | None) -
         assert old is not None
         here.here.processes.known = {"proc_a": replace(process_view("proc_a"), session=old)}
         await here.says("ann", "/new")
-        assert here.owed[-1].choices == ("yes", "no")
+        assert here.outgoing[-1].choices == ("yes", "no")
         await here.says("ann", typed)
         assert (await here.session(first) != old) == bool(fresh)
         assert ("Nothing was changed." in here.told("ann")) == (fresh is False)
@@ -304,7 +309,7 @@ async def test_several_turns_are_taken_back_only_when_that_was_meant() -> None:
         assert session is not None
         await here.says("ann", "/undo")
         await here.says("ann", "/undo 2")
-        asked = here.owed[-1]
+        asked = here.outgoing[-1]
         assert asked.choices == ("yes, 2 turns", "no")
         await here.says("ann", "no", answers=token_of(asked), choice=1, message="m50")
         assert here.told("ann")[-1] == "Nothing was taken back."
@@ -400,7 +405,7 @@ async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:
         session = await here.session(first)
         assert session is not None
         assert await here.here.transcript(session) == ["first", "yes", "right", "yes"]
-        assert here.owed == []
+        assert here.outgoing == []
 
 
 async def test_a_message_that_is_deleted_while_it_waits_is_dropped_and_nothing_else() -> None:

@@ -6,15 +6,15 @@ from typing import Any, cast
 
 import pytest
 
-from hermes.adapters.chat.door import Door
-from hermes.adapters.chat.pairing_desk import PairingDesk
-from hermes.assembly.chat import make_door
-from hermes.platforms.slack import SlackConfig
-from hermes.platforms.telegram import TelegramConfig
+from hermes.adapters.chat.access import AccessControl
+from hermes.app.factories.chat import make_door
+from hermes.config.platforms.slack import SlackConfig
+from hermes.config.platforms.telegram import TelegramConfig
+from hermes.config.settings import Config
+from hermes.domain.access.role import Role
+from hermes.domain.types import InboundKey, Place
 from hermes.ports.chat import Inbound
-from hermes.role import Role
-from hermes.settings import Config
-from hermes.types import InboundKey, Place
+from hermes.services.pairing import PairingService
 from tests.adapters.chat.edge import did, edge
 
 
@@ -25,11 +25,11 @@ class Nobody:
         return {("toy", "paired"): Role.GUEST, ("toy", "friend"): Role.USER}.get((platform, user))
 
 
-NOBODY = cast("PairingDesk", Nobody())
+NOBODY = cast("PairingService", Nobody())
 
 
-def door(**settings: Any) -> Door:
-    return Door(pairing=NOBODY, **{"allowed": ("ann",), **settings})
+def door(**settings: Any) -> AccessControl:
+    return AccessControl(pairing=NOBODY, **{"allowed": ("ann",), **settings})
 
 
 @pytest.mark.parametrize(("inbound", "heard"), [
@@ -60,8 +60,8 @@ async def test_in_an_open_place_everybody_may_talk_and_nowhere_else(inbound: Inb
 
 
 async def test_by_default_nobody_is_heard() -> None:
-    assert await Door(pairing=NOBODY).role(did("ann", "x", "g")) is None
-    assert await Door(pairing=NOBODY).role(did("ann", "x")) is None
+    assert await AccessControl(pairing=NOBODY).role(did("ann", "x", "g")) is None
+    assert await AccessControl(pairing=NOBODY).role(did("ann", "x")) is None
 
 
 async def test_a_place_that_is_open_but_not_heard_stays_closed() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from hermes.domain.types import Call, Phase
 from hermes.ports.chat import Attachment, Foreign, ForeignKind
-from hermes.types import Call, Phase
 from tests.actors.talk import asks, needs_leave
 from tests.adapters.chat.edge import MARKER, edge
 

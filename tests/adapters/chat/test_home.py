@@ -6,18 +6,28 @@ from dataclasses import replace
 
 import pytest
 
-from hermes.adapters.chat.home_desk import HomeDesk
 from hermes.adapters.chat.home_watch import HomeWatch
-from hermes.adapters.chat.pairing import Approved, Book
-from hermes.adapters.chat.pairing import encode as pairing_bytes
-from hermes.adapters.chat.pairing_desk import FACT
-from hermes.errors import BadInputError
-from hermes.home_channel import encode, fact_of
-from hermes.ports.sessions import ActorView
-from hermes.ports.storage import Discharge, SetAside, Waive
-from hermes.types import DeadLetter, Obligation, Owed, Place, ProcessView, Sent, SessionId, Source, TurnId
+from hermes.domain.access.home_channel import encode, fact_of
+from hermes.domain.errors import BadInputError
+from hermes.domain.operations import Cancel, MarkDelivered, SetAside
+from hermes.domain.read.views import ActorView
+from hermes.domain.types import (
+    DeadLetter,
+    DeliveredMessage,
+    OutboxKind,
+    OutboxMessage,
+    Place,
+    ProcessView,
+    SessionId,
+    Source,
+    TurnId,
+)
+from hermes.services.home import HomeService
+from hermes.services.pairing import FACT
+from hermes.services.pairing_code import Approved, PairingBook
+from hermes.services.pairing_code import encode as pairing_bytes
 from tests.adapters.chat.edge import PEOPLE, Edge, edge
-from tests.commands.world import START
+from tests.services.commands.harness import START
 
 HOME = Place(platform="toy", chat="ann")
 
@@ -36,7 +46,7 @@ def adapter(name: str, state: str, error: str = "") -> ActorView:
     )
 
 
-def letter(name: str, *, at: float = START, undelivered: Obligation | None = None) -> DeadLetter:
+def letter(name: str, *, at: float = START, undelivered: OutboxMessage | None = None) -> DeadLetter:
     return DeadLetter(
         id=name,
         session=SessionId("s"),
@@ -73,12 +83,12 @@ async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_alon
     async with edge(admins=PEOPLE) as here:
         eve = Approved(platform="toy", user="eve", name="Eve", at=START, chat="D1")
         early = Approved(platform="toy", user="early", name="", at=START)  # let in before the chat was kept
-        await here.here.desk.remember(FACT, pairing_bytes(Book(approved=(eve, early))))
+        await here.here.desk.remember(FACT, pairing_bytes(PairingBook(approved=(eve, early))))
         await here.says("ann", "/sethome")
         assert not await here.office.revoke("toy", "eve")
         assert await here.homes.places() == [HOME]
         for user, chat in (("eve", "D1"), ("early", "early")):
-            await here.here.desk.remember(FACT, pairing_bytes(Book(approved=(eve, early))))
+            await here.here.desk.remember(FACT, pairing_bytes(PairingBook(approved=(eve, early))))
             here.restart()
             await here.here.desk.remember(fact_of("toy"), encode(Place(platform="toy", chat=chat)))
             assert await here.office.revoke("toy", user)
@@ -88,7 +98,7 @@ async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_alon
 
 async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
     async with edge(admins=PEOPLE) as here:
-        homes = HomeDesk(["toy", "other"], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
+        homes = HomeService(["toy", "other"], sessions=here.here.desk, outbox=here.outbox, clock=lambda: 1.0)
         assert not await homes.tell("n", "nobody hears it")
         for platform in ("toy", "other"):
             await here.here.desk.remember(
@@ -105,14 +115,16 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
 
 async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
     async with edge(admins=PEOPLE) as here:
-        lost = Obligation(id="reply:1", kind=Owed.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0)
+        lost = OutboxMessage(
+            id="reply:1", kind=OutboxKind.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0
+        )
         letters = [letter("a"), letter("b", undelivered=lost), letter("home:c"), letter("old", at=START - 86_401)]
         mistyped = replace(lost, id="send:1", at=START)  # a terminal waited for it
         letters.append(letter("send:1", undelivered=mistyped))
         here.here.journal.engine.commit([tuple(SetAside(letter=each) for each in letters)])
         looking = watch(here)
         await looking.look()
-        assert here.owed == []  # there is no home yet
+        assert here.outgoing == []  # there is no home yet
         await here.says("ann", "/sethome")
         await looking.look()
         await looking.look()
@@ -212,7 +224,7 @@ async def test_a_post_goes_to_the_chat_that_is_named_or_home() -> None:
         assert await office.address("", "c", "t") == Place(platform="toy", chat="c", thread="t")
         await here.says("ann", "/sethome")
         assert await office.address("toy", "", "") == await office.address("", "", "") == HOME
-        homes = HomeDesk(["toy", "other"], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
+        homes = HomeService(["toy", "other"], sessions=here.here.desk, outbox=here.outbox, clock=lambda: 1.0)
         await here.here.desk.remember(fact_of("other"), encode(Place(platform="other", chat="x")))
         with pytest.raises(BadInputError, match="with --platform: toy or other"):
             await replace(office, homes=homes).address("", "", "")
@@ -226,13 +238,13 @@ async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
         await office.post("1", HOME, "hello")
         assert here.told("ann") == ["hello"]
         assert (await office.progress("1"))["state"] == "waiting"
-        [owed] = here.owed
+        [outgoing] = here.outgoing
         engine = here.here.journal.engine
-        sent = Sent(id=owed.id, kind=owed.kind, place=HOME, at=1.0, sent_at=2.0, messages=("m1",))
-        engine.commit([(Discharge(sent=sent),)])
+        sent = DeliveredMessage(id=outgoing.id, kind=outgoing.kind, place=HOME, at=1.0, sent_at=2.0, messages=("m1",))
+        engine.commit([(MarkDelivered(sent=sent),)])
         assert (await office.progress("1"))["messages"] == ["m1"]
         await office.post("2", HOME, "hello")
-        engine.commit([(SetAside(letter=letter("send:2")), Waive(id="send:2"))])
+        engine.commit([(SetAside(letter=letter("send:2")), Cancel(id="send:2"))])
         assert await office.progress("2") == {
             "state": "failed", "problem": "it crashed twice", "dead_letter": "send:2"
         }  # fmt: skip
@@ -240,5 +252,5 @@ async def test_a_post_is_said_once_and_its_way_can_be_followed() -> None:
             await office.progress("3")
 
 
-def none_at(here: Edge) -> HomeDesk:
-    return HomeDesk([], sessions=here.here.desk, outgoing=here.outgoing, clock=lambda: 1.0)
+def none_at(here: Edge) -> HomeService:
+    return HomeService([], sessions=here.here.desk, outbox=here.outbox, clock=lambda: 1.0)

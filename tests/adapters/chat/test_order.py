@@ -7,14 +7,14 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.chat.order import Order
+from hermes.adapters.chat.order import ChatOrder
 
 KINDS = {"m": (False, False), "f": (False, True), "c": (True, False)}  # a message, one with a file, a command
 
 
 class Chat:
     def __init__(self) -> None:
-        self.order = Order()
+        self.order = ChatOrder()
         self.taken: list[str] = []
         self.gates: dict[str, asyncio.Event] = {}
         self.tasks: list[asyncio.Task[None]] = []

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hermes.asking import button_token
-from hermes.role import Role
-from hermes.types import Obligation, Owed, Phase, Session
+from hermes.domain.access.question import button_token
+from hermes.domain.access.role import Role
+from hermes.domain.types import OutboxKind, OutboxMessage, Phase, Session
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import Edge, edge
-from tests.commands.world import until
+from tests.services.commands.harness import until
 
 BOSS = ("boss",)
 GROUP: dict[str, Any] = {"open_places": ("g",), "admins": BOSS}
@@ -29,8 +29,8 @@ async def asks(here: Edge, user: str, chat: str = "g") -> tuple[Session, str]:
     return head, button_token(head.turn.id, "c1")
 
 
-def questions(here: Edge) -> list[Obligation]:
-    return [owed for owed in here.owed_by_sessions() if owed.kind is Owed.QUESTION]
+def questions(here: Edge) -> list[OutboxMessage]:
+    return [outgoing for outgoing in here.owed_by_sessions() if outgoing.kind is OutboxKind.QUESTION]
 
 
 async def test_the_question_goes_to_the_admins_private_chat_and_the_asker_is_told() -> None:
@@ -41,7 +41,7 @@ async def test_the_question_goes_to_the_admins_private_chat_and_the_asker_is_tol
         assert (question.place.chat, question.choices) == ("boss", ("once", "deny"))
         assert question.text.startswith(f"Eve (toy:eve, guest) asks in Te am, session {head.id}:\n")
         assert "`write c1`" in question.text
-        [waits] = [owed for owed in here.owed_by_sessions() if owed.place.chat == "g" and owed.text]
+        [waits] = [outgoing for outgoing in here.owed_by_sessions() if outgoing.place.chat == "g" and outgoing.text]
         assert waits.text.endswith("Waiting for the owner's approval.")
         assert waits.choices == ()
         assert "Eve (toy:eve, guest) waits for the owner's approval" in head.reason
@@ -66,7 +66,7 @@ async def test_without_a_private_chat_the_home_channel_is_asked() -> None:
     async with edge(**GROUP) as here:
         await here.says("boss", "/sethome", "h")
         await asks(here, "eve")
-        assert [owed.place.chat for owed in questions(here)] == ["h"]
+        assert [outgoing.place.chat for outgoing in questions(here)] == ["h"]
 
 
 async def test_with_nobody_to_ask_it_waits_and_says_so() -> None:
@@ -82,7 +82,7 @@ async def test_somebody_who_is_no_admin_any_more_is_not_asked() -> None:
         await here.here.desk.remember("chat.private:toy:former", b'{"chat": "former"}')
         await here.says("boss", "/status")
         await asks(here, "eve")
-        assert [owed.place.chat for owed in questions(here)] == ["boss"]
+        assert [outgoing.place.chat for outgoing in questions(here)] == ["boss"]
 
 
 async def test_an_admins_press_lets_it_run_and_takes_all_buttons_away() -> None:
@@ -94,7 +94,7 @@ async def test_an_admins_press_lets_it_run_and_takes_all_buttons_away() -> None:
         assert here.aside == ""
         await until(lambda: len(here.here.agent.acts) == 1)
         assert here.here.agent.acts[0].job.role is Role.GUEST
-        ends = {owed.place.chat: owed for owed in here.owed_by_sessions() if owed.amends}
+        ends = {outgoing.place.chat: outgoing for outgoing in here.owed_by_sessions() if outgoing.amends}
         assert head.turn is not None
         assert ends["boss"].amends == f"question:{head.turn.id}:c1:1"
         assert ends["boss"].text.endswith("→ once, by Boss (toy:boss, admin)")
@@ -143,7 +143,7 @@ async def test_the_asker_can_call_it_off() -> None:
         head, _ = await asks(here, "eve")
         await here.says("eve", "/deny", "g")
         assert (await here.here.session(head.id)).phase is Phase.RUNNING
-        assert any(owed.place.chat == "boss" and owed.amends for owed in here.owed_by_sessions())
+        assert any(outgoing.place.chat == "boss" and outgoing.amends for outgoing in here.owed_by_sessions())
 
 
 async def test_the_owner_approves_from_the_terminal() -> None:

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.adapters.chat.speaker import as_shown, company_of, named
+from hermes.domain.types import ChatContext
 from hermes.ports.chat import Foreign, ForeignKind
-from hermes.types import Company
 from tests.actors.talk import needs_leave
 from tests.adapters.chat.edge import MARKER, did, edge
 
@@ -66,8 +66,8 @@ def test_no_line_but_the_first_begins_with_a_name(name: str, text: str) -> None:
 
 def test_the_company_is_the_persons_or_everybodys() -> None:
     mine = did("ann", "x", "g", user_name="Ann", chat_name="Team")
-    assert company_of(mine, shared=False) == Company(kind="group", chat="Team", person="Ann")
-    assert company_of(mine, shared=True) == Company(kind="group", chat="Team", shared=True)
+    assert company_of(mine, shared=False) == ChatContext(kind="group", chat="Team", person="Ann")
+    assert company_of(mine, shared=True) == ChatContext(kind="group", chat="Team", shared=True)
     assert company_of(did("ann", "x", user_name="ann"), shared=False).person == ""  # no name, but the id
 
 
@@ -106,4 +106,4 @@ async def test_whom_a_conversation_is_with_is_stored_and_goes_along_with_it() ->
         await here.says("ann", "/branch", "g", user_name="Anna")
         session = await here.session(first)
         assert session is not None
-        assert (await here.here.session(session)).company == Company(kind="group", chat="Team", person="Ann")
+        assert (await here.here.session(session)).company == ChatContext(kind="group", chat="Team", person="Ann")

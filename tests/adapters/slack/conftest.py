@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.adapters.slack.pace import Limits
+from hermes.adapters.slack.rate_limiter import SlackLimits
 from hermes.adapters.slack.workspace import Credentials
-from hermes.secret import Secret
+from hermes.config.secret import Secret
 from tests.adapters.edge import patience_s
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, SlackServer
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, SIGNING_SECRET, SlackServer
 
-HURRIED = Limits(
+HURRIED = SlackLimits(
     channel_every_s=0, every_s=0, change_every_s=0, look_every_s=0
 )  # for tests that are not about the pace
 CREDENTIALS = Credentials(bot=Secret(BOT_TOKEN), app=Secret(APP_TOKEN), signing=Secret(SIGNING_SECRET))

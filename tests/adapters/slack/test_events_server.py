@@ -14,13 +14,13 @@ import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.health import ask_all
-from hermes.adapters.slack.workspace import Wire
-from hermes.errors import PlatformError, StoppingError
-from hermes.secret import Secret
+from hermes.adapters.slack.workspace import SlackClient
+from hermes.config.secret import Secret
+from hermes.domain.errors import PlatformError, StoppingError
 from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.slack_server import SlackServer, signed
-from tests.slack_world import BOT_USER, TEAM
+from tests.support.slack_server import SlackServer, signed
+from tests.support.slack_state import BOT_USER, TEAM
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -138,7 +138,7 @@ async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: Fa
 async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T2"
     others = [CREDENTIALS, replace(CREDENTIALS, bot=Secret("xoxb-other"))]
-    wire = Wire(others, base_url=server.base_url, answer_within_s=20)
+    wire = SlackClient(others, base_url=server.base_url, answer_within_s=20)
     try:
         workspaces = (await wire.workspaces()).values()
         edge = FakeEdge()

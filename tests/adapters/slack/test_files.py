@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.errors import DeliveryError, PlatformError, UnsendableFileError
+from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
+from hermes.domain.types import OutboxMessage
 from hermes.ports.chat import Attachment, FileSource
-from hermes.types import Obligation
 from tests.adapters.edge import FakeEdge, listening, until
-from tests.adapters.slack.owed import owed
-from tests.slack_files import LOGIN_PAGE
-from tests.slack_server import Fault, SlackServer
-from tests.slack_world import BOT_USER, TEAM
+from tests.adapters.slack.outgoing import outgoing
+from tests.support.slack_files import LOGIN_PAGE
+from tests.support.slack_server import Fault, SlackServer
+from tests.support.slack_state import BOT_USER, TEAM
 
 PNG = ("cat.png", b"\x89PNG picture", "image/png")
 
@@ -144,8 +144,8 @@ def report(tmp_path: Path) -> str:
     return str(tmp_path / "report €.pdf")
 
 
-def owing(path: str, *, thread: str = "", message: str = "") -> Obligation:
-    return replace(owed("", chat=f"{TEAM}.C1", thread=thread, message=message), files=(path,))
+def owing(path: str, *, thread: str = "", message: str = "") -> OutboxMessage:
+    return replace(outgoing("", chat=f"{TEAM}.C1", thread=thread, message=message), files=(path,))
 
 
 async def test_a_file_goes_to_the_thread_of_the_answer(

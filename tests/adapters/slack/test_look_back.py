@@ -13,18 +13,18 @@ import pytest
 from loguru import logger
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.adapters.slack.event import Manners
-from hermes.adapters.slack.heard_until import HeardUntil
-from hermes.adapters.slack.intake import Intake
-from hermes.adapters.slack.look_back import LONGEST_S, MARGIN_S, LookBack
-from hermes.adapters.slack.pace import Allowance
-from hermes.adapters.slack.workspace import Credentials, Wire
-from hermes.errors import BusyError, PlatformError
-from hermes.secret import Secret
+from hermes.adapters.slack.inbound.backfill import LONGEST_S, MARGIN_S, Backfill
+from hermes.adapters.slack.inbound.event import SlackAddressing
+from hermes.adapters.slack.inbound.intake import SlackIntake
+from hermes.adapters.slack.inbound.read_position import ReadPosition
+from hermes.adapters.slack.rate_limiter import Allowance
+from hermes.adapters.slack.workspace import Credentials, SlackClient
+from hermes.config.secret import Secret
+from hermes.domain.errors import BusyError, PlatformError
 from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.slack_server import APP_TOKEN, Fault, SlackServer
-from tests.slack_world import BOT_USER, TEAM
+from tests.support.slack_server import APP_TOKEN, Fault, SlackServer
+from tests.support.slack_state import BOT_USER, TEAM
 
 ME = f"<@{BOT_USER}>"
 NOTE = "slack.heard_until"
@@ -221,18 +221,18 @@ async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_non
 async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
-    wire = Wire([CREDENTIALS], server.base_url + "/", answer_within_s=20)
-    intake, pace = Intake(Manners()), Allowance(every_s=0, at_once=1)
-    look_back = LookBack(intake, HeardUntil(), pace=pace, clock=time.time, said=set())
-    looking = asyncio.create_task(look_back.run(wire, edge))
+    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+    intake, pace = SlackIntake(SlackAddressing()), Allowance(every_s=0, at_once=1)
+    backfill = Backfill(intake, ReadPosition(), pace=pace, clock=time.time, said=set())
+    looking = asyncio.create_task(backfill.run(wire, edge))
     missed(server, "D1", "one")
     server.fail("conversations.history", Fault(delay_s=0.3))
-    look_back.opened()
+    backfill.opened()
     await until(lambda: server.count("conversations.history") == 1)
-    look_back.closed()
+    backfill.closed()
     missed(server, "D1", "two")
     await until(lambda: DONE in said)
-    look_back.opened()
+    backfill.opened()
     await until(lambda: edge.texts == ["one", "two"])
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hermes.adapters.slack.blocks import SECTION
-from hermes.adapters.slack.mrkdwn import to_mrkdwn
-from hermes.adapters.slack.parts import parts, shown
+from hermes.adapters.slack.outbound.blocks import SECTION
+from hermes.adapters.slack.outbound.mrkdwn import to_mrkdwn
+from hermes.adapters.slack.outbound.parts import parts, shown
 
 
 @pytest.mark.parametrize(

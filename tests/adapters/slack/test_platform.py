@@ -8,22 +8,22 @@ from dataclasses import replace
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.adapters.slack.pace import Limits
+from hermes.adapters.slack.rate_limiter import SlackLimits
 from hermes.adapters.slack.workspace import Credentials
-from hermes.asking import button_token
-from hermes.errors import DeliveryError
-from hermes.secret import Secret
-from hermes.types import Owed, Place, TurnEnd, TurnId
+from hermes.config.secret import Secret
+from hermes.domain.access.question import button_token
+from hermes.domain.errors import DeliveryError
+from hermes.domain.types import OutboxKind, Place, TurnEnd, TurnId
 from tests.adapters.edge import DEADLINE_S, FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.owed import owed
-from tests.slack_server import APP_TOKEN, Fault, SlackServer
-from tests.slack_world import TEAM
+from tests.adapters.slack.outgoing import outgoing
+from tests.support.slack_server import APP_TOKEN, Fault, SlackServer
+from tests.support.slack_state import TEAM
 
 
 async def test_a_reply_is_shown_with_its_markup(server: SlackServer, adapter: SlackAdapter) -> None:
     server.say("D1", "UANN", "hello")
-    sent = await adapter.platform.send(owed("x"), "**bold** [link](https://a.example) & <!here>")
+    sent = await adapter.platform.send(outgoing("x"), "**bold** [link](https://a.example) & <!here>")
     shown = server.history("D1")[-1]
     assert sent == shown.ts
     assert shown.text == "*bold* <https://a.example|link> &amp; &lt;!here&gt;"
@@ -37,15 +37,19 @@ async def test_commands_in_our_own_words_are_written_as_slack_takes_them(
 ) -> None:
     server.say("D1", "UANN", "hello")
     text = "/new begins afresh (/status, too). /resume 1 goes on. Not /new/x, a/stop, /stop.txt or /nothing."
-    for kind, name in ((Owed.NOTICE, "command:1"), (Owed.REPLY, "reply:1"), (Owed.NOTICE, "send:1")):
-        await adapter.platform.send(replace(owed(text), id=name, kind=kind), text)
+    for kind, name in (
+        (OutboxKind.NOTICE, "command:1"),
+        (OutboxKind.REPLY, "reply:1"),
+        (OutboxKind.NOTICE, "send:1"),
+    ):
+        await adapter.platform.send(replace(outgoing(text), id=name, kind=kind), text)
     ours = "!new begins afresh (!status, too). !resume 1 goes on. Not /new/x, a/stop, /stop.txt or /nothing."
     assert [each.text for each in server.history("D1")[1:]] == [ours, text, text]
 
 
 async def test_a_reply_goes_to_its_thread(server: SlackServer, adapter: SlackAdapter) -> None:
     asked = server.say("C1", "UANN", "hello")
-    await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=asked, message=asked), "yes")
+    await adapter.platform.send(outgoing("yes", chat=f"{TEAM}.C1", thread=asked, message=asked), "yes")
     assert server.history("C1")[-1].thread == asked
 
 
@@ -53,18 +57,18 @@ async def test_an_edit_changes_the_text_and_keeps_what_the_message_is(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     server.say("D1", "UANN", "hello")
-    message = await adapter.platform.send(owed("one two"), "one")
-    await adapter.platform.edit(owed("one two", sent=(message,)), message, "one two")
+    message = await adapter.platform.send(outgoing("one two"), "one")
+    await adapter.platform.edit(outgoing("one two", sent=(message,)), message, "one two")
     assert server.history("D1")[-1].versions == ["one", "one two"]
-    assert await adapter.platform.find(owed("one two"), 0) == message
+    assert await adapter.platform.find(outgoing("one two"), 0) == message
 
 
 async def test_a_message_that_somebody_took_away_cannot_be_edited(server: SlackServer, adapter: SlackAdapter) -> None:
     server.say("D1", "UANN", "hello")
-    message = await adapter.platform.send(owed(), "one")
+    message = await adapter.platform.send(outgoing(), "one")
     server.delete("D1", message)
     with pytest.raises(DeliveryError) as caught:
-        await adapter.platform.edit(owed(), message, "two")
+        await adapter.platform.edit(outgoing(), message, "two")
     assert caught.value.gone
 
 
@@ -74,10 +78,10 @@ async def test_a_question_has_buttons_below_its_last_part_and_a_press_leads_back
     asked = server.say("C1", "UANN", "hello")
     long = ("a very long choice " * 9).strip()
     text = "Which one? " * 400
-    question = owed(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long))
+    question = outgoing(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long))
     sent: list[str] = []
     for part in adapter.platform.parts(text):
-        again = owed(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long), sent=tuple(sent))
+        again = outgoing(text, chat=f"{TEAM}.C1", thread=asked, choices=("red", long), sent=tuple(sent))
         sent.append(await adapter.platform.send(again, part))
     first, last = server.history("C1")[-2:]
     assert first.buttons == []
@@ -98,7 +102,7 @@ async def test_why_a_button_did_nothing_is_shown_to_whoever_pressed_it_alone(
     server: SlackServer, adapter: SlackAdapter, fault: tuple[Fault, ...]
 ) -> None:
     asked = server.say("C1", "UANN", "hello")
-    message = await adapter.platform.send(owed("q", chat=f"{TEAM}.C1", thread=asked, choices=("yes", "no")), "q")
+    message = await adapter.platform.send(outgoing("q", chat=f"{TEAM}.C1", thread=asked, choices=("yes", "no")), "q")
     server.fail("chat.postEphemeral", *fault)
     edge = FakeEdge()
     edge.aside = "not yours"
@@ -113,10 +117,10 @@ async def test_buttons_stay_with_an_edited_question_and_go_with_its_choices(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     server.say("D1", "UANN", "hello")
-    message = await adapter.platform.send(owed("q", choices=("yes", "no")), "q")
-    await adapter.platform.edit(owed("q", choices=("yes", "no"), sent=(message,)), message, "q again")
+    message = await adapter.platform.send(outgoing("q", choices=("yes", "no")), "q")
+    await adapter.platform.edit(outgoing("q", choices=("yes", "no"), sent=(message,)), message, "q again")
     assert len(server.history("D1")[-1].buttons) == 2
-    await adapter.platform.edit(owed("q", sent=(message,)), message, "q: yes")
+    await adapter.platform.edit(outgoing("q", sent=(message,)), message, "q: yes")
     assert server.history("D1")[-1].buttons == []
 
 
@@ -125,8 +129,8 @@ async def test_long_texts_fit_into_what_slack_takes(text: str, server: SlackServ
     server.say("D1", "UANN", "hello")
     sent: tuple[str, ...] = ()
     for part in adapter.platform.parts(text):
-        sent += (await adapter.platform.send(owed(text, sent=sent), part),)
-        await adapter.platform.edit(owed(text, sent=sent), sent[-1], part)
+        sent += (await adapter.platform.send(outgoing(text, sent=sent), part),)
+        await adapter.platform.edit(outgoing(text, sent=sent), sent[-1], part)
     assert len(sent) == len(server.replies("D1")) == len(adapter.platform.parts(text))
 
 
@@ -139,9 +143,9 @@ async def test_a_message_has_eyes_on_it_until_it_was_answered(server: SlackServe
     for _ in range(3):
         await adapter.platform.show_typing(place)
     await until(lambda: server.reactions("D1", asked) == {"eyes"})
-    message = await adapter.platform.send(owed("one", message=asked, final=False), "one ▌")
+    message = await adapter.platform.send(outgoing("one", message=asked, final=False), "one ▌")
     assert server.reactions("D1", asked) == {"eyes"}
-    await adapter.platform.edit(owed("one", message=asked, sent=(message,)), message, "one")
+    await adapter.platform.edit(outgoing("one", message=asked, sent=(message,)), message, "one")
     await until(lambda: server.reactions("D1", asked) == {"white_check_mark"})
     assert server.count("reactions.add") == 2
 
@@ -153,7 +157,7 @@ async def test_a_message_that_got_no_answer_is_not_marked_as_answered(
     asked = server.say("D1", "UANN", "hello")
     await adapter.platform.show_waiting(Place(platform="slack", chat=f"{TEAM}.D1", message=asked))
     await until(lambda: server.reactions("D1", asked) == {"eyes"})
-    await adapter.platform.send(replace(owed("no", message=asked), end=end), "no")
+    await adapter.platform.send(replace(outgoing("no", message=asked), end=end), "no")
     await until(lambda: server.reactions("D1", asked) == signs)
 
 
@@ -170,7 +174,7 @@ async def test_reactions_can_be_switched_off(server: SlackServer) -> None:
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, reactions=False)
     asked = server.say("D1", "UANN", "hello")
     await adapter.platform.show_typing(Place(platform="slack", chat=f"{TEAM}.D1", message=asked))
-    await adapter.platform.send(owed("one", message=asked), "one")
+    await adapter.platform.send(outgoing("one", message=asked), "one")
     await adapter.close()
     assert server.count("reactions.add") == 0
 
@@ -201,7 +205,7 @@ async def test_the_status_of_an_assistants_thread_is_cleared_when_the_turn_is_ov
     server.fail("assistant.threads.setStatus", Fault(delay_s=0.2))  # the next one is not to overtake it
     for _ in range(2):
         await adapter.platform.show_typing(place)
-        reply = owed("hello yourself", thread=root, message=root, final=not by_edit)
+        reply = outgoing("hello yourself", thread=root, message=root, final=not by_edit)
         ts = await adapter.platform.send(reply, "hel" if by_edit else reply.text)
         if by_edit:
             await adapter.platform.edit(replace(reply, final=True, sent=(ts,)), ts, reply.text)
@@ -220,7 +224,7 @@ async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
         await adapter.platform.show_typing(Place(platform="slack", chat=f"{TEAM}.{channel}", message=message))
     await until(lambda: server.count("reactions.add") >= 10)
     for channel, message in asked.items():
-        await adapter.platform.send(owed("one", chat=f"{TEAM}.{channel}", message=message), "one")
+        await adapter.platform.send(outgoing("one", chat=f"{TEAM}.{channel}", message=message), "one")
     await until(lambda: not any("eyes" in server.reactions(*each) for each in asked.items()))
     assert any("white_check_mark" in server.reactions(*each) for each in asked.items())
     assert server.violations == []
@@ -246,7 +250,7 @@ async def test_whether_a_failed_message_may_have_arrived_is_told(
     server.say("D1", "UANN", "hello")
     server.fail("chat.postMessage", fault)
     with pytest.raises(DeliveryError, match=says) as caught:
-        await adapter.platform.send(owed(), "one")
+        await adapter.platform.send(outgoing(), "one")
     assert (caught.value.gone, caught.value.arrived_perhaps) == (False, perhaps)
     assert (server.replies("D1") == ["one"]) == bool(fault.lost or fault.delay_s)
     # What was not confirmed in time may take effect later: it is looked for when it had that time.
@@ -279,7 +283,7 @@ async def test_what_a_refusal_means(
     server.say("D1", "UANN", "hello")
     server.fail("chat.postMessage", Fault(error=code))
     with pytest.raises(DeliveryError) as caught:
-        await adapter.platform.send(owed(), "one")
+        await adapter.platform.send(outgoing(), "one")
     assert (caught.value.gone, caught.value.refused) == (gone, refused)
     assert (caught.value.retry_after_s is not None) == (code == "ratelimited")
 
@@ -293,14 +297,14 @@ async def test_channels_where_nobody_can_be_told_anything_are_gone(
     server.change(lambda world: world.strange.add("C2"))
     for chat in (f"{TEAM}.C1", f"{TEAM}.C2", f"{TEAM}.C3", "T9.C1"):
         with pytest.raises(DeliveryError) as caught:
-            await adapter.platform.send(owed(chat=chat), "one")
+            await adapter.platform.send(outgoing(chat=chat), "one")
         assert (caught.value.gone, caught.value.arrived_perhaps) == (True, False)
 
 
 async def test_without_a_connection_nothing_has_arrived(server: SlackServer, adapter: SlackAdapter) -> None:
     adapter = SlackAdapter([CREDENTIALS], base_url="http://127.0.0.1:9")
     with pytest.raises(DeliveryError, match="cannot be reached") as caught:
-        await adapter.platform.send(owed(), "one")
+        await adapter.platform.send(outgoing(), "one")
     assert (caught.value.gone, caught.value.arrived_perhaps) == (False, False)
     await adapter.close()
 
@@ -313,11 +317,11 @@ async def test_a_flooded_channel_is_left_alone_for_as_long_as_slack_says(
     server.fail("chat.postMessage", Fault.flood(30))
     for _ in range(2):
         with pytest.raises(DeliveryError, match="wait for") as caught:
-            await adapter.platform.send(owed(), "one")
+            await adapter.platform.send(outgoing(), "one")
         assert caught.value.retry_after_s == pytest.approx(30, abs=5)
         assert not caught.value.arrived_perhaps
     assert server.count("chat.postMessage") == 1
-    await adapter.platform.send(owed(chat=f"{TEAM}.D2"), "one")
+    await adapter.platform.send(outgoing(chat=f"{TEAM}.D2"), "one")
     assert server.replies("D2") == ["one"]
 
 
@@ -326,7 +330,7 @@ async def test_a_message_whose_answer_was_lost_is_found_in_a_channel_and_in_a_th
 ) -> None:
     asked = server.say("C1", "UANN", "hello")
     server.say("D1", "UANN", "hello")
-    for one in (owed("one"), owed("one", chat=f"{TEAM}.C1", thread=asked, message=asked)):
+    for one in (outgoing("one"), outgoing("one", chat=f"{TEAM}.C1", thread=asked, message=asked)):
         channel = one.place.chat.rpartition(".")[2]
         assert await adapter.platform.find(one, 0) is None
         server.fail("chat.postMessage", Fault(lost=True))
@@ -348,7 +352,7 @@ async def test_messages_to_one_channel_keep_their_order_and_their_distance(serve
     server.say("D1", "UANN", "hello")
     async with asyncio.timeout(DEADLINE_S), asyncio.TaskGroup() as group:
         for number in range(3):
-            group.create_task(adapter.platform.send(owed(f"part {number}"), f"part {number}"))
+            group.create_task(adapter.platform.send(outgoing(f"part {number}"), f"part {number}"))
             await asyncio.sleep(0)
     assert server.replies("D1") == ["part 0", "part 1", "part 2"]
     assert server.violations == []
@@ -356,21 +360,21 @@ async def test_messages_to_one_channel_keep_their_order_and_their_distance(serve
 
 
 async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_others(server: SlackServer) -> None:
-    limits = Limits(channel_every_s=0, every_s=0, change_every_s=0.1, changes_at_once=1000)
+    limits = SlackLimits(channel_every_s=0, every_s=0, change_every_s=0.1, changes_at_once=1000)
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=limits)
     server.say("D1", "UANN", "hello")
     with pytest.raises(DeliveryError, match="too many replies grow") as caught:
-        await adapter.platform.send(owed("text", final=False), "t ▌")
+        await adapter.platform.send(outgoing("text", final=False), "t ▌")
     assert caught.value.retry_after_s
     with pytest.raises(DeliveryError, match="too many replies grow"):  # the answer came while its beginning waited
-        await adapter.platform.send(owed("text"), "t ▌")
-    message = await adapter.platform.send(owed("text"), "text")
-    await adapter.platform.edit(owed("text", sent=(message,)), message, "text")
+        await adapter.platform.send(outgoing("text"), "t ▌")
+    message = await adapter.platform.send(outgoing("text"), "text")
+    await adapter.platform.edit(outgoing("text", sent=(message,)), message, "text")
     assert server.replies("D1") == ["text"]
     await adapter.close()
     sooner = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=replace(limits, changes_at_once=10))
     await asyncio.sleep(0.6)  # until half of it is left again
-    await sooner.platform.edit(owed("text", sent=(message,), final=False), message, "text ▌")
+    await sooner.platform.edit(outgoing("text", sent=(message,), final=False), message, "text ▌")
     assert server.replies("D1") == ["text ▌"]
     await sooner.close()
 
@@ -381,8 +385,8 @@ async def test_each_workspace_is_spoken_to_with_its_own_token(server: SlackServe
     adapter = SlackAdapter([CREDENTIALS, other], base_url=server.base_url, limits=HURRIED)
     server.say("D1", "UANN", "hello")
     server.say("D2", "UANN", "hello", team="T0002")
-    await adapter.platform.send(owed(), "here")
-    await adapter.platform.send(owed(chat="T0002.D2"), "there")
-    await adapter.platform.send(owed(chat="D1"), "and here")
+    await adapter.platform.send(outgoing(), "here")
+    await adapter.platform.send(outgoing(chat="T0002.D2"), "there")
+    await adapter.platform.send(outgoing(chat="D1"), "and here")
     assert (server.replies("D1"), server.replies("D2")) == (["here", "and here"], ["there"])
     await adapter.close()

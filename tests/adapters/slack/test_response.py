@@ -8,18 +8,18 @@ import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.response import EPHEMERAL, Responses
-from hermes.errors import DeliveryError
-from hermes.types import Obligation, Owed
+from hermes.domain.errors import DeliveryError
+from hermes.domain.types import OutboxKind, OutboxMessage
 from tests.adapters.edge import FakeEdge, listening, until
-from tests.adapters.slack.owed import owed
-from tests.slack_server import Fault, SlackServer
-from tests.slack_world import TEAM
+from tests.adapters.slack.outgoing import outgoing
+from tests.support.slack_server import Fault, SlackServer
+from tests.support.slack_state import TEAM
 
 
-def answer(edge: FakeEdge, text: str = "done", **more: object) -> Obligation:
+def answer(edge: FakeEdge, text: str = "done", **more: object) -> OutboxMessage:
     """To the last thing that was taken, as the edge owes it."""
     last = edge.taken[-1]
-    made = replace(owed(text), id=f"command:{last.id}", kind=Owed.NOTICE, place=last.place)
+    made = replace(outgoing(text), id=f"command:{last.id}", kind=OutboxKind.NOTICE, place=last.place)
     return replace(made, **more)  # type: ignore[arg-type]
 
 
@@ -36,7 +36,7 @@ async def test_the_answer_is_for_whoever_gave_the_command_alone(server: SlackSer
     assert await adapter.platform.send(answer(edge), "done") == EPHEMERAL
     assert server.asides == [("C1", "UANN", "done")]
     assert server.replies("C1") == []
-    await adapter.platform.send(replace(owed("elsewhere"), place=edge.taken[0].place), "elsewhere")
+    await adapter.platform.send(replace(outgoing("elsewhere"), place=edge.taken[0].place), "elsewhere")
     assert server.replies("C1") == ["elsewhere"]  # a reply is no answer to a command
 
 
@@ -107,7 +107,7 @@ async def test_whoever_asks_from_a_channel_without_the_bot_is_told_so(
     edge = await given(server, adapter, text="what is new?")
     for _ in range(2):
         with pytest.raises(DeliveryError) as caught:
-            await adapter.platform.send(owed("an answer", chat=f"{TEAM}.C1"), "an answer")
+            await adapter.platform.send(outgoing("an answer", chat=f"{TEAM}.C1"), "an answer")
         assert caught.value.gone
     [(where, who, text)] = server.asides
     assert (where, who) == ("C1", "UANN")

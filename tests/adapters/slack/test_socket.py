@@ -9,8 +9,9 @@ import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
 from hermes.adapters.slack.health import keep_asking
-from hermes.adapters.slack.workspace import Credentials, Wire
-from hermes.errors import (
+from hermes.adapters.slack.workspace import Credentials, SlackClient
+from hermes.config.secret import Secret
+from hermes.domain.errors import (
     AlreadySeenError,
     BadInputError,
     BusyError,
@@ -20,14 +21,13 @@ from hermes.errors import (
     StoppingError,
     StorageFullError,
 )
+from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
 from hermes.ports.chat import Inbound
-from hermes.secret import Secret
-from hermes.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.owed import owed
-from tests.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
-from tests.slack_world import BOT_USER, TEAM
+from tests.adapters.slack.outgoing import outgoing
+from tests.support.slack_server import APP_TOKEN, BOT_TOKEN, Fault, SlackServer
+from tests.support.slack_state import BOT_USER, TEAM
 
 ME = f"<@{BOT_USER}>"
 
@@ -345,7 +345,7 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
 
 
 async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: SlackServer) -> None:
-    wire = Wire([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     edge = FakeEdge()
     await wire.workspaces()
     asking = asyncio.create_task(keep_asking(wire, edge, every_s=0.02))
@@ -368,7 +368,7 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
         await until(lambda: server.unacknowledged == 1)
         await until(lambda: "does not take the token" in edge.troubles.get("workspace 2 of 2", ""))
     with pytest.raises(DeliveryError, match="does not take the token") as caught:
-        await adapter.platform.send(owed(chat="T0002.D2"), "hello")
+        await adapter.platform.send(outgoing(chat="T0002.D2"), "hello")
     assert not caught.value.gone
     await adapter.close()
 
@@ -376,7 +376,7 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
 async def test_a_workspace_that_does_not_answer_holds_up_no_other(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T0002"
     credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
-    wire = Wire(credentials, server.base_url + "/", answer_within_s=20)
+    wire = SlackClient(credentials, server.base_url + "/", answer_within_s=20)
     answers = threading.Event()
     server.fail("auth.test", Fault(held=answers))
     assert len(await wire.workspaces()) == 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from hermes.adapters.slack.adapter import SlackAdapter
-from hermes.adapters.slack.event import Manners
-from hermes.errors import BusyError
+from hermes.adapters.slack.inbound.event import SlackAddressing
+from hermes.domain.errors import BusyError
 from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.slack.conftest import CREDENTIALS, HURRIED
-from tests.adapters.slack.owed import owed
-from tests.slack_server import Fault, SlackServer
-from tests.slack_world import BOT_USER, TEAM
+from tests.adapters.slack.outgoing import outgoing
+from tests.support.slack_server import Fault, SlackServer
+from tests.support.slack_state import BOT_USER, TEAM
 
 ME = f"<@{BOT_USER}>"
 
@@ -76,7 +76,7 @@ async def test_after_a_restart_slack_tells_where_we_take_part(server: SlackServe
     root = server.say("C1", "UANN", f"{ME} hello")
     other = server.say("C1", "UANN", "not for the bot")
     assert await heard_by(adapter, server) == ["hello"]
-    await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=root), "yes")
+    await adapter.platform.send(outgoing("yes", chat=f"{TEAM}.C1", thread=root), "yes")
     fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED)
     server.say("C1", "UBOB", "go on", thread=root)
     server.say("C1", "UBOB", "among us", thread=other)
@@ -90,7 +90,7 @@ async def test_a_thread_below_our_own_message_is_for_us_and_knows_it(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     server.say("C1", "UANN", "hello")
-    ours = await adapter.platform.send(owed("news", chat=f"{TEAM}.C1"), "news")
+    ours = await adapter.platform.send(outgoing("news", chat=f"{TEAM}.C1"), "news")
     server.say("C1", "UBOB", "tell me more", thread=ours)
     [text] = await heard_by(adapter, server)
     assert text == "[earlier in this thread: you: news]\ntell me more"
@@ -135,12 +135,12 @@ async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_f
 
 
 async def test_a_thread_that_we_have_answered_in_is_no_news_even_where_nobody_calls_us(server: SlackServer) -> None:
-    manners = Manners(free_response_channels=("C1",))
+    manners = SlackAddressing(free_response_channels=("C1",))
     root = server.say("C1", "UANN", "hello")
     for text in ("and then?", "and now?"):
         adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
         await heard_by(adapter, server)
-        await adapter.platform.send(owed("yes", chat=f"{TEAM}.C1", thread=root), "yes")
+        await adapter.platform.send(outgoing("yes", chat=f"{TEAM}.C1", thread=root), "yes")
         await adapter.close()
         server.say("C1", "UBOB", text, thread=root)
         fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from hermes.adapters.telegram.adapter import TelegramAdapter
-from hermes.adapters.telegram.pace import Limits
-from hermes.secret import Secret
+from hermes.adapters.telegram.rate_limiter import TelegramLimits
+from hermes.config.secret import Secret
 from tests.adapters.edge import patience_s
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.telegram_server import TOKEN, TelegramServer
 
-HURRIED = Limits(chat_every_s=0, group_every_s=0, every_s=0)  # for tests that are not about the pace
+HURRIED = TelegramLimits(chat_every_s=0, group_every_s=0, every_s=0)  # for tests that are not about the pace
 
 
 @pytest.fixture

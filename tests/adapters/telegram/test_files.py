@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hermes.adapters.telegram.adapter import TelegramAdapter
-from hermes.errors import PlatformError, UnsendableFileError
+from hermes.domain.errors import PlatformError, UnsendableFileError
 from hermes.ports.chat import Attachment, FileSource
-from tests.adapters.telegram.owed import owed
-from tests.telegram_server import Fault, TelegramServer
+from tests.adapters.telegram.outgoing import outgoing
+from tests.support.telegram_server import Fault, TelegramServer
 
 PNG = b"\x89PNG picture"
 
@@ -75,7 +75,7 @@ async def test_a_file_is_sent_as_what_it_is(
     kind, name, content = file
     path = tmp_path / name
     await asyncio.to_thread(path.write_bytes, content)
-    message = await adapter.platform.send_file(owed(), str(path), "(a repeat)")
+    message = await adapter.platform.send_file(outgoing(), str(path), "(a repeat)")
     shown = server.history(7)[-1]
     assert str(shown.id) == message
     assert shown.file == (kind, name, content)
@@ -88,12 +88,12 @@ async def test_a_file_in_a_group_quotes_what_it_answers_like_a_text(
     path = tmp_path / "report.pdf"
     await asyncio.to_thread(path.write_bytes, b"%PDF")
     asked = server.say(-5, 7, "the report, please", thread=33)
-    first = owed(chat=-5, thread="33", message=str(asked))
+    first = outgoing(chat=-5, thread="33", message=str(asked))
     await adapter.platform.send_file(first, str(path), "")
     await adapter.platform.send_file(replace(first, sent=("9",)), str(path), "")
     assert [(each.thread, each.reply_to) for each in server.history(-5)[1:]] == [(33, asked), (33, None)]
     alone = server.say(7, 7, "the report, please")
-    await adapter.platform.send_file(owed(message=str(alone)), str(path), "")
+    await adapter.platform.send_file(outgoing(message=str(alone)), str(path), "")
     assert server.history(7)[-1].reply_to is None
 
 
@@ -107,5 +107,5 @@ async def test_a_file_that_can_never_be_sent_is_said_to_be_so(
     await asyncio.to_thread(huge.write_bytes, b"1" * ((50 << 20) + 1))
     for path, problem in ((tmp_path / "gone", "not there any more"), (empty, "empty"), (huge, "50 MB")):
         with pytest.raises(UnsendableFileError, match=problem):
-            await adapter.platform.send_file(owed(), str(path), "")
+            await adapter.platform.send_file(outgoing(), str(path), "")
     assert len(server.history(7)) == 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hermes.adapters.telegram.markup import to_html
-from tests.telegram_world import visible_text
+from tests.support.telegram_state import visible_text
 
 PIECES = [
     "**", "*", "_", "`", "```", "~~", "[", "](http://x.y)", "![", "](", ")", "<b>", "</b>", "<", "&amp;", "&", ">",

@@ -7,14 +7,14 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hermes.adapters.telegram.pace import Limits, Pace
+from hermes.adapters.telegram.rate_limiter import TelegramLimits, TelegramRateLimiter
 
 WISHES = st.lists(st.tuples(st.floats(0, 5), st.sampled_from(["1", "2", "-1", "-2"])), max_size=120)
 
 
 def spoken(wishes: list[tuple[float, str]]) -> list[tuple[float, str]]:
     """When each message would go out, if each chat's were said one after the other and answered at once."""
-    pace = Pace(Limits(), -60.0)
+    pace = TelegramRateLimiter(TelegramLimits(), -60.0)
     now = 0.0
     said = []
     for pause_s, chat in wishes:
@@ -52,7 +52,7 @@ def test_a_group_may_say_a_few_things_at_once() -> None:
 
 
 def test_a_chat_that_waits_keeps_no_other_waiting() -> None:
-    pace = Pace(Limits(), -60.0)
+    pace = TelegramRateLimiter(TelegramLimits(), -60.0)
     pace.answered("1", 0.0)
     pace.hold("2", 99.0)
     assert pace.wait_s("1", 0.25) == 0.75
@@ -61,14 +61,14 @@ def test_a_chat_that_waits_keeps_no_other_waiting() -> None:
 
 
 def test_chats_that_need_not_wait_are_forgotten() -> None:
-    pace = Pace(Limits(), -60.0)
+    pace = TelegramRateLimiter(TelegramLimits(), -60.0)
     for number in range(10_000):
         pace.answered(str(number), number / 10)
     assert len(pace._chats) <= 4096
 
 
 def test_after_a_start_nothing_comes_too_soon_after_what_came_before_it() -> None:
-    pace = Pace(Limits(), 10.0)
+    pace = TelegramRateLimiter(TelegramLimits(), 10.0)
     assert pace.wait_s("1", 10.25) == pace.wait_s("-1", 10.25) == 0.75
     pace.answered("-1", 11.0)
     assert pace.wait_s("-1", 11.0) == 3.0

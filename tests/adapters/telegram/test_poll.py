@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from hermes.adapters.telegram.adapter import TelegramAdapter
-from hermes.adapters.telegram.addressed import Manners
-from hermes.errors import (
+from hermes.adapters.telegram.addressed import TelegramAddressing
+from hermes.config.secret import Secret
+from hermes.domain.errors import (
     AlreadySeenError,
     BadInputError,
     BusyError,
@@ -18,13 +19,12 @@ from hermes.errors import (
     StoppingError,
     StorageFullError,
 )
-from hermes.secret import Secret
-from hermes.types import InboundKey, Seen, SessionId, TurnId
+from hermes.domain.types import InboundKey, Seen, SessionId, TurnId
 from tests.adapters.edge import DEADLINE_S, FakeEdge, FileEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
-from tests.adapters.telegram.owed import owed
-from tests.telegram_server import PAGE, TOKEN, Fault, TelegramServer
-from tests.telegram_world import BOT_ID
+from tests.adapters.telegram.outgoing import outgoing
+from tests.support.telegram_server import PAGE, TOKEN, Fault, TelegramServer
+from tests.support.telegram_state import BOT_ID
 
 
 async def test_messages_are_taken_in_their_order_and_then_confirmed(
@@ -285,7 +285,7 @@ async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
         server.say(7, 7, "behind it")
         server.say(7, 7, "/stop")
         server.say(7, 7, "/no such command")
-        asked = await adapter.platform.send(owed("well?", choices=("yes", "no")), "well?")
+        asked = await adapter.platform.send(outgoing("well?", choices=("yes", "no")), "well?")
         server.press(7, int(asked), "no", 7)
         await until(lambda: edge.texts == ["/stop", "/no such command", "no"])
         edge.may.set()
@@ -308,7 +308,7 @@ async def test_a_group_that_became_a_supergroup_keeps_its_conversations_and_its_
     server: TelegramServer,
 ) -> None:
     edge = FakeEdge()
-    manners = Manners(free_response_chats=("-5",))
+    manners = TelegramAddressing(free_response_chats=("-5",))
     adapter = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, limits=HURRIED, poll_s=1, manners=manners)
     server.say(-5, 7, "before")
     server.migrate(-5, -1005)

@@ -7,16 +7,16 @@ from typing import Any
 import pytest
 
 from hermes.adapters.chat.speaker import as_shown
-from hermes.adapters.telegram.addressed import Manners, Myself
+from hermes.adapters.telegram.addressed import TelegramAddressing, TelegramIdentity
 from hermes.adapters.telegram.album import Album
 from hermes.adapters.telegram.update import inbound_of, is_urgent
-from hermes.commands.registry import parse
-from hermes.fence import without_fences
+from hermes.domain.fence import without_fences
 from hermes.ports.chat import Attachment, Foreign, ForeignKind, Inbound
+from hermes.services.commands.registry import parse
 
 MARKER = "0a"
 
-ME = Myself(id=42, username="Hermes_Bot")
+ME = TelegramIdentity(id=42, username="Hermes_Bot")
 ANN = {"id": 7, "is_bot": False, "first_name": "Ann", "last_name": "Lee", "username": "ann"}
 GROUP = {"id": -100, "type": "supergroup", "title": "Friends"}
 
@@ -33,7 +33,7 @@ def mention(text: str, name: str = "@hermes_bot", **fields: Any) -> dict[str, An
 
 
 def taken(raw: dict[str, Any], **manners: Any) -> Inbound | None:
-    return inbound_of(raw, ME, Manners(**manners))
+    return inbound_of(raw, ME, TelegramAddressing(**manners))
 
 
 def text_of(raw: dict[str, Any], **manners: Any) -> str | None:
@@ -196,7 +196,7 @@ def test_an_album_is_the_same_message_in_whatever_order_its_pictures_come() -> N
         for number in order:
             picture = update("", message_id=number, photo=[{"file_id": f"p{number}"}])
             album.add({**picture, "update_id": number + 100})
-        read.append(album.inbound(ME, Manners()))
+        read.append(album.inbound(ME, TelegramAddressing()))
     assert read[0] is not None
     assert (read[0].id, read[0].pieces) == (
         "telegram:42:110",

@@ -15,15 +15,15 @@ from typing import Any
 import aiohttp
 import pytest
 
-from hermes.adapters import webhook_listener
+from hermes.adapters.http import webhook_listener
 from hermes.adapters.telegram.adapter import TelegramAdapter
 from hermes.adapters.telegram.webhook import WebhookSettings
-from hermes.errors import BusyError, PlatformError
-from hermes.secret import Secret
+from hermes.config.secret import Secret
+from hermes.domain.errors import BusyError, PlatformError
 from tests.adapters.edge import FakeEdge, listening, until
 from tests.adapters.telegram.conftest import HURRIED
-from tests.free_port import free_port
-from tests.telegram_server import TOKEN, TelegramServer
+from tests.support.free_port import free_port
+from tests.support.telegram_server import TOKEN, TelegramServer
 
 HEADER = "X-Telegram-Bot-Api-Secret-Token"
 

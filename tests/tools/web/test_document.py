@@ -6,15 +6,15 @@ import zlib
 
 import pytest
 
-from hermes.tools.web.document import UnreadableError, decode, inflate, kind_of, read_document
+from hermes.tools.web.document import DocumentUnreadableError, decode, inflate, kind_of, read_document
 from tests.tools.web.pdf import a_pdf
 
-MOST = 100_000
+MAX = 100_000
 
 
 def text_of(body: bytes, content_type: str = "", encoding: str = "") -> str:
     return read_document(
-        body, url="https://x.example/", content_type=content_type, encoding=encoding, max_bytes=MOST
+        body, url="https://x.example/", content_type=content_type, encoding=encoding, max_bytes=MAX
     ).text
 
 
@@ -50,7 +50,7 @@ def test_a_document_is_what_it_says_or_looks_like(content_type: str, body: bytes
     ],
 )
 def test_what_has_no_text_is_refused(content_type: str, body: bytes) -> None:
-    with pytest.raises(UnreadableError):
+    with pytest.raises(DocumentUnreadableError):
         kind_of(content_type, body)
 
 
@@ -75,26 +75,26 @@ def test_the_character_set_is_found(body: bytes, content_type: str, text: str) -
 
 def test_packed_bodies_are_unpacked() -> None:
     raw = zlib.compressobj(wbits=-15)
-    assert inflate(gzip.compress(b"a") + gzip.compress(b"b"), "gzip", MOST) == b"ab"
-    assert inflate(zlib.compress(b"x"), "deflate", MOST) == b"x"
-    assert inflate(raw.compress(b"x") + raw.flush(), "deflate", MOST) == b"x"
-    assert inflate(gzip.compress(zlib.compress(b"x")), "deflate, gzip", MOST) == b"x"
-    assert inflate(b"x", "identity", MOST) == b"x"
-    assert inflate(gzip.compress(b"abc") + b"\0\0", "gzip", MOST) == b"abc"
+    assert inflate(gzip.compress(b"a") + gzip.compress(b"b"), "gzip", MAX) == b"ab"
+    assert inflate(zlib.compress(b"x"), "deflate", MAX) == b"x"
+    assert inflate(raw.compress(b"x") + raw.flush(), "deflate", MAX) == b"x"
+    assert inflate(gzip.compress(zlib.compress(b"x")), "deflate, gzip", MAX) == b"x"
+    assert inflate(b"x", "identity", MAX) == b"x"
+    assert inflate(gzip.compress(b"abc") + b"\0\0", "gzip", MAX) == b"abc"
 
 
 def test_a_small_body_that_unpacks_to_a_huge_one_is_refused() -> None:
-    bomb = gzip.compress(bytes(50 * MOST))
+    bomb = gzip.compress(bytes(50 * MAX))
     for body, encoding in [(bomb, "gzip"), (gzip.compress(bomb), "gzip, gzip")]:
-        with pytest.raises(UnreadableError, match="larger"):
-            inflate(body, encoding, MOST)
+        with pytest.raises(DocumentUnreadableError, match="larger"):
+            inflate(body, encoding, MAX)
 
 
 def test_packing_that_nobody_asked_for_or_is_damaged_is_told() -> None:
-    with pytest.raises(UnreadableError, match="br"):
-        inflate(b"x", "br", MOST)
-    with pytest.raises(UnreadableError, match="damaged"):
-        inflate(b"not gzip", "gzip", MOST)
+    with pytest.raises(DocumentUnreadableError, match="br"):
+        inflate(b"x", "br", MAX)
+    with pytest.raises(DocumentUnreadableError, match="damaged"):
+        inflate(b"not gzip", "gzip", MAX)
 
 
 def test_json_is_laid_out_and_bad_json_left_as_it_is() -> None:
@@ -110,7 +110,7 @@ def test_signs_that_hide_or_reorder_text_are_taken_out() -> None:
 def test_a_pdf_is_read_page_by_page() -> None:
     pytest.importorskip("pypdf")
     document = read_document(
-        a_pdf("Hello paper", "Second"), url="", content_type="application/pdf", encoding="", max_bytes=MOST
+        a_pdf("Hello paper", "Second"), url="", content_type="application/pdf", encoding="", max_bytes=MAX
     )
     assert document.text == "[page 1]\nHello paper\n\n[page 2]\nSecond"
     assert document.title == "On paper"
@@ -118,13 +118,13 @@ def test_a_pdf_is_read_page_by_page() -> None:
 
 def test_a_damaged_or_empty_pdf_is_told() -> None:
     pytest.importorskip("pypdf")
-    with pytest.raises(UnreadableError, match="damaged"):
+    with pytest.raises(DocumentUnreadableError, match="damaged"):
         text_of(b"%PDF-1.4 nothing of the sort")
-    with pytest.raises(UnreadableError, match="no text"):
+    with pytest.raises(DocumentUnreadableError, match="no text"):
         text_of(a_pdf(""))
 
 
 def test_without_the_extra_a_pdf_is_refused_with_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    with pytest.raises(UnreadableError, match="'web'"):
+    with pytest.raises(DocumentUnreadableError, match="'web'"):
         text_of(a_pdf("x"))

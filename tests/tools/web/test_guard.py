@@ -5,9 +5,9 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 
 import pytest
 
-from hermes import own_ports
-from hermes.public_address import public_only, public_or_private
-from hermes.tools.web.guard import AddressRefusedError, Guard
+from hermes.system import own_ports
+from hermes.system.public_address import public_only, public_or_private
+from hermes.tools.web.guard import AddressGuard, AddressRefusedError
 
 PUBLIC = ["93.184.216.34", "1.1.1.1", "8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:82a::200e"]
 PRIVATE = ["10.0.0.1", "172.16.0.1", "192.168.1.1", "127.0.0.1", "127.8.8.8", "100.64.0.1", "::1", "fc00::1"]
@@ -112,7 +112,7 @@ def test_metadata_services_and_hidden_addresses_are_refused_even_then(address: s
 )
 def test_a_url_that_is_not_a_plain_web_address_is_refused(url: str) -> None:
     with pytest.raises(AddressRefusedError):
-        Guard(refusal=lambda _: "").url(url)
+        AddressGuard(refusal=lambda _: "").url(url)
 
 
 @pytest.mark.parametrize(
@@ -152,11 +152,11 @@ def test_a_url_that_is_not_a_plain_web_address_is_refused(url: str) -> None:
 )
 def test_an_address_in_a_url_is_recognised_in_every_disguise(host: str) -> None:
     with pytest.raises(AddressRefusedError):
-        Guard().url(f"http://{host}/")
+        AddressGuard().url(f"http://{host}/")
 
 
 def test_a_public_address_or_a_name_goes_through_as_it_is() -> None:
-    guard = Guard()
+    guard = AddressGuard()
     assert str(guard.url("https://Example.com:8443/a?b=c#part")) == "https://example.com:8443/a?b=c"
     assert str(guard.url(" http://93.184.216.34/x ")) == "http://93.184.216.34/x"
     assert str(guard.url("http://[2606:4700:4700::1111]/")) == "http://[2606:4700:4700::1111]/"
@@ -169,18 +169,18 @@ async def test_one_bad_address_among_good_ones_refuses_the_host() -> None:
         return ["93.184.216.34", "2606:4700:4700::1111", "127.0.0.1"]
 
     with pytest.raises(AddressRefusedError, match=r"two-faced\.example \(127\.0\.0\.1\)"):
-        await Guard(resolve=resolve).addresses("two-faced.example")
+        await AddressGuard(resolve=resolve).addresses("two-faced.example")
 
 
 async def test_localhost_by_name_is_refused_by_what_it_resolves_to() -> None:
     with pytest.raises(AddressRefusedError):
-        await Guard().addresses("localhost")
+        await AddressGuard().addresses("localhost")
 
 
 def test_no_socket_is_made_for_an_address_that_is_not_allowed() -> None:
     with pytest.raises(AddressRefusedError):
-        Guard().socket((2, 1, 6, "", ("127.0.0.1", 80)))
-    Guard().socket((2, 1, 6, "", ("93.184.216.34", 80))).close()
+        AddressGuard().socket((2, 1, 6, "", ("127.0.0.1", 80)))
+    AddressGuard().socket((2, 1, 6, "", ("93.184.216.34", 80))).close()
 
 
 def test_the_lists_hold_addresses_of_both_kinds() -> None:
@@ -190,7 +190,7 @@ def test_the_lists_hold_addresses_of_both_kinds() -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.9.9.9"])
 def test_no_socket_is_made_for_a_port_of_the_daemon(address: str) -> None:
-    guard = Guard(refusal=public_or_private)
+    guard = AddressGuard(refusal=public_or_private)
     own_ports.opened(48_642)
     try:
         with pytest.raises(AddressRefusedError, match="Hermes itself"):

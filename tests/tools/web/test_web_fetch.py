@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from hermes.public_address import Address, public_only
+from hermes.domain.types import Effect, SessionId, TurnId
+from hermes.system.public_address import Address, public_only
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
-from hermes.tools.web.fetch import Limits
-from hermes.tools.web.guard import AddressRefusedError, Guard
+from hermes.tools.web.fetch import FetchLimits
+from hermes.tools.web.guard import AddressGuard, AddressRefusedError
 from hermes.tools.web.web_fetch import MAX_WORKERS, WebSettings, guard_for, web_tools
-from hermes.types import Effect, SessionId, TurnId
 from tests.tools.web.pdf import a_pdf
 
 CONTEXT = ToolContext(session=SessionId("s"), turn=TurnId("t"), call="c", platform="api", folder=Path("/nowhere"))
@@ -52,7 +52,7 @@ class Site:
         self.requests: list[web.Request] = []
         self.handler: Handler = nothing
         self.port = 0
-        self.limits = Limits()
+        self.limits = FetchLimits()
 
     def url(self, path: str = "/", host: str = "site.test") -> str:
         return f"http://{host}:{self.port}{path}"
@@ -66,7 +66,7 @@ class Site:
         return result
 
     def tools(self) -> tuple[Tool, ...]:
-        return web_tools(WebSettings(limits=self.limits), Guard(resolve=self.names, refusal=here_is_fine))
+        return web_tools(WebSettings(limits=self.limits), AddressGuard(resolve=self.names, refusal=here_is_fine))
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.requests.append(request)

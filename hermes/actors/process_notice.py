@@ -1,0 +1,63 @@
+"""What a conversation is told of its background processes. Pure.
+
+It comes as a message of its own, which no person wrote; it says so, and it says where there is more.
+"""
+
+from __future__ import annotations
+
+from hermes.domain.fence import fenced
+from hermes.domain.process.process import Chunk
+from hermes.domain.process.staleness import how_ended, lasting
+from hermes.domain.types import ProcessRecord, ProcessView
+from hermes.processes.command_output import plain_text
+from hermes.processes.watch import WatchNotice
+
+_NOBODY = "This is told by Hermes, no person wrote it."
+
+
+DELETED = "its conversation was deleted"  # why it was killed
+RESET = "a reset ended what was left over"
+STOPPED = "the daemon stopped, and processes.keep_on_stop is off"
+
+
+def end_notice(record: ProcessRecord, view: ProcessView, tail: Chunk, *, marker: str) -> str:
+    """`marker` is that of the fence around its output."""
+    took_s = (record.ended_at or view.started_at) - view.started_at
+    lines = [
+        f"[Background process {record.id} has ended with {how_ended(view)} after {lasting(took_s)}. {_NOBODY}]",
+        f"Command: {record.command}",
+    ]
+    said = plain_text(tail.data, terminal=record.pty).lstrip("\ufffd").strip("\n")
+    if not said:
+        lines.append("It wrote nothing.")
+    elif tail.kept_from:
+        kept = f"the last {tail.total - tail.kept_from} of {tail.total} bytes; the rest is no longer kept"
+        lines.append(f"The end of its output (process with action log shows {kept}):")
+    elif tail.offset:
+        lines.append(f"The end of its output (process with action log shows all {tail.total} bytes):")
+    else:
+        lines.append("Its output:")
+    return "\n".join([*lines, *([fenced(said, marker, max_chars=len(said))] if said else [])])
+
+
+def late_notice(record: ProcessRecord, view: ProcessView) -> str:
+    """For the person: the conversation that started it is over."""
+    took_s = (record.ended_at or view.started_at) - view.started_at
+    return (
+        f"A background process of a conversation that is over has ended with {how_ended(view)} after "
+        f"{lasting(took_s)}: {record.command}"
+    )
+
+
+def watch_notice(view: ProcessView, notice: WatchNotice, *, marker: str) -> str:
+    said = "\n".join(notice.lines)
+    lines = [
+        f"[Background process {view.id} wrote something that you watch for. {_NOBODY}]",
+        f"Command: {view.command}",
+        fenced(said, marker, max_chars=len(said)),
+    ]
+    if notice.suppressed:
+        lines.append(f"({notice.suppressed} more such lines are not shown)")
+    if notice.promoted:
+        lines.append("(It writes them too often: they are not told any more. You will be told when it ends.)")
+    return "\n".join(lines)

@@ -1,0 +1,84 @@
+"""The board: what is known of every background process at this moment. One list, which everybody is shown.
+
+Each process's actor writes its own row and nobody else's; the desk adds and removes rows. On the loop only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from hermes.actors.kernel.future import LoopFuture
+from hermes.domain.process.state import ProcessRow
+from hermes.domain.types import ProcessView, SessionId
+
+
+class ProcessRegistry:
+    def __init__(self) -> None:
+        self._rows: dict[str, ProcessRow] = {}
+        self._waiting: dict[str, list[LoopFuture]] = {}
+        self._hearing: Counter[str] = Counter()
+        self.filled = asyncio.Event()  # what ran before this daemon is on it
+
+    def get(self, process: str) -> ProcessRow | None:
+        return self._rows.get(process)
+
+    def __getitem__(self, process: str) -> ProcessRow:
+        return self._rows[process]
+
+    def __iter__(self) -> Iterator[ProcessRow]:
+        return iter(tuple(self._rows.values()))
+
+    def put(self, row: ProcessRow) -> None:
+        self._rows[row.record.id] = row
+        if not row.runs:
+            self._settle(row.record.id)
+
+    def drop(self, process: str) -> None:
+        self._rows.pop(process, None)
+        self._settle(process)
+
+    def ended(self, process: str) -> LoopFuture:
+        """Settled when it has ended, or is gone from the board."""
+        future = LoopFuture()
+        row = self._rows.get(process)
+        if row is None or not row.runs:
+            future.settle(None)
+        else:
+            self._waiting.setdefault(process, []).append(future)
+        return future
+
+    @contextmanager
+    def hearing(self, process: str) -> Iterator[None]:
+        """Meanwhile its conversation waits for its end, and needs no message of its own to hear of it."""
+        self._hearing[process] += 1
+        try:
+            yield
+        finally:
+            self._hearing[process] -= 1
+            self._hearing += Counter()  # without those that are zero
+
+    def is_heard(self, process: str) -> bool:
+        return process in self._hearing
+
+    def give_up(self, process: str, future: LoopFuture) -> None:
+        """Whoever waited for its end does so no longer."""
+        waiting = self._waiting.get(process, [])
+        if future in waiting:
+            waiting.remove(future)
+        if not waiting:
+            self._waiting.pop(process, None)
+
+    def views(self, chosen: Callable[[ProcessRow], bool]) -> tuple[ProcessView, ...]:
+        """The oldest first."""
+        rows = sorted(filter(chosen, self._rows.values()), key=lambda row: (row.record.started_at, row.record.id))
+        return tuple(row.view for row in rows)
+
+    def running(self, root: SessionId | None = None) -> int:
+        return sum(row.runs and root in (None, row.record.root) for row in self._rows.values())
+
+    def _settle(self, process: str) -> None:
+        for future in self._waiting.pop(process, ()):
+            future.settle(None)

@@ -1,0 +1,89 @@
+"""What an operator can do on chat platforms: let people in, post without the agent, and see what became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from typing import Any
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxKind, OutboxMessage, Place
+from hermes.domain.values import dataclass
+from hermes.ports.chat import Outbox
+from hermes.ports.given import Clock
+from hermes.services.home import HomeService
+from hermes.services.pairing import PairingService
+
+POST = "send:"  # how the ids of these obligations begin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatServices:
+    platforms: Sequence[str]  # that are configured
+    pairing: PairingService
+    homes: HomeService
+    outbox: Outbox
+    clock: Clock
+
+    def check(self, platform: str) -> str:
+        if platform not in self.platforms:
+            raise BadInputError(_unknown(platform, self.platforms), code="unknown_platform")
+        return platform
+
+    async def revoke(self, platform: str, user: str) -> bool:
+        """Nobody of that id may talk any more. True: the home channel was their direct chat, and is gone as well."""
+        return await self.homes.leave(platform, await self.pairing.revoke(platform, user))
+
+    async def address(self, platform: str, chat: str, thread: str) -> Place:
+        """Where a post goes: the home channel unless a chat is named, on the only platform unless one is named."""
+        if chat:
+            return Place(platform=self._only(platform), chat=chat, thread=thread)
+        homes = [place for place in await self.homes.places() if platform in ("", place.platform)]
+        if len(homes) > 1:
+            raise _which([place.platform for place in homes])
+        if homes:
+            return homes[0]
+        on = f" on {self.check(platform)}" if platform or not self.platforms else ""
+        raise BadInputError(
+            f"there is no home channel{on}: say /sethome in the chat that is to be it", code="no_home"
+        )
+
+    def _only(self, platform: str) -> str:
+        if not platform and len(self.platforms) == 1:
+            return self.platforms[0]
+        if not platform and self.platforms:
+            raise _which(self.platforms)
+        return self.check(platform)
+
+    async def post(self, name: str, place: Place, text: str) -> None:
+        """Have it said there; twice under the same name is once."""
+        outgoing = OutboxMessage(id=f"{POST}{name}", kind=OutboxKind.NOTICE, place=place, text=text, at=self.clock())
+        await self.outbox.enqueue(outgoing)
+
+    async def progress(self, name: str) -> dict[str, Any]:
+        found = await self.outbox.progress(f"{POST}{name}")
+        match found:
+            case OutboxMessage():
+                return {"state": "waiting", "tries": found.tries, "problem": found.problem}
+            case DeliveredMessage():
+                state = {"state": "sent", "messages": list(found.messages), "sent_at": found.sent_at}
+                return {**state, "repeated": found.repeated}
+            case DeadLetter():
+                return {"state": "failed", "problem": found.problem, "dead_letter": found.id}
+        raise BadInputError(f"nothing was posted as {name}", code="unknown_post")
+
+
+def _which(platforms: Sequence[str]) -> BadInputError:
+    return BadInputError(f"say on which platform, with --platform: {' or '.join(platforms)}", code="unknown_platform")
+
+
+def _unknown(platform: str, platforms: Sequence[str]) -> str:
+    if not platforms:
+        return "no chat platform is set up; `hermes setup telegram` or `hermes setup slack`"
+    near = get_close_matches(platform, platforms, n=1)
+    known = f"did you mean {near[0]}?" if near else f"there is {_listed(platforms)}"
+    return f"{platform} is not configured: {known}"
+
+
+def _listed(platforms: Sequence[str]) -> str:
+    return " and ".join(platforms)

@@ -1,0 +1,96 @@
+"""Server-sent events. The connection drops a reader that takes nothing; here a write simply waits its turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, Final
+
+from aiohttp import web
+
+from hermes.adapters.http import presentation
+from hermes.adapters.http.problem import Problem
+
+PIECE_BYTES: Final = 32 << 10
+PIECES_A_ROUND: Final = 16  # of all streams together: half a megabyte takes a few milliseconds
+
+
+def frame(data: Any, event: str = "", place: str = "") -> bytes:
+    """An event as it is sent. `place` is where a client that comes back can go on from."""
+    name = f"event: {event}\n".encode() if event else b""
+    number = f"id: {place}\n".encode() if place else b""
+    return b"".join((number, name, b"data: ", presentation.encode(data), b"\n\n"))
+
+
+class Turnstile:
+    """Lets a few through in each round of the event loop, in the order they came."""
+
+    def __init__(self, per_round: int = PIECES_A_ROUND) -> None:
+        self._per_round = per_round
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def __call__(self) -> None:
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_soon(self._release, loop)
+        self._waiting.append(passed := loop.create_future())
+        await passed
+
+    def _release(self, loop: asyncio.AbstractEventLoop) -> None:
+        for _ in range(min(self._per_round, len(self._waiting))):
+            passed = self._waiting.popleft()
+            if not passed.done():  # else whoever waited has left
+                passed.set_result(None)
+        if self._waiting:
+            loop.call_soon(self._release, loop)
+
+
+class EventStream:
+    def __init__(self, turnstile: Turnstile) -> None:
+        headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+        self.response = web.StreamResponse(headers=headers)
+        self._turnstile = turnstile
+        self._unsent = memoryview(b"")
+
+    async def send(self, data: Any, event: str = "") -> None:
+        await self.send_frame(frame(data, event))
+
+    async def send_frame(self, encoded: bytes) -> None:
+        """Send an event in pieces, so that a long one neither holds up others nor fills a buffer for each reader.
+
+        If this is cancelled in between, whatever is sent next sends the rest first.
+        """
+        await self._send_unsent()
+        if len(encoded) <= PIECE_BYTES:
+            await self.response.write(encoded)
+            return
+        self._unsent = memoryview(encoded)
+        await self._send_unsent()
+
+    async def _send_unsent(self) -> None:
+        while self._unsent:
+            await self._turnstile()
+            piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
+            await self.response.write(piece)
+
+    async def ping(self) -> None:
+        await self.send_frame(b": ping\n\n")
+
+    async def done(self) -> None:
+        await self.send_frame(b"data: [DONE]\n\n")
+
+    async def fail(self, problem: Problem) -> None:
+        """The last thing a failed stream says. No [DONE] follows: what came before is not an answer."""
+        await self.send(problem.body())
+
+
+TURNSTILE = web.AppKey("turnstile", Turnstile)
+STREAM = web.RequestKey("event_stream", EventStream)
+
+
+async def open_stream(request: web.Request) -> EventStream:
+    """From here on the request's errors are events of its stream."""
+    stream = EventStream(request.app[TURNSTILE])
+    await stream.response.prepare(request)
+    request[STREAM] = stream
+    return stream

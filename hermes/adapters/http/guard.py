@@ -1,0 +1,134 @@
+"""Who may use the API over TCP: the right Host, a listed Origin if there is one, and the owner's key or a named one.
+
+The key is demanded on loopback too: every program and every web page on the machine can reach it. Host is checked
+against DNS rebinding, except where nothing is given away (the open routes, which probes reach by any address).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.http import parameter
+from hermes.adapters.http.connection import connection_of
+from hermes.adapters.http.key_scope import KEY
+from hermes.adapters.http.problem import Problem, ProblemError, refusal
+from hermes.domain.access.api_key import KeyState
+from hermes.services.keys import KeyService
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
+_HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+)(?::[0-9]{1,5})?")
+_ALLOWED_HEADERS = (
+    "Authorization",
+    "Content-Type",
+    parameter.IDEMPOTENCY_HEADER,
+    parameter.SESSION_HEADER,
+    parameter.CANCEL_HEADER,
+    parameter.LAST_EVENT_HEADER,
+)
+_SEND_THE_KEY = (
+    "Send the API key as `Authorization: Bearer KEY`. It is in the file api.key of Hermes' home, unless "
+    "HERMES_API_KEY or api.key_file names another; `hermes keys create` makes keys for others."
+)
+_EXPOSED_HEADERS = (parameter.SESSION_HEADER, parameter.TURN_HEADER, parameter.REPLAY_HEADER, "Retry-After")
+
+
+class RequestGuard:
+    def __init__(
+        self, *, key: str, keys: KeyService, host: str, allowed_hosts: Iterable[str], cors_origins: Iterable[str]
+    ) -> None:
+        self._keys = keys
+        self._key_hash = hashlib.sha256(key.encode()).digest()
+        self._hosts = {_bare(name) for name in (host, *allowed_hosts)}
+        self.cors_origins = frozenset(cors_origins)
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        is_open = request.path in OPEN_PATHS
+        if not is_open:
+            self._check_host(request)
+        origin = request.headers.get("Origin")
+        if origin is not None and origin not in self.cors_origins:
+            raise refusal(
+                403, "origin_not_allowed", "Web pages of this origin may not use this API (api.cors_origins)."
+            )
+        if origin is not None and request.method == "OPTIONS":
+            return self._preflight(request)
+        if not is_open:
+            await self._check_key(request)
+            connection_of(request).is_known()
+        return await handler(request)
+
+    async def add_cors_headers(self, request: web.Request, response: web.StreamResponse) -> None:
+        origin = request.headers.get("Origin")
+        if origin in self.cors_origins:
+            response.headers["Access-Control-Allow-Origin"] = origin
+            response.headers["Access-Control-Expose-Headers"] = ", ".join(_EXPOSED_HEADERS)
+        response.headers["Vary"] = "Origin"
+
+    def _check_host(self, request: web.Request) -> None:
+        match = _HOST.fullmatch(request.headers.get("Host", ""))
+        name = _bare(match[1]) if match else ""
+        if name not in self._hosts and not _is_loopback(name):
+            message = "This name is not one of this server's (api.allowed_hosts), so the request is not for it."
+            raise refusal(421, "host_not_allowed", message)
+
+    async def _check_key(self, request: web.Request) -> None:
+        """The owner's key, or a named one, which the request is marked with."""
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        given = given.strip()
+        if scheme.lower() != "bearer" or not given:
+            raise _unauthorized("invalid_api_key", _SEND_THE_KEY)
+        given_hash = hashlib.sha256(given.encode("utf-8", "surrogateescape")).digest()
+        if hmac.compare_digest(given_hash, self._key_hash):
+            return
+        key = await self._keys.find(given)
+        if key is None:
+            raise _unauthorized("invalid_api_key", f"This is not the API key. {_SEND_THE_KEY}")
+        if (state := self._keys.state(key)) is not KeyState.ACTIVE:
+            logger.warning("api key {}: refused, it is {}", key.name, state)
+            raise _unauthorized(f"{state}_api_key", f"The key {key.name} is {state}: ask the owner for a new one.")
+        request[KEY] = key
+
+    def _preflight(self, request: web.Request) -> web.Response:
+        asked = request.headers.get("Access-Control-Request-Headers", "").split(",")
+        # what the OpenAI client for browsers adds to each request, under names that change
+        stainless = [
+            name.strip() for name in asked if re.fullmatch(r"\s*x-stainless-[a-z-]+\s*", name, re.IGNORECASE)
+        ]
+        headers = {
+            "Access-Control-Allow-Methods": "GET, POST, DELETE",
+            "Access-Control-Allow-Headers": ", ".join([*_ALLOWED_HEADERS, *stainless]),
+            "Access-Control-Max-Age": "600",
+        }
+        return web.Response(status=204, headers=headers)
+
+
+def _unauthorized(code: str, message: str) -> ProblemError:
+    headers = {"WWW-Authenticate": 'Bearer realm="hermes"'}
+    return ProblemError(Problem(status=401, code=code, message=message, headers=headers))
+
+
+def _bare(name: str) -> str:
+    return name.strip("[]").rstrip(".").lower()
+
+
+@lru_cache(maxsize=64)
+def _is_loopback(name: str) -> bool:
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == "localhost"
+
+
+OPEN_PATHS = frozenset({"/health", "/health/ready", "/openapi.json"})

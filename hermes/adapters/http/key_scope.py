@@ -1,0 +1,94 @@
+"""Scope of named API keys: which routes they may use, and that their budget is not used up.
+
+A route that is not listed here is for the owner's key only. What a key may reach within a route is decided by
+`OwnSessions`.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import TYPE_CHECKING
+
+from aiohttp import web
+from loguru import logger
+
+from hermes.adapters.http.problem import Problem, ProblemError, refusal
+from hermes.domain.access.api_key import ApiKey
+from hermes.services.keys import KeyService
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler
+
+CALLER: ContextVar[ApiKey | None] = ContextVar("caller")  # None: the owner; not set: nobody, and nothing is allowed
+KEY = web.RequestKey("key", ApiKey)
+
+ROUTES = frozenset(
+    {
+        "POST /v1/chat/completions",
+        "GET /v1/models",
+        "GET /v1/models/{id}",
+        "POST /v1/responses",
+        "GET /v1/responses/{id}",
+        "DELETE /v1/responses/{id}",
+        "POST /v1/runs",
+        "GET /v1/runs/{id}",
+        "GET /v1/runs/{id}/events",
+        "POST /v1/runs/{id}/approval",
+        "POST /v1/runs/{id}/answer",
+        "POST /v1/runs/{id}/stop",
+        "GET /api/sessions",
+        "GET /api/sessions/{id}",
+        "DELETE /api/sessions/{id}",
+        "GET /api/sessions/{id}/messages",
+        "POST /api/sessions/{id}/steer",
+        "POST /api/sessions/{id}/stop",
+        "POST /api/sessions/{id}/fork",
+        "POST /api/sessions/{id}/compress",
+        "POST /api/sessions/{id}/answer",
+        "POST /api/sessions/{id}/undo",
+        "POST /api/sessions/{id}/commands",
+        "GET /api/commands",
+        "POST /api/commands",
+    }
+)
+_FREE = ("/stop",)  # of the requests that change something, those that cost nothing
+REFUSED_COMMANDS = frozenset({"processes", "yolo"})
+
+
+def may_approve() -> bool:
+    """Return whether the caller of this request may allow tool calls: a named key may only deny them."""
+    return CALLER.get(None) is None
+
+
+class KeyScope:
+    def __init__(self, keys: KeyService) -> None:
+        self._keys = keys
+
+    @web.middleware
+    async def check(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        key = request.get(KEY)
+        if key is not None:
+            _check_route(request, key)
+            await self._check_budget(request, key)
+        token = CALLER.set(key)
+        try:
+            return await handler(request)
+        finally:
+            CALLER.reset(token)
+
+    async def _check_budget(self, request: web.Request, key: ApiKey) -> None:
+        if request.method != "POST" or request.path.endswith(_FREE) or not (key.day_tokens or key.day_usd):
+            return
+        if key.has_spent(await self._keys.used_today(key)):
+            logger.warning("api key {}: refused, its budget of today is used up", key.name)
+            message = f"The key {key.name} has used its budget of today (UTC). Nothing was stored."
+            raise ProblemError(Problem(status=402, code="key_budget_exceeded", message=message))
+
+
+def _check_route(request: web.Request, key: ApiKey) -> None:
+    resource = request.match_info.route.resource
+    if resource is None:
+        return  # no such route: the handler says so
+    if f"{request.match_info.route.method} {resource.canonical}" not in ROUTES:
+        logger.warning("api key {}: refused {} {}", key.name, request.method, resource.canonical)
+        raise refusal(403, "not_for_this_key", "This address is for the owner's key only.")

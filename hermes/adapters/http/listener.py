@@ -1,0 +1,122 @@
+"""A server's life: open, intake closed, leaving, over.
+
+Closing the intake refuses new turns while running answers go on. Leaving ends those who only watch. When the grace
+is over, whoever still waits for an answer is told that it is stored and goes on later, and the connections close.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+from aiohttp import web
+
+from hermes.adapters.http.connection import Connection, ConnectionAdmission
+from hermes.domain.errors import StoppingError
+from hermes.system import own_ports
+
+T = TypeVar("T")
+
+_LAST_WORDS_S = 1.0  # for the clients that are told at the end of the grace
+
+
+class Lifetime:
+    """Made on the running loop."""
+
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.intake_open = True
+        self.leaving: asyncio.Future[None] = loop.create_future()
+        self.over: asyncio.Future[None] = loop.create_future()
+
+    def check_intake(self) -> None:
+        if not self.intake_open:
+            raise StoppingError("The daemon is stopping and takes no new messages. Nothing was stored; try again.")
+
+    def close_intake(self) -> None:
+        self.intake_open = False
+
+    def leave(self) -> None:
+        self.close_intake()
+        _resolve(self.leaving)
+
+    def end(self) -> None:
+        self.leave()
+        _resolve(self.over)
+
+
+async def until(work: Coroutine[Any, Any, T], *ends: asyncio.Future[None]) -> T | None:
+    """The work's result; None when one of the ends came first and the work was given up."""
+    task = asyncio.create_task(work)
+    try:
+        futures: list[asyncio.Future[Any]] = [task, *ends]
+        await asyncio.wait(futures, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _resolve(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+class Listener:
+    def __init__(
+        self,
+        app: web.Application,
+        lifetime: Lifetime,
+        *,
+        door: ConnectionAdmission,
+        header_timeout_s: float,
+        stall_timeout_s: float,
+    ) -> None:
+        # What comes in at the very last moment is not waited for: it was never told that anybody listens.
+        self._runner = web.AppRunner(app, shutdown_timeout=_LAST_WORDS_S)
+        self._lifetime = lifetime
+        self._door = door
+        self._header_timeout_s = header_timeout_s
+        self._stall_timeout_s = stall_timeout_s
+        self._server: asyncio.Server | None = None
+        self._ports: list[int] = []  # none for a Unix socket
+
+    async def open(self, listen: Callable[[Callable[[], Connection]], Awaitable[asyncio.Server]]) -> asyncio.Server:
+        await self._runner.setup()
+        try:
+            self._server = await listen(self._connection)
+        except BaseException:
+            await self._runner.cleanup()
+            raise
+        self._ports = [
+            address[1] for each in self._server.sockets if isinstance(address := each.getsockname(), tuple)
+        ]
+        for port in self._ports:
+            own_ports.opened(port)
+        return self._server
+
+    def _connection(self) -> Connection:
+        assert self._runner.server is not None
+        return Connection(
+            self._runner.server,
+            door=self._door,
+            header_timeout_s=self._header_timeout_s,
+            stall_timeout_s=self._stall_timeout_s,
+        )
+
+    async def stop(self, grace_s: float) -> None:
+        if self._server is None or self._runner.server is None:
+            return
+        self._server.close()
+        for port in self._ports:
+            own_ports.closed(port)
+        self._ports = []
+        self._lifetime.leave()
+        grace = asyncio.get_running_loop().call_later(grace_s, self._lifetime.end)
+        self._runner.server.pre_shutdown()
+        await self._runner.server.shutdown(grace_s + _LAST_WORDS_S)
+        grace.cancel()
+        self._lifetime.end()
+        await self._runner.cleanup()

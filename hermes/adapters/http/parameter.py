@@ -1,0 +1,82 @@
+"""Headers, path parts and query parameters: checked once, here, before anything acts on them."""
+
+from __future__ import annotations
+
+import re
+
+from aiohttp import web
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.session_id import SESSION_ID_PATTERN
+from hermes.domain.types import SessionId
+
+SESSION_HEADER = "X-Hermes-Session-Id"
+TURN_HEADER = "X-Hermes-Turn-Id"
+REPLAY_HEADER = "X-Hermes-Idempotent-Replay"
+CANCEL_HEADER = "X-Hermes-Cancel-On-Disconnect"
+IDEMPOTENCY_HEADER = "Idempotency-Key"
+LAST_EVENT_HEADER = "Last-Event-ID"
+
+_IDEMPOTENCY_PATTERN = r"[\x20-\x7e]{1,255}"
+_FLAGS = {"1": True, "true": True, "0": False, "false": False}
+
+
+def session_id(text: str, param: str) -> SessionId:
+    if not re.fullmatch(SESSION_ID_PATTERN, text):
+        message = "A session id is 1 to 128 letters, digits and _ . : - and begins with a letter or digit."
+        raise BadInputError(message, param=param, code="invalid_session_id")
+    return SessionId(text)
+
+
+def session_in_header(request: web.Request) -> SessionId | None:
+    text = header(request, SESSION_HEADER)
+    return None if text is None else session_id(text, SESSION_HEADER)
+
+
+def session_in_path(request: web.Request) -> SessionId:
+    return session_id(request.match_info["id"], "id")
+
+
+def session_in_query(request: web.Request, name: str) -> SessionId | None:
+    text = request.query.get(name)
+    return None if text is None else session_id(text, name)
+
+
+def idempotency_key(request: web.Request) -> str | None:
+    text = header(request, IDEMPOTENCY_HEADER)
+    if text is not None and not re.fullmatch(_IDEMPOTENCY_PATTERN, text):
+        message = "An Idempotency-Key is 1 to 255 printable ASCII characters."
+        raise BadInputError(message, param=IDEMPOTENCY_HEADER, code="invalid_idempotency_key")
+    return text
+
+
+def flag(request: web.Request, name: str) -> bool:
+    return _flag(header(request, name), name, "invalid_header")
+
+
+def flag_in_query(request: web.Request, name: str) -> bool:
+    return _flag(request.query.get(name), name, "invalid_value")
+
+
+def _flag(text: str | None, name: str, code: str) -> bool:
+    if text is None:
+        return False
+    if text.lower() not in _FLAGS:
+        raise BadInputError(f"{name} is 1 or 0.", param=name, code=code)
+    return _FLAGS[text.lower()]
+
+
+def header(request: web.Request, name: str) -> str | None:
+    values = request.headers.getall(name, [])
+    if len(values) > 1:
+        raise BadInputError(f"{name} is given more than once.", param=name, code="invalid_header")
+    return values[0] if values else None
+
+
+def integer(request: web.Request, name: str, *, low: int, high: int) -> int | None:
+    text = request.query.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"-?[0-9]{1,19}", text) or not low <= int(text) <= high:
+        raise BadInputError(f"{name} is a whole number from {low} to {high}.", param=name, code="invalid_value")
+    return int(text)

@@ -1,0 +1,143 @@
+"""What sessions, events and figures look like from outside: JSON-able values, the same on every HTTP surface.
+
+Times are seconds since the epoch. Nothing here decides anything; a name that is public stays public.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from hermes.domain.access.question import waits_for
+
+if TYPE_CHECKING:
+    from hermes.domain.events import Event
+    from hermes.domain.read.views import SessionView, StoredMessage
+    from hermes.domain.trace import TraceLine
+    from hermes.domain.types import DeadLetter, ProcessView, Session, Turn
+
+JsonObject = dict[str, Any]
+
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def encode(value: Any) -> bytes:
+    """Compact UTF-8. Half a surrogate pair, which a model can produce, becomes `?` instead of an error."""
+    return _ENCODER.encode(value).encode("utf-8", "replace")
+
+
+def session(session: Session) -> JsonObject:
+    return {
+        "id": session.id,
+        "key": session.key,
+        "title": session.preferences.title,
+        "phase": session.phase.value,
+        "reason": session.reason,
+        "since": session.since,
+        "created_at": session.created_at,
+        "active_at": session.active_at,
+        "platform": session.platform,
+        "parent": session.parent,
+        "successor": session.successor,
+        "running_turn": session.turn.id if session.turn else None,
+        "role": session.turn.role if session.turn else None,
+        "queued": len(session.queue),
+        "compressing": bool(session.compressing),
+        "interruptions": session.interruptions,
+        "messages": session.messages,
+        "turns": session.turns,
+        "usage": plain(session.usage),
+        "last_failure": plain(session.last_failure) if session.last_failure else None,
+    }
+
+
+def view(view: SessionView) -> JsonObject:
+    return {
+        "session": session(view.session),
+        "why": view.why,
+        "waits_for": waits_for(view.session),
+        "lineage": list(view.lineage),
+        "live": view.live,
+        "mailbox": view.mailbox,
+        "queue": [waiting(turn) for turn in view.session.queue],
+        "preferences": plain(view.session.preferences),
+    }
+
+
+def waiting(turn: Turn) -> JsonObject:
+    return {"turn_id": turn.id, "accepted_at": turn.accepted_at, "steer": turn.steer}
+
+
+def transcript(messages: Sequence[StoredMessage]) -> list[JsonObject]:
+    return [_message(stored) for stored in messages]
+
+
+def _message(stored: StoredMessage) -> JsonObject:
+    message = json.loads(stored.message)
+    calls = {name: message[name] for name in ("tool_calls", "tool_call_id") if name in message}
+    return {
+        "seq": stored.seq,
+        "at": stored.at,
+        "turn": stored.turn,
+        "role": message.get("role"),
+        "note": stored.note,
+        "content": message.get("content"),
+        **({"by": stored.by} if stored.by else {}),
+        **({"answered": stored.answered} if stored.answered else {}),
+        **calls,
+    }
+
+
+def trace_line(line: TraceLine) -> JsonObject:
+    return {**plain(line), "problems": list(line.problems)}
+
+
+def dead_letter(letter: DeadLetter) -> JsonObject:
+    """Without what it says: a listing is not the place for a person's text."""
+    outgoing = letter.undelivered
+    return {
+        "id": letter.id,
+        "kind": "message" if outgoing is None else outgoing.kind.value,
+        "place": None if outgoing is None else plain(outgoing.place),  # where it could not be said
+        "session": letter.session,
+        "turn": letter.turn,
+        "problem": letter.problem,
+        "at": letter.at,
+    }
+
+
+def process(view: ProcessView, *, now: float, blocks: str, explanation: str) -> JsonObject:
+    return {
+        "id": view.id,
+        "session_id": view.session,
+        "command": view.command,
+        "pid": view.pid,
+        "running": view.ended_at is None,
+        "started_at": view.started_at,
+        "age_s": max(0.0, (now if view.ended_at is None else view.ended_at) - view.started_at),
+        "heartbeat_at": view.heartbeat_at,
+        "active_at": view.active_at,
+        "cpu_s": view.cpu_s,
+        "memory_bytes": view.memory_bytes,
+        "output_bytes": view.output_bytes,
+        "ports": list(view.ports),
+        "ended_at": view.ended_at,
+        "exit_code": view.exit_code,
+        "signal": view.signal,
+        "reason": view.reason,
+        "detail": view.detail,
+        "blocks_reset": bool(blocks),
+        "explanation": explanation,
+    }
+
+
+def event_name(event: Event) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+
+
+def plain(value: Any) -> JsonObject:
+    """A value object's own fields, by their own names."""
+    return dataclasses.asdict(value)

@@ -1,0 +1,134 @@
+"""What every handler of both HTTP surfaces works with, and the layers each request goes through.
+
+The API and the admin socket mount the same handlers; who may reach them is decided in front of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from hermes.adapters.http import body, presentation, problem
+from hermes.adapters.http.connection import connection_of, watch_heads
+from hermes.adapters.http.event_stream import STREAM, TURNSTILE, Turnstile
+from hermes.adapters.http.field import given
+from hermes.adapters.http.key_scope import KEY
+from hermes.adapters.http.listener import Lifetime
+from hermes.adapters.http.parameter import REPLAY_HEADER, SESSION_HEADER, TURN_HEADER
+from hermes.domain.access.role import Role
+from hermes.domain.read.views import SessionView
+from hermes.domain.submission import Receipt
+from hermes.domain.types import ProcessView, SessionId, Source, TurnId
+from hermes.domain.values import dataclass
+from hermes.ports.given import Clock
+from hermes.ports.hub import Hub
+from hermes.ports.operations import Operations
+from hermes.ports.processes import ProcessList
+from hermes.ports.sessions import Sessions
+from hermes.services.commands.service import CommandService
+
+if TYPE_CHECKING:
+    from aiohttp.typedefs import Handler, Middleware
+
+RECEIPT = web.RequestKey("receipt", Receipt)
+SESSION = web.RequestKey("session", str)
+
+_SAFETY_HEADERS = {
+    "Server": "hermes",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Service:
+    sessions: Sessions
+    commands: CommandService
+    hub: Hub
+    operations: Operations
+    processes: ProcessList
+    new_turn_id: Callable[[], TurnId]
+    clock: Clock
+    lifetime: Lifetime
+    platform: str = "api"  # what sessions that begin here are said to come from
+    model_name: str = "hermes"
+    max_body_bytes: int = 8 * 2**20
+    body_timeout_s: float = 30
+    ping_s: float = 15
+    allow_yolo: bool = True
+
+    def source(self, request: web.Request, user: str = "") -> Source:
+        """Where a request's message comes from: a named key, else the owner."""
+        if (key := request.get(KEY)) is not None:
+            return Source(platform=key.platform, user=key.name, role=key.role)
+        return Source(platform=self.platform, user=user, role=Role.OWNER)
+
+    async def read_json(self, request: web.Request) -> Any:
+        return await body.read_json(request, limit_bytes=self.max_body_bytes, timeout_s=self.body_timeout_s)
+
+    async def read_fields(self, request: web.Request) -> dict[str, Any]:
+        """The body's fields; there need not be a body."""
+        return given(await self.read_json(request)) if request.can_read_body else {}
+
+    async def look_at(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        """That conversation, wherever compressions have taken it; not the one that somebody began after it."""
+        if not exact:
+            session = (await self.sessions.conversation(session)).id
+        return await self.sessions.view(session, exact=True)
+
+    def shown_process(self, view: ProcessView) -> dict[str, Any]:
+        blocks, explanation = self.processes.blocks(view), self.processes.explain(view)
+        return presentation.process(view, now=self.clock(), blocks=blocks, explanation=explanation)
+
+    def models(self) -> list[str]:
+        """Our own name first, then the real model's."""
+        return list(dict.fromkeys(filter(None, (self.model_name, self.operations.model()))))
+
+
+def json_response(value: Any, status: int = 200) -> web.Response:
+    return web.Response(status=status, body=presentation.encode(value), content_type="application/json")
+
+
+def application(routes: list[web.RouteDef], *guards: Middleware) -> web.Application:
+    app = web.Application(middlewares=[watch_heads, answer_problems, *guards])
+    app[TURNSTILE] = Turnstile()
+    app.add_routes(routes)
+    app.on_response_prepare.append(_add_headers)
+    return app
+
+
+@web.middleware
+async def answer_problems(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Exception as error:  # the outermost edge: every error becomes an answer, none is lost
+        if isinstance(error, ConnectionError) and connection_of(request).lost.done():
+            raise  # nobody is there to be told
+        found = problem.of_error(error)
+        if STREAM not in request:
+            return found.response()
+        await request[STREAM].fail(found)
+        return request[STREAM].response
+
+
+def remember_session(request: web.Request, session: SessionId) -> SessionId:
+    """The effective id, for the response's header, whatever the response will be."""
+    request[SESSION] = session
+    return session
+
+
+async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_SAFETY_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    if session := request.get(SESSION):
+        response.headers[SESSION_HEADER] = session
+    if receipt := request.get(RECEIPT):
+        response.headers[TURN_HEADER] = receipt.turn
+        if receipt.duplicate:
+            response.headers[REPLAY_HEADER] = "true"
+        if response.status >= 400:  # client libraries repeat by themselves, and this message is stored
+            response.headers["X-Should-Retry"] = "false"

@@ -1,0 +1,52 @@
+"""HTTP server for what chat platforms bring: bounded connections, heads, bodies and time, the same for each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from aiohttp import web
+
+from hermes.adapters.http.connection import PeerLimit, connection_of, watch_heads
+from hermes.adapters.http.listener import Lifetime, Listener, until
+
+MAX_BODY_BYTES = 1 << 20
+MAX_CONNECTIONS = 256  # a proxy in front of it is one address
+HEADER_TIMEOUT_S = 10.0
+BODY_TIMEOUT_S = 10.0
+
+
+def webhook_listener(
+    path: str, answer: Callable[[web.Request], Coroutine[Any, Any, web.Response]], *, gives_up: bool = False
+) -> Listener:
+    """A listener that is not open yet, for POST requests to one path.
+
+    `gives_up`: the answer is cancelled when the client leaves or the listener stops; the platform sends it again.
+    """
+    lifetime = Lifetime()
+
+    async def take(request: web.Request) -> web.Response:
+        if not gives_up:
+            return await answer(request)
+        response = await until(answer(request), connection_of(request).lost, lifetime.leaving)
+        return web.Response(status=503) if response is None else response
+
+    app = web.Application(client_max_size=MAX_BODY_BYTES, middlewares=[watch_heads])
+    app.router.add_post(path, take)
+    return Listener(
+        app,
+        lifetime,
+        door=PeerLimit(in_all=MAX_CONNECTIONS, per_peer=2 * MAX_CONNECTIONS),  # nobody has a key: all are one pool
+        header_timeout_s=HEADER_TIMEOUT_S,
+        stall_timeout_s=BODY_TIMEOUT_S,
+    )
+
+
+async def read_body(request: web.Request) -> bytes:
+    """Raises web.HTTPException if it is too large, or does not come in time."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            return await request.read()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None

@@ -1,0 +1,189 @@
+"""/v1/responses: a turn as OpenAI's Response, plain and streamed, read back from the journal as long as it is there.
+
+Everything is journalled; a response that was deleted, or asked not to be stored, can only not be read back or gone
+on from by its id any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from contextlib import closing
+from dataclasses import replace
+
+from aiohttp import web
+
+from hermes.adapters.http import parameter
+from hermes.adapters.http.event_stream import open_stream
+from hermes.adapters.http.problem import ProblemError
+from hermes.adapters.http.service import RECEIPT, Service, json_response, remember_session
+from hermes.adapters.openai_api.model_api import check_model
+from hermes.adapters.openai_api.responses.response_events import ResponseEvents
+from hermes.adapters.openai_api.responses.response_object import Answering
+from hermes.adapters.openai_api.responses.response_place import no_previous, place_after
+from hermes.adapters.openai_api.turns.shared_turn import SharedTurn
+from hermes.adapters.openai_api.turns.token_parameter import not_found, read_token
+from hermes.adapters.openai_api.turns.turn_follower import TurnFollower
+from hermes.adapters.openai_api.turns.turn_request import TurnRequest, parse_turn_request
+from hermes.adapters.openai_api.turns.turn_wait import check_intake, log_end, only_once, settled, while_wanted
+from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
+from hermes.domain.errors import BadInputError
+from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.turn_token import RESPONSE, TurnToken
+from hermes.domain.types import SessionId, TurnId
+from hermes.ports.hub import Subscription
+
+_GONE = b"1"
+
+
+class ResponseApi:
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        # Two that go on from the same response must not both find it the last one.
+        self._placing: weakref.WeakValueDictionary[SessionId, asyncio.Lock] = weakref.WeakValueDictionary()
+
+    def routes(self) -> list[web.RouteDef]:
+        return [
+            web.post("/v1/responses", self.create),
+            web.get("/v1/responses/{id}", self.one),
+            web.delete("/v1/responses/{id}", self.delete),
+        ]
+
+    # ------------------------------------------------------------ new ones
+
+    async def create(self, request: web.Request) -> web.StreamResponse:
+        service = self._service
+        stop_if_left = parameter.flag(request, parameter.CANCEL_HEADER)
+        asked, submission = await self._read(request)
+        await check_intake(service, submission)
+        with closing(service.hub.subscribe(turn=submission.turn)) as feed:
+            receipt = await self._submit(asked, submission)
+            receipt = replace(receipt, notice=" ".join(filter(None, (receipt.notice, asked.notice))))
+            request[RECEIPT] = receipt
+            remember_session(request, receipt.session)
+            if not asked.store and not receipt.duplicate:
+                await service.sessions.remember(_fact(receipt.turn), _GONE)
+            work = self._stream(request, receipt, feed) if asked.stream else self._whole(request, receipt, feed)
+            return await while_wanted(service, request, receipt, work, stop_if_left=stop_if_left)
+
+    async def _read(self, request: web.Request) -> tuple[TurnRequest, Submission]:
+        session = parameter.session_in_header(request)
+        key = parameter.idempotency_key(request)
+        asked = parse_turn_request(await self._service.read_json(request), self._service.model_name)
+        check_model(asked.model, self._service.models())
+        if asked.previous and session is not None:
+            message = f"Send either previous_response_id or {parameter.SESSION_HEADER}, not both."
+            raise BadInputError(message, param="previous_response_id", code="invalid_value")
+        submission = Submission(
+            turn=self._service.new_turn_id(),
+            messages=asked.messages,
+            source=self._service.source(request, asked.user),
+            session=session,
+            options=asked.options,
+        )
+        return asked, only_once(submission, key, asked.previous or session or "")
+
+    async def _submit(self, asked: TurnRequest, submission: Submission) -> Receipt:
+        sessions = self._service.sessions
+        if not asked.previous:
+            return await sessions.submit(submission)
+        before = await self._previous(asked.previous)
+        lock = self._placing.setdefault(before.session, asyncio.Lock())
+        async with lock:
+            accepted = await sessions.accepted(submission)
+            if accepted is not None:
+                return accepted
+            session = await place_after(sessions, before)
+            return await sessions.submit(replace(submission, session=session))
+
+    async def _previous(self, text: str) -> TurnToken:
+        try:
+            before = read_token(text, RESPONSE)
+        except ProblemError as error:
+            raise no_previous() from error
+        if await self._is_gone(before):
+            raise no_previous()
+        return before
+
+    # ------------------------------------------------------------ out
+
+    async def _whole(self, request: web.Request, receipt: Receipt, feed: Subscription) -> web.StreamResponse:
+        service = self._service
+        with closing(TurnWatch(service.sessions, service.hub, receipt, feed, quiet_s=service.ping_s)) as watch:
+            outcome = await watch.outcome()
+        if isinstance(outcome, CallAsked):
+            log_end(request, outcome, "waits for a person")
+            remember_session(request, outcome.session)
+        else:
+            settled(request, outcome)
+        records = await service.sessions.records(receipt.session, receipt.turn)
+        answering = _answering(receipt, outcome.session)
+        return json_response(answering.object(records, asked=outcome if isinstance(outcome, CallAsked) else None))
+
+    async def _stream(self, request: web.Request, receipt: Receipt, feed: Subscription) -> web.StreamResponse:
+        service = self._service
+        records = await service.sessions.records(receipt.session, receipt.turn)
+        with closing(self._follower(receipt, feed)) as follower:
+            stream = await open_stream(request)
+            events = ResponseEvents(_answering(receipt, receipt.session))
+            for event in events.begin(records):
+                await stream.send(event, event=event["type"])
+            while not events.over:
+                told = await follower.step()
+                if told is None:
+                    await stream.ping()
+                    continue
+                for event in events.tell(told):
+                    await stream.send(event, event=event["type"])
+        return stream.response
+
+    def _follower(self, receipt: Receipt, feed: Subscription) -> TurnFollower:
+        service = self._service
+        heard = None if receipt.duplicate else feed
+        if receipt.into is not None:
+            heard = service.hub.subscribe(turn=receipt.into)
+        turn = receipt.into or receipt.turn
+        return TurnFollower(
+            SharedTurn(service.sessions, receipt.session, turn),
+            service.hub,
+            turn,
+            quiet_s=service.ping_s,
+            feed=heard,
+            answering=receipt.into is not None,
+        )
+
+    # ------------------------------------------------------------ stored ones
+
+    async def one(self, request: web.Request) -> web.Response:
+        text = request.match_info["id"]
+        token = read_token(text, RESPONSE)
+        sessions = self._service.sessions
+        records = await sessions.records(token.session, token.turn)
+        if not records or await self._is_gone(token):
+            raise not_found(text, RESPONSE)
+        outcome = await sessions.outcome(token.session, token.turn)
+        session = outcome.session if outcome is not None else (await sessions.view(token.session)).session.id
+        answering = Answering(id=text, turn=token.turn, session=remember_session(request, session))
+        gave_up = outcome if isinstance(outcome, TurnGaveUp) else None
+        return json_response(answering.object(records, gave_up=gave_up))
+
+    async def delete(self, request: web.Request) -> web.Response:
+        text = request.match_info["id"]
+        token = read_token(text, RESPONSE)
+        if not await self._service.sessions.records(token.session, token.turn) or await self._is_gone(token):
+            raise not_found(text, RESPONSE)
+        await self._service.sessions.remember(_fact(token.turn), _GONE)
+        return json_response({"id": text, "object": "response", "deleted": True})
+
+    async def _is_gone(self, token: TurnToken) -> bool:
+        return await self._service.sessions.fact(_fact(token.turn)) is not None
+
+
+def _answering(receipt: Receipt, session: SessionId) -> Answering:
+    token = TurnToken(session=receipt.session, turn=receipt.turn)
+    return Answering(id=token.text(RESPONSE), turn=receipt.turn, session=session, notice=receipt.notice)
+
+
+def _fact(turn: TurnId) -> str:
+    return f"response:{turn}:gone"

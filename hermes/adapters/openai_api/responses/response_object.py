@@ -1,0 +1,203 @@
+"""A turn in the shape of OpenAI's Response: replies, calls and results as output items, from its records. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from hermes.adapters.http import problem
+from hermes.adapters.http.key_scope import may_approve
+from hermes.adapters.http.presentation import JsonObject
+from hermes.adapters.openai_api.turns import pending
+from hermes.adapters.openai_api.turns.turn_request import INSTRUCTIONS
+from hermes.adapters.openai_api.turns.turn_view import (
+    end_of,
+    failure_of,
+    kept_with,
+    received_in,
+    said,
+    status_of,
+    text_of,
+    usage_of,
+)
+from hermes.domain.events import CallAsked, TurnGaveUp
+from hermes.domain.read.views import TurnRecord
+from hermes.domain.records import MessageReceived, ModelReplied, ToolFinished, TurnFinished
+from hermes.domain.types import CallOutcome, SessionId, TurnId, Usage
+from hermes.domain.values import dataclass
+
+_STATUS = {"running": "in_progress"}  # where OpenAI has another word
+_CUT_SHORT = {"length": "max_output_tokens", "content_filter": "content_filter"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answering:
+    """One response, and how to tell about it."""
+
+    id: str
+    turn: TurnId
+    session: SessionId
+    notice: str = ""
+    may_approve: bool = field(default_factory=may_approve)  # the client, what a call waits for
+
+    def object(
+        self,
+        records: Sequence[TurnRecord],
+        *,
+        gave_up: TurnGaveUp | None = None,
+        asked: CallAsked | None = None,
+    ) -> JsonObject:
+        kept = kept_with(records)
+        received = received_in(records)
+        end = end_of(records)
+        cut = _CUT_SHORT.get(end.finish_reason) if isinstance(end, TurnFinished) else None
+        status = status_of(records, gave_up)
+        over = status not in ("queued", "running")
+        question = [message_item(f"msg_{self.turn}_asked", self._question(asked))] if asked else []
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": int(received.at) if received is not None else 0,
+            "status": "incomplete" if cut else _STATUS.get(status, status),
+            "background": False,
+            "error": _error(records, gave_up),
+            "incomplete_details": {"reason": cut} if cut else None,
+            "instructions": _instructions(received),
+            "model": kept.get("model", ""),
+            "output": [*output_of(records, self.turn), *question],
+            "previous_response_id": kept.get("previous_response_id"),
+            "store": kept.get("store", True),
+            "metadata": kept.get("metadata", {}),
+            "usage": _usage(usage_of(records)) if over else None,
+            **_sampling(received),
+            **_FIXED,
+            "hermes": self._hermes(asked),
+        }
+
+    def _question(self, asked: CallAsked) -> str:
+        return pending.in_words(asked, self.turn, may_approve=self.may_approve)
+
+    def _hermes(self, asked: CallAsked | None) -> JsonObject:
+        notice = {"notice": self.notice} if self.notice else {}
+        waits = {"pending": pending.field(asked)} if asked is not None else {}
+        return {"session_id": self.session, "turn_id": self.turn, **notice, **waits}
+
+
+_FIXED: Mapping[str, Any] = {
+    "max_tool_calls": None,
+    "parallel_tool_calls": True,
+    "reasoning": {"effort": None, "summary": None},
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "truncation": "disabled",
+}
+
+
+def _sampling(received: MessageReceived | None) -> JsonObject:
+    options = json.loads(received.options) if received is not None else {}
+    return {
+        "temperature": options.get("temperature"),
+        "top_p": options.get("top_p"),
+        "max_output_tokens": options.get("max_completion_tokens"),
+        "user": options.get("user"),
+    }
+
+
+def _instructions(received: MessageReceived | None) -> str | None:
+    first = json.loads(received.messages[0]) if received is not None and received.messages else {}
+    return first.get("content") if first.get("name") == INSTRUCTIONS else None
+
+
+def _error(records: Sequence[TurnRecord], gave_up: TurnGaveUp | None) -> JsonObject | None:
+    failure = failure_of(records, gave_up)
+    if failure is None:
+        return None
+    found = problem.of_failure(failure, keyed=False)
+    return {"code": found.code, "message": found.message}
+
+
+def _usage(usage: Usage) -> JsonObject:
+    return {
+        "input_tokens": usage.prompt_tokens,
+        "input_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "output_tokens": usage.completion_tokens,
+        "output_tokens_details": {"reasoning_tokens": 0},
+        "total_tokens": usage.prompt_tokens + usage.completion_tokens,
+    }
+
+
+# ---------------------------------------------------------------- items
+
+
+class CallItems:
+    """Calls and their results. A model may use an id again in a later reply; a client must not see that."""
+
+    def __init__(self) -> None:
+        self._shown: dict[str, str] = {}  # as the model calls it, and as it is shown
+        self._used: set[str] = set()
+
+    def asked(self, calls: Sequence[Mapping[str, Any]], reply: int) -> list[JsonObject]:
+        return [self._call(call, reply) for call in calls]
+
+    def _call(self, call: Mapping[str, Any], reply: int) -> JsonObject:
+        name = call["id"]
+        shown = self._shown[name] = f"{name}_{reply}" if name in self._used else name
+        self._used.add(shown)
+        return {
+            "id": f"fc_{shown}",
+            "type": "function_call",
+            "call_id": shown,
+            "name": call["function"]["name"],
+            "arguments": call["function"]["arguments"],
+            "status": "completed",
+        }
+
+    def result(self, finished: ToolFinished) -> JsonObject:
+        shown = self._shown.get(finished.call, finished.call)
+        return {
+            "id": f"fco_{shown}",
+            "type": "function_call_output",
+            "call_id": shown,
+            "output": text_of(finished.message),
+            "status": "completed" if finished.outcome is CallOutcome.OK else "incomplete",
+        }
+
+
+def output_of(records: Sequence[TurnRecord], turn: TurnId) -> list[JsonObject]:
+    items: list[JsonObject] = []
+    calling = CallItems()
+    replies = 0
+    for each in records:
+        match each.record:
+            case ModelReplied(message=message) | TurnFinished(message=message):
+                text, calls = said(message)
+                if text:
+                    items.append(message_item(message_id(turn, replies), text))
+                items += calling.asked(calls, replies)
+                replies += 1
+            case ToolFinished() as finished:
+                items.append(calling.result(finished))
+            case _:
+                pass
+    return items
+
+
+def message_id(turn: TurnId, reply: int) -> str:
+    return f"msg_{turn}_{reply}"
+
+
+def message_item(name: str, text: str) -> JsonObject:
+    return {
+        "id": name,
+        "type": "message",
+        "role": "assistant",
+        "status": "completed",
+        "content": [text_part(text)],
+    }
+
+
+def text_part(text: str) -> JsonObject:
+    return {"type": "output_text", "text": text, "annotations": [], "logprobs": []}

@@ -1,0 +1,86 @@
+"""What a turn does besides talking, by the public names of its events: `tool.started`, `approval.request` and so on.
+
+The same names and fields whether an event is told live or read from the journal later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from hermes.adapters.http.presentation import JsonObject
+from hermes.domain.events import (
+    CallAnswered,
+    CallAsked,
+    CallBegan,
+    CallEnded,
+    CallProgress,
+    Notice,
+    SessionMoved,
+    Steered,
+    TextReset,
+)
+from hermes.domain.records import Answered, Asked, ContextCarried, Record, ToolFinished, ToolStarted
+from hermes.domain.types import Call, SessionId
+
+Shown: TypeAlias = (
+    CallBegan | CallProgress | CallEnded | CallAsked | CallAnswered | Steered | Notice | SessionMoved | TextReset
+)
+Named: TypeAlias = tuple[str, JsonObject]
+
+
+def of_event(event: Shown) -> Named:
+    match event:
+        case CallBegan():
+            return "tool.started", {"call_id": event.call, "name": event.name, "summary": event.summary}
+        case CallProgress():
+            return "tool.progress", {"call_id": event.call, "text": event.text}
+        case CallEnded():
+            return "tool.completed", _ended(event.call, event.name, event.outcome, event.took_s)
+        case CallAsked():
+            return _asked(event.call, event.name, event.question, event.choices, approval=event.approval)
+        case CallAnswered():
+            return "answered", _answered(event.call, event.name, event.answer, event.by)
+        case Steered():
+            return "steered", {"message_turn_id": event.message}
+        case Notice():
+            return "notice", {"text": event.text}
+        case SessionMoved():
+            return "session", {"session_id": event.successor, "reason": event.reason}
+        case TextReset():
+            return "message.reset", {}
+
+
+def of_record(record: Record, session: SessionId, calls: Mapping[str, Call]) -> Named | None:
+    """What may be shown between the replies; None for all else. `calls` are those of the turn so far."""
+    match record:
+        case ToolStarted():
+            call = calls.get(record.call)
+            name, summary = (call.name, call.summary) if call else ("", "")
+            return "tool.started", {"call_id": record.call, "name": name, "summary": summary}
+        case ToolFinished():
+            return "tool.completed", _ended(record.call, record.name, record.outcome, record.took_s)
+        case Asked():
+            call = calls.get(record.call)
+            approval = call is None or not call.question
+            return _asked(record.call, call.name if call else "", record.question, record.choices, approval=approval)
+        case Answered():
+            call = calls.get(record.call)
+            return "answered", _answered(record.call, call.name if call else "", record.answer, record.by)
+        case ContextCarried():
+            return "session", {"session_id": session, "reason": "compression"}
+        case _:
+            return None
+
+
+def _asked(call: str, name: str, question: str, choices: tuple[str, ...], *, approval: bool) -> Named:
+    fields: JsonObject = {"call_id": call, "name": name, "question": question, "choices": list(choices)}
+    return ("approval.request" if approval else "question"), fields
+
+
+def _answered(call: str, name: str, answer: str, by: str) -> JsonObject:
+    return {"call_id": call, "name": name, "answer": answer, "by": by}
+
+
+def _ended(call: str, name: str, outcome: str, took_s: float) -> JsonObject:
+    return {"call_id": call, "name": name, "outcome": str(outcome), "took_s": round(took_s, 3)}

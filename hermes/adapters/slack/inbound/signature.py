@@ -1,0 +1,28 @@
+"""Whether a request was sent by Slack: signed with the app's secret, and not long ago. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+
+from hermes.config.secret import Secret
+
+_MAX_SKEW_S = 300.0
+
+
+def is_signed(body: bytes, *, signed_at: str, signature: str, secrets: Iterable[Secret], now: float) -> bool:
+    """Compared as bytes and in constant time, with every secret there is."""
+    if not signed_at.isascii() or not signed_at.isdecimal() or abs(now - int(signed_at[:20])) > _MAX_SKEW_S:
+        return False
+    given = signature.encode("utf-8", "replace")
+    signed = f"v0:{signed_at}:".encode() + body
+    matches = [
+        hmac.compare_digest(b"v0=" + hmac.new(_key(each), signed, hashlib.sha256).hexdigest().encode(), given)
+        for each in secrets
+    ]
+    return any(matches)
+
+
+def _key(secret: Secret) -> bytes:
+    return secret.reveal().encode()

@@ -1,0 +1,99 @@
+"""Pictures in a transcript, as the model of the moment can take them.
+
+A transcript names pictures of the media store. A model that sees gets the newest of them as data, as far as a request
+should hold; one that does not gets the text alone, in which each is named with its path.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import mimetypes
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hermes.agent.chat_message import encode, text_of
+from hermes.domain.media_reference import SCHEME, named_by
+from hermes.domain.types import EncodedMessage
+from hermes.domain.values import dataclass
+
+MAX_PICTURES = 10  # in one request; earlier ones are only named
+MAX_BYTES = 8 << 20  # of them together
+_MARK = SCHEME.encode()
+_SEES = re.compile(
+    r"gpt-4o|gpt-4\.|gpt-4-turbo|gpt-[5-9]|chatgpt|(?:^|/)o[1-9]\b|claude|gemini|gemma-?[3-9]|llama-?4|llava|pixtral"
+    r"|mistral-(?:small|medium|large)-(?:3|2[5-9])|grok-[4-9]|vision|omni|[-_.\d]vl\b|minicpm-v|molmo|internvl|nova-",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShownMessages:
+    messages: Sequence[EncodedMessage]
+    pictures: int = 0  # that the model gets to see
+
+
+def sees(model: str, vision: str) -> bool:
+    """Whether it is shown pictures; `vision` is auto, always or never."""
+    return vision == "always" or (vision == "auto" and bool(_SEES.search(model)))
+
+
+class ImagePolicy:
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    async def shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
+        # One search in all of them: a call for each of many thousand messages takes several times as long.
+        if _MARK not in b"".join(messages):
+            return ShownMessages(messages=messages)
+        return await asyncio.to_thread(self._shown, messages, sees=sees)
+
+    def _shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
+        """The newest first, as long as there is room."""
+        result = list(messages)
+        pictures, room = MAX_PICTURES if sees else 0, MAX_BYTES
+        for place in reversed(range(len(result))):
+            if not _has_picture(result[place]):
+                continue
+            message, used, size = self._filled(result[place], pictures, room)
+            pictures, room = pictures - used, room - size
+            result[place] = message
+        return ShownMessages(messages=result, pictures=(MAX_PICTURES if sees else 0) - pictures)
+
+    def _filled(self, message: EncodedMessage, most: int, room: int) -> tuple[EncodedMessage, int, int]:
+        fields = json.loads(message)
+        content = fields.get("content")
+        if not isinstance(content, list) or not any(map(named_by, content)):
+            return message, 0, 0
+        parts: list[Any] = []
+        used = size = 0
+        for part in content:
+            name = named_by(part)
+            if not name:
+                parts.append(part)
+            elif used < most and (data := self._picture(name, room - size)):
+                parts.append({"type": "image_url", "image_url": {"url": _address(name, data)}})
+                used, size = used + 1, size + len(data)
+        if not used:  # not every endpoint takes parts
+            return encode({**fields, "content": text_of(parts)}), 0, 0
+        return encode({**fields, "content": parts}), used, size
+
+    def _picture(self, name: str, room: int) -> bytes:
+        """Nothing when there is no room for it, or no such file (any more)."""
+        path = self._root / name
+        try:
+            return path.read_bytes() if path.stat().st_size <= room else b""
+        except OSError:
+            return b""
+
+
+def _has_picture(message: EncodedMessage) -> bool:
+    return message.find(_MARK) >= 0
+
+
+def _address(name: str, data: bytes) -> str:
+    kind = mimetypes.guess_type(name)[0] or "image/jpeg"
+    return f"data:{kind};base64,{base64.b64encode(data).decode()}"

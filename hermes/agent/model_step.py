@@ -1,0 +1,268 @@
+"""The model goes on with a turn: the prompt, the transcript and the tools in, an answer or tool calls out."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hermes.agent.accounting import Price, costed
+from hermes.agent.chat_message import MEDIA_TOKENS, encode, total_tokens
+from hermes.agent.compression import CompressionSettings, is_due
+from hermes.agent.image_policy import ImagePolicy, ShownMessages, sees
+from hermes.agent.ledger import Ledger
+from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
+from hermes.agent.models.failure import failure
+from hermes.agent.tool_call_parser import NOTHING, Proposed, is_quick, propose_all, with_safe_ids
+from hermes.agent.tool_step import Folders
+from hermes.domain.access.role import Role
+from hermes.domain.errors import ConfigError
+from hermes.domain.events import Notice, TextDelta, TextReset
+from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
+from hermes.domain.types import EncodedMessage, Failure, FailureKind, TurnId
+from hermes.domain.values import dataclass
+from hermes.ports.agent import Model, ModelRequest
+from hermes.ports.hub import Hub
+from hermes.system.crash_point import reach
+from hermes.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from hermes.tools.registry import Toolbox
+
+BYTES_PER_TOKEN = 4  # of text and JSON
+TURNS_REMEMBERED = 1000
+LIMIT_REACHED = (
+    "[Note from the system: the limit of {} steps for one turn is reached. Use no more tools. Say what is done, what "
+    "is not, and how to go on.]"
+)
+
+
+class TurnEnvironment(Protocol):
+    """What a turn needs besides a model; it takes a while to set up."""
+
+    @property
+    def toolbox(self) -> Toolbox: ...
+    @property
+    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # in a thread
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ThinkingSettings:
+    context_window: int
+    max_replies: int
+    compression: CompressionSettings
+    compress: bool = True
+    price: Price = Price()  # of the model of choice; the others of the chain are reckoned alike
+    vision: str = "auto"  # whether it is shown pictures: auto, always or never
+
+
+class ModelStep:
+    def __init__(
+        self,
+        *,
+        settings: ThinkingSettings,
+        workshop: Callable[[], Awaitable[TurnEnvironment]],
+        folders: Folders,
+        ledger: Ledger,
+        hub: Hub,
+        sight: ImagePolicy | None = None,
+    ) -> None:
+        self.settings = settings
+        self._workshop = workshop
+        self._folders = folders
+        self._ledger = ledger
+        self._hub = hub
+        self._sight = sight
+        self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
+
+    async def answer(
+        self,
+        job: ModelJob,
+        chain: Sequence[Model],
+        caller: ModelChain,
+        said: list[str],
+        retried: Callable[[RetryReport], None] = lambda _: None,
+    ) -> ModelReport:
+        """`said` is given what the model says as it comes."""
+        if problem := self._ledger.problem(job.spent, guest=_guest(job)):
+            return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
+        workshop = await self._workshop()
+        folder = self._folders.path(job.root, job.role)
+        prompt = job.prompt
+        if prompt is None:
+            prompt = _system(await asyncio.to_thread(workshop.build_prompt, job, folder))
+        chosen, wanted_name = _chosen(job.preferences.model, chain)
+        request = self._request(job, prompt, workshop.toolbox.schemas(job.platform, job.role), wanted_name)
+        size_bytes = sum(map(len, request.messages)) + len(request.tools)
+        first = self._moved.get(job.turn, chosen)
+        name = chain[first].name if first else wanted_name or chain[0].name
+        shown = await self._shown(request, name)
+        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
+        if self.settings.compress and await self._overflows(shown.messages, size_bytes):
+            return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
+        self._moved.pop(job.turn, None)
+
+        async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
+            """A fallback may be blind where the first choice sees, or the other way round."""
+            alike = self._sees(model) == self._sees(name)
+            return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
+
+        reach("turn: about to ask the model")
+        reply = await caller.ask(chain, request, self._listener(job, said, retried), first=first, suited=suited)
+        if isinstance(reply, Failure):
+            return _failed(job, reply)
+        proposed = NOTHING
+        if reply.done.tool_calls and not job.last:
+            self._remember(job.turn, reply.place)
+            context = ToolContext(
+                session=job.session,
+                turn=job.turn,
+                call="",
+                platform=job.platform,
+                folder=folder,
+                media=self._folders.media(job.media_scope),
+                role=job.role,
+            )
+            proposed = await self._proposed(job, reply, workshop.toolbox, context)
+        report = self._report(job, reply, proposed, size_bytes)
+        return report if job.prompt is not None else replace(report, prompt=prompt)
+
+    async def _shown(self, request: ModelRequest, model: str) -> ShownMessages:
+        """What the model of that name is shown of it."""
+        if self._sight is None:
+            return ShownMessages(messages=request.messages)
+        return await self._sight.shown(request.messages, sees=self._sees(model))
+
+    def _sees(self, model: str) -> bool:
+        return sees(model, self.settings.vision)
+
+    def _remember(self, turn: TurnId, place: int) -> None:
+        """A turn goes on with the model that answered it; the next turn begins with the first choice again."""
+        if place:
+            self._moved[turn] = place
+            if len(self._moved) > TURNS_REMEMBERED:  # turns that were stopped leave theirs behind
+                del self._moved[next(iter(self._moved))]
+
+    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, context: ToolContext) -> Proposed:
+        tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
+        cut = reply.done.finish_reason == "length"
+        if is_quick(tool_calls, toolbox, job.platform, job.role):
+            return propose_all(tool_calls, toolbox, context, cut=cut)
+        return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
+
+    async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int) -> bool:
+        """Only what is large is looked at closely: an image is large and costs little."""
+        window = self.settings.context_window
+        if size_bytes // BYTES_PER_TOKEN <= window:
+            return False
+        return await asyncio.to_thread(total_tokens, messages) > window
+
+    def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
+        messages = [prompt, *job.messages]
+        if job.last:
+            messages.append(encode({"role": "user", "content": LIMIT_REACHED.format(self.settings.max_replies)}))
+        return ModelRequest(
+            session=job.session,
+            messages=messages,
+            options=job.options,
+            tools=b"" if job.last else tools,
+            model=model,
+            reasoning=job.preferences.reasoning,
+        )
+
+    def _listener(self, job: ModelJob, said: list[str], retried: Callable[[RetryReport], None]) -> ReplyListener:
+        session, turn, publish = job.session, job.turn, self._hub.publish
+
+        def heard(text: str) -> None:
+            said.append(text)
+            publish(TextDelta(session=session, turn=turn, text=text))
+            reach("turn: in the middle of an answer")
+
+        def reset() -> None:
+            said.clear()
+            publish(TextReset(session=session, turn=turn))
+
+        return ReplyListener(
+            text=heard,
+            reset=reset,
+            trouble=lambda text: publish(Notice(session=session, turn=turn, text=text)),
+            retried=lambda retry: retried(_retry_report(job, retry)),
+        )
+
+    def _report(
+        self,
+        job: ModelJob,
+        reply: ModelReply,
+        proposed: Proposed,
+        size_bytes: int,
+    ) -> ModelReport:
+        usage = costed(reply.done.usage, self.settings.price)
+        self._ledger.add(usage, guest=_guest(job))
+        text = reply.text or (
+            "" if proposed.calls else f"Stopped after {self.settings.max_replies} steps without an answer."
+        )
+        tokens = usage.prompt_tokens + usage.completion_tokens or (size_bytes + len(text)) // BYTES_PER_TOKEN
+        return ModelReport(
+            turn=job.turn,
+            attempt=job.attempt,
+            replies=job.replies,
+            message=_assistant(text, proposed.messages),
+            text=text,
+            model=reply.done.model,
+            finish_reason="length" if job.last else reply.done.finish_reason,
+            usage=usage,
+            calls=proposed.calls,
+            context_tokens=tokens,
+            context_full=self.settings.compress and self._is_full(tokens),
+            waited_s=reply.waited_s,
+        )
+
+    def _is_full(self, tokens: int) -> bool:
+        window = self.settings.context_window
+        return is_due(prompt_tokens=tokens, context_window=window, max_output=0, settings=self.settings.compression)
+
+
+def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
+    """Where in the chain a turn begins, and by which name the first of it is asked where that is not its own."""
+    others = [model.name for model in chain[1:]]
+    return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
+
+
+def _guest(job: ModelJob) -> str:
+    """Whose own budget counts; empty: nobody's."""
+    return (job.by or job.session) if job.role is Role.GUEST else ""
+
+
+def _system(text: str) -> EncodedMessage:
+    return encode({"role": "system", "content": text})
+
+
+def _assistant(text: str, tool_calls: Sequence[dict[str, Any]]) -> EncodedMessage:
+    message: dict[str, Any] = {"role": "assistant", "content": text or None}
+    if tool_calls:
+        message["tool_calls"] = list(tool_calls)
+    return encode(message)
+
+
+def _retry_report(job: ModelJob, retry: Retry) -> RetryReport:
+    return RetryReport(
+        turn=job.turn,
+        attempt=job.attempt,
+        replies=job.replies,
+        model=retry.model,
+        failure=retry.failure,
+        tries=retry.tries,
+        delay_s=retry.delay_s,
+    )
+
+
+def not_thought(job: ModelJob, error: Exception) -> ModelReport:
+    if isinstance(error, ConfigError):  # its text says what to change
+        return _failed(job, Failure(kind=FailureKind.INTERNAL, message=str(error)))
+    return _failed(job, failure(FailureKind.INTERNAL, f"the model could not be asked ({type(error).__name__})"))
+
+
+def _failed(job: ModelJob, why: Failure) -> ModelReport:
+    return ModelReport(turn=job.turn, attempt=job.attempt, replies=job.replies, failure=why)

@@ -1,0 +1,65 @@
+"""From settings to a model. Nothing slow is imported and nothing is connected before the first turn."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from urllib.parse import urlsplit
+
+from hermes.agent.models.local_model import CONTEXT_MAX, MAX_TOKENS, LocalModel
+from hermes.agent.models.offline_model import OfflineModel
+from hermes.agent.models.openai_model import OpenAIModel
+from hermes.domain.errors import ConfigError
+from hermes.ports.agent import Model
+
+PROVIDERS = ("offline", "openai", "local")
+
+
+def make_model(
+    *,
+    provider: str,
+    base_url: str,
+    name: str,
+    api_key: str | None,
+    context_window: int,
+    connect_timeout_s: float = 10.0,
+    idle_timeout_s: float = 60.0,
+    local_max_tokens: int = MAX_TOKENS,
+) -> Model:
+    match provider:
+        case "offline":
+            return OfflineModel()
+        case "openai":
+            _check_endpoint(base_url, name, api_key)
+            return OpenAIModel(
+                base_url=base_url,
+                name=name,
+                api_key=api_key,
+                connect_timeout_s=connect_timeout_s,
+                idle_timeout_s=idle_timeout_s,
+            )
+        case "local":
+            return LocalModel(context_window=context_window, max_tokens=local_max_tokens)
+    near = get_close_matches(provider, PROVIDERS, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
+    raise ConfigError(f"model.provider: there is no provider {provider!r}; {hint}")
+
+
+def window_of(provider: str, context_window: int) -> int:
+    """Return how many tokens the model can really take in."""
+    return min(context_window, CONTEXT_MAX) if provider == "local" else context_window
+
+
+def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:
+    if not name:
+        raise ConfigError("model.name: say which model the endpoint shall use")
+    try:
+        url = urlsplit(base_url or "https://")
+        usable = not base_url or (url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0)
+    except ValueError:
+        usable = False
+    if not usable:
+        raise ConfigError("model.base_url: give the whole address, like http://127.0.0.1:11434/v1")
+    if url.username is not None and api_key:
+        raise ConfigError("model.base_url: a user name in it and a key cannot both be sent; leave one of them out")
+    if api_key and not (api_key.isascii() and api_key.isprintable()):
+        raise ConfigError("the model's API key has characters that no header can carry; was it copied whole?")

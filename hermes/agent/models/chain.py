@@ -1,0 +1,213 @@
+"""One answer of a model: asked again as `retry` says, then asked of the next model in the chain.
+
+A failed call leaves nothing behind: what was said of an answer that broke off is taken back, and an answer is whole
+or it is a failure. Which failures another model may help against is decided here; an overflow is not one of them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, ExitStack, nullcontext
+from dataclasses import replace
+
+from loguru import logger
+
+from hermes.agent.models.failure import failure, malformed
+from hermes.agent.models.health import ModelHealth
+from hermes.agent.models.reasoning import ReasoningFilter
+from hermes.agent.models.retry import next_delay
+from hermes.agent.models.slots import Slots
+from hermes.domain.errors import ModelError
+from hermes.domain.types import Failure, FailureKind
+from hermes.domain.values import dataclass
+from hermes.ports.agent import Model, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
+
+FINAL = frozenset({FailureKind.CONTEXT_OVERFLOW, FailureKind.POLICY, FailureKind.UNSUPPORTED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelReply:
+    text: str
+    done: ModelDone
+    place: int  # of the model in the chain: 0 is the first choice
+    waited_s: float = 0.0  # while the model answered others
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """A call failed and is made again, after a pause or by the next model."""
+
+    model: str
+    failure: Failure
+    tries: int  # of that model, this one included
+    delay_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyListener:
+    """Who hears of an answer while it comes."""
+
+    text: Callable[[str], None] = lambda _: None
+    reset: Callable[[], None] = lambda: None  # what was said so far does not count
+    trouble: Callable[[str], None] = lambda _: None  # what went wrong, and what is done about it
+    retried: Callable[[Retry], None] = lambda _: None
+
+
+class ModelChain:
+    def __init__(
+        self,
+        *,
+        slots: Slots,
+        random: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+        health: ModelHealth | None = None,
+    ) -> None:
+        self.waiting = 0  # calls that wait until the model has answered others
+        self._health = health or ModelHealth(clock=time.time)
+        self._slots = slots
+        self._random = random
+        self._sleep = sleep
+
+    async def ask(
+        self,
+        chain: Sequence[Model],
+        request: ModelRequest,
+        listener: ReplyListener,
+        *,
+        first: int = 0,
+        suited: Callable[[ModelRequest, str], Awaitable[ModelRequest]] | None = None,
+    ) -> ModelReply | Failure:
+        """`first` is the place in the chain to begin at; those before it come last. `suited` makes the request what
+        the model of that name can take.
+        """
+        problems: list[tuple[Model, Failure]] = []
+        places = sorted(range(len(chain)), key=lambda place: (place < first, place))
+        for number, place in enumerate(places, 1):
+            model = chain[place]
+            # A model's name of choice is meant for the first one; the others have their own.
+            wanted = request if place == 0 else request.for_another()
+            if suited is not None:
+                wanted = await suited(wanted, wanted.model or model.name)
+            answer, tries = await self._ask_one(model, wanted, listener, place)
+            if isinstance(answer, ModelReply):
+                return answer
+            problems.append((model, answer))
+            if answer.kind in FINAL:
+                break
+            if number < len(places):
+                listener.trouble(f"{model.name} failed ({answer.kind}); asking {chain[places[number]].name} instead")
+                listener.retried(Retry(model=model.name, failure=answer, tries=tries))
+        return _in_one(problems)
+
+    async def _ask_one(
+        self, model: Model, request: ModelRequest, listener: ReplyListener, place: int
+    ) -> tuple[ModelReply | Failure, int]:
+        """Return what came of it, and after how many tries."""
+        tries = 0
+        while True:
+            said: list[str] = []
+            tries += 1
+            wait = _Wait(self)
+            try:
+                async with AsyncExitStack() as held:
+                    with wait if self._slots.full else nullcontext():
+                        await held.enter_async_context(self._slots)
+                    done = await _stream(model, request, listener, said, wait)
+                self._health.answered()
+                return ModelReply(text="".join(said), done=done, place=place, waited_s=wait.waited_s), tries
+            except ModelError as error:
+                problem = error.failure
+            # The outermost edge of a model: whatever it does, its session is told and lives on.
+            except Exception as error:  # noqa: BLE001
+                logger.opt(exception=True).error("model {} broke", model.name)
+                problem = failure(FailureKind.INTERNAL, f"the model's adapter broke ({type(error).__name__})")
+            if said:
+                listener.reset()
+            self._health.failed(model.name, problem)
+            delay_s = next_delay(problem, tries, self._random())
+            _log_failure(model.name, request, problem, delay_s)
+            if delay_s is None:
+                return problem, tries
+            listener.trouble(f"{problem.message}; next try in {delay_s:.0f} s")
+            listener.retried(Retry(model=model.name, failure=problem, tries=tries, delay_s=delay_s))
+            await self._sleep(delay_s)
+
+
+class _Wait:
+    """Measures how long a call waits for others, and counts it among those that wait."""
+
+    def __init__(self, caller: ModelChain) -> None:
+        self.waited_s = 0.0
+        self._caller = caller
+        self._since: float | None = None
+
+    def __enter__(self) -> None:
+        if self._since is None:
+            self._since = asyncio.get_running_loop().time()
+            self._caller.waiting += 1
+
+    def __exit__(self, *_: object) -> None:
+        if self._since is not None:
+            self.waited_s += asyncio.get_running_loop().time() - self._since
+            self._since = None
+            self._caller.waiting -= 1
+
+
+def _log_failure(model: str, request: ModelRequest, problem: Failure, delay_s: float | None) -> None:
+    """Codes and the address only: what the provider said may quote the conversation."""
+    what = " ".join(filter(None, (problem.kind, problem.cause, str(problem.status or ""))))
+    where = f" at {problem.address}" if problem.address else ""
+    then = "giving up" if delay_s is None else f"next try in {delay_s:.1f} s"
+    logger.info("session {}: model {}{}: {}; {}", request.session, model, where, what, then)
+
+
+def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
+    """The failure of the one that was asked first, with a word on the others: a person configures that one."""
+    if not problems:
+        return failure(FailureKind.INTERNAL, "there is no model to ask")
+    (_, problem), *others = problems
+    if not others:
+        return problem
+    also = ", ".join(f"{model.name}: {each.kind}" for model, each in others)
+    return replace(problem, message=f"{problem.message}; the others in model.fallbacks failed too ({also})")
+
+
+async def _stream(
+    model: Model, request: ModelRequest, listener: ReplyListener, said: list[str], wait: _Wait
+) -> ModelDone:
+    """Make one call. Text is passed on as it comes, without reasoning; an answer that is none is a ModelError."""
+    done: ModelDone | None = None
+    reasoning = ReasoningFilter()
+
+    def heard(text: str) -> None:
+        if text:
+            said.append(text)
+            listener.text(text)
+
+    with ExitStack() as waiting:
+        async for chunk in model.stream(request):
+            match chunk:
+                case ModelText():
+                    text = reasoning.feed(chunk.text)
+                    if reasoning.take_back() and said:
+                        said.clear()
+                        listener.reset()
+                    heard(text)
+                case ModelQueued():
+                    waiting.enter_context(wait)
+                    before = "1 call is" if chunk.ahead == 1 else f"{chunk.ahead} calls are"
+                    listener.trouble(f"{model.name} answers one at a time, and {before} before this one")
+                case ModelStarted():
+                    waiting.close()
+                case ModelDone():
+                    done = chunk
+    if done is not None:
+        heard(reasoning.finish())
+    if done is None:
+        raise malformed("the answer was cut off: the model did not say that it had finished")
+    if not done.tool_calls and not any(map(str.strip, said)):
+        what = "holds only reasoning" if reasoning.found else "is empty"
+        raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
+    return done

@@ -1,0 +1,190 @@
+"""One streamed chat completion: the request as bytes, and the answer put together from its chunks.
+
+A message is encoded once, when it enters the transcript; a request joins the encoded messages and looks into none.
+Of the answer nothing is taken on trust: a chunk that is not what the protocol says, an answer without end and a
+stream that stops before its finish reason are `malformed_reply`, never an answer. What comes out can be stored.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hermes.agent.models.failure import from_error_object, malformed, model_error
+from hermes.domain.errors import ModelError
+from hermes.domain.types import FailureKind, Usage
+from hermes.ports.agent import ModelDone, ModelRequest
+
+ANSWER_MAX_BYTES = 4 * 1024 * 1024
+CALLS_MAX = 128  # in one answer
+_COUNT_MAX = 2**53
+_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})  # ends that some endpoints state, and are none
+_STREAMED = b'"stream":true,"stream_options":{"include_usage":true}}'
+
+
+def request_body(request: ModelRequest, *settings: bytes) -> bytes:
+    """The request's own options come first: where they repeat one of our settings, the last one counts."""
+    options = without_ours(request.options).strip()[1:-1].strip()
+    tools = b'"tools":' + request.tools if len(request.tools) > len(b"[]") else b""
+    parts: list[bytes] = list(request.messages) or [b""]
+    parts[0] = b"{" + options + (b"," if options else b"") + b'"messages":[' + parts[0]
+    parts[-1] += b"]"
+    return b",".join((*parts, *filter(None, (tools, *settings, _STREAMED))))  # of megabytes, one copy is made
+
+
+def without_ours(options: bytes) -> bytes:
+    """Under `hermes` a surface keeps with a turn what is no model's business."""
+    if b'"hermes":' not in options:
+        return options
+    fields = json.loads(options)
+    fields.pop("hermes", None)
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
+
+
+class StreamedCompletion:
+    def __init__(self, *, model: str, secret: str = "") -> None:
+        self.over = False  # what may still follow is bookkeeping
+        self._model = model
+        self._secret = secret
+        self._finish_reason = ""
+        self._usage = Usage()
+        self._calls: list[dict[str, str]] = []
+        self._open: dict[int, dict[str, str]] = {}  # by its index, the call that the next piece belongs to
+        self._size = 0
+        self._half = ""  # the first half of a character that came in two escapes
+
+    def add(self, data: bytes) -> str:
+        """Take one event's data; returns the text it adds."""
+        if data == b"[DONE]":
+            self.over = True
+            return ""
+        chunk = _decode(data)
+        if chunk.get("error"):
+            raise ModelError(from_error_object(chunk["error"], secret=self._secret))
+        self._note(chunk)
+        choice = _first_choice(chunk)
+        if choice.get("finish_reason"):
+            self._finish_reason = str(choice["finish_reason"])
+            self.over = True
+        delta = _mapping(choice.get("delta"))
+        if delta.get("tool_calls"):
+            self._grow(len(data))
+            self._add_calls(delta["tool_calls"])
+        return self._text(delta.get("content"))
+
+    def done(self) -> ModelDone:
+        """How it ended, once the stream is over."""
+        if not self._finish_reason:
+            raise malformed("the answer was cut off: it has no finish reason")
+        if self._finish_reason == "content_filter":
+            raise model_error(FailureKind.POLICY, "the provider's content filter stopped the answer")
+        if self._finish_reason in _BROKEN_OFF:
+            raise malformed(f"the model endpoint broke the answer off (finish reason {self._finish_reason!r})")
+        if self._finish_reason == "tool_calls" and not self._calls:
+            raise malformed("the answer announced tool calls and had none")
+        return ModelDone(
+            finish_reason=self._finish_reason,
+            model=self._model,
+            usage=self._usage,
+            tool_calls=tuple(map(_tool_call, self._calls)),
+        )
+
+    def _note(self, chunk: dict[str, Any]) -> None:
+        if isinstance(chunk.get("model"), str) and chunk["model"]:
+            self._model = _storable(chunk["model"])
+        if chunk.get("usage"):
+            usage = _mapping(chunk["usage"])
+            self._usage = Usage(
+                prompt_tokens=_count(usage.get("prompt_tokens")),
+                completion_tokens=_count(usage.get("completion_tokens")),
+                cached_tokens=_count(_mapping(usage.get("prompt_tokens_details")).get("cached_tokens")),
+                cost_usd=_amount(usage.get("cost")),
+            )
+
+    def _text(self, content: object) -> str:
+        if content is None:
+            return ""
+        if not isinstance(content, str):
+            raise malformed("the model endpoint sent content that is not text")
+        self._grow(len(content))
+        if content.isascii() and not self._half:
+            return content
+        text, self._half = self._half + content, ""
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._half = text[:-1], text[-1]
+        return _storable(text)
+
+    def _add_calls(self, calls: object) -> None:
+        for position, part in enumerate(calls if isinstance(calls, list) else [calls]):
+            piece = _mapping(part)
+            function = _mapping(piece.get("function"))
+            index = piece.get("index")
+            if not isinstance(index, int | None):
+                raise malformed("the model endpoint sent a tool call that cannot be read")
+            call = self._call(position if index is None else index, str(piece.get("id") or ""))
+            call["name"] += str(function.get("name") or "")
+            call["arguments"] += _arguments(function.get("arguments"))
+
+    def _call(self, index: int, name: str) -> dict[str, str]:
+        """The call that a piece belongs to. Some endpoints give all calls the same index: a new id is a new call."""
+        call = self._open.get(index)
+        if call is None or (name and call["id"] and name != call["id"]):
+            call = self._open[index] = {"id": "", "name": "", "arguments": ""}
+            self._calls.append(call)
+            if len(self._calls) > CALLS_MAX:
+                raise malformed(f"the answer has more than {CALLS_MAX} tool calls")
+        call["id"] = call["id"] or name
+        return call
+
+    def _grow(self, size: int) -> None:
+        self._size += size
+        if self._size > ANSWER_MAX_BYTES:
+            raise malformed("the answer has no end: it was stopped at 4 MiB")
+
+
+def _decode(data: bytes) -> dict[str, Any]:
+    try:
+        # Decoded here, because json would let broken UTF-8 through as lone surrogates.
+        return _mapping(json.loads(data.decode("utf-8")))
+    except (ValueError, RecursionError) as error:
+        raise malformed("the model endpoint sent a chunk that is not JSON") from error
+
+
+def _first_choice(chunk: dict[str, Any]) -> dict[str, Any]:
+    choices = chunk.get("choices")
+    if choices is not None and not isinstance(choices, list):
+        raise malformed("the model endpoint sent a chunk of an unknown shape")
+    return next((choice for choice in map(_mapping, choices or ()) if choice.get("index", 0) == 0), {})
+
+
+def _mapping(value: object) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise malformed("the model endpoint sent a chunk of an unknown shape")
+    return value
+
+
+def _arguments(value: object) -> str:
+    """Some endpoints send the object itself instead of its text."""
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return str(value or "")
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and 0 <= value < _COUNT_MAX else 0
+
+
+def _amount(value: object) -> float:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else 0.0
+
+
+def _tool_call(call: dict[str, str]) -> dict[str, Any]:
+    function = {"name": _storable(call["name"]), "arguments": _storable(call["arguments"])}
+    return {"id": _storable(call["id"]), "type": "function", "function": function}
+
+
+def _storable(text: str) -> str:
+    """Halves of characters put together; a lone half, which no UTF-8 can hold, becomes U+FFFD."""
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

@@ -1,0 +1,41 @@
+"""Server-sent events from bytes, however the network cut them. Only data is kept: names and ids mean nothing here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hermes.agent.models.failure import malformed
+
+EVENT_MAX_BYTES = 16 * 1024 * 1024
+
+
+class EventDecoder:
+    """Feed it chunks, get the data of every event that is complete. A half event at the end is no event."""
+
+    def __init__(self, limit_bytes: int = EVENT_MAX_BYTES) -> None:
+        self._limit = limit_bytes
+        self._tail: list[bytes] = []  # a line without its end, in pieces so that a long one is joined once
+        self._data: list[bytes] = []
+        self._data_size = 0
+        self._size = 0  # of both
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        self._size += len(chunk)
+        self._tail.append(chunk)
+        if b"\n" in chunk or b"\r" in chunk or self._tail[0].endswith(b"\r"):
+            lines = b"".join(self._tail).splitlines(keepends=True)
+            # A carriage return at the very end may be the first half of a line's end.
+            self._tail = [] if lines[-1].endswith(b"\n") else [lines.pop()]
+            for line in lines:
+                yield from self._take(line.rstrip(b"\r\n"))
+            self._size = sum(map(len, self._tail)) + self._data_size
+        if self._size > self._limit:
+            raise malformed("the model endpoint sent an event without end")
+
+    def _take(self, line: bytes) -> Iterator[bytes]:
+        if not line and self._data:
+            data, self._data, self._data_size = self._data, [], 0
+            yield b"\n".join(data)
+        elif line.startswith(b"data:"):
+            self._data.append(line[6:] if line.startswith(b"data: ") else line[5:])
+            self._data_size += len(line)  # also of an empty one: it takes room in the list

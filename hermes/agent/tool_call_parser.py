@@ -1,0 +1,172 @@
+"""From the tool calls in a model's answer to calls that the session can run, ask about, or send back.
+
+A call enters the transcript in a form that every endpoint takes back. Ids are made unique and safe: models repeat
+them, leave them out, or put anything into them. A name that no tool can have is replaced, and so are arguments that
+are no JSON object: sent again as they came, they would make an endpoint refuse the whole conversation, for ever. Such
+a call is not run, and its result tells the model what it did wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+
+from hermes.domain.access.question import is_long, whole_question
+from hermes.domain.access.role import Role
+from hermes.domain.types import Call, Verdict
+from hermes.domain.values import dataclass
+from hermes.domain.visible_text import visible
+from hermes.tools.clarify import CLARIFY
+from hermes.tools.tool import ToolContext
+
+if TYPE_CHECKING:
+    from hermes.tools.registry import Proposal, Toolbox
+
+MAX_SUMMARY = 200
+MAX_QUICK = 20_000  # characters of arguments
+NO_ARGUMENTS = "{}"
+TERMINAL = "terminal"
+CUT_OFF = (
+    "{} was not run: the answer reached its length limit before this call was complete. Do it in smaller pieces."
+)
+_SAFE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
+_UNFIT = re.compile(r"[^A-Za-z0-9_-]")
+_TELLING = ("command", "path", "url", "query", "pattern", "question")  # what says most about a call
+
+
+def with_safe_ids(tool_calls: Sequence[Mapping[str, Any]], turn: str, replies: int) -> list[dict[str, Any]]:
+    taken: set[str] = set()
+    made = []
+    for number, call in enumerate(tool_calls):
+        name = str(call["id"])
+        if not _SAFE.fullmatch(name) or name in taken:
+            name = f"call_{turn[:8]}_{replies}_{number}"
+        taken.add(name)
+        made.append({**call, "id": name})
+    return made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """The calls for the session, and what the transcript says of them."""
+
+    calls: tuple[Call, ...] = ()
+    messages: tuple[dict[str, Any], ...] = ()
+
+
+NOTHING = Proposed()
+
+
+def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform: str, role: Role) -> bool:
+    """Whether there is no gate to ask and little to read."""
+    if sum(len(call["function"]["arguments"]) for call in tool_calls) > MAX_QUICK:
+        return False
+    tools = (toolbox.get(call["function"]["name"], platform, role) for call in tool_calls)
+    return all(tool is not None and tool.decide is None for tool in tools)
+
+
+def propose_all(
+    tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, context: ToolContext, *, cut: bool
+) -> Proposed:
+    """In a thread unless `is_quick`: gates look at the disk. `cut`: the answer ended at its length limit."""
+    calls, messages = [], []
+    for number, tool_call in enumerate(tool_calls, 1):
+        whole = _is_object(tool_call["function"]["arguments"])
+        call = propose(tool_call, toolbox, context)
+        if cut and number == len(tool_calls) and not whole:
+            call = replace(call, problem=CUT_OFF.format(call.name))
+        elif not whole and not call.problem and tool_call["function"]["arguments"].strip():
+            call = replace(call, problem=f"{call.name} was not run: the arguments are not plain JSON")
+        calls.append(call)
+        messages.append(_storable(tool_call, whole=whole))
+    return Proposed(calls=tuple(calls), messages=tuple(messages))
+
+
+def propose(tool_call: Mapping[str, Any], toolbox: Toolbox, context: ToolContext) -> Call:
+    name, arguments = str(tool_call["function"]["name"]), str(tool_call["function"]["arguments"])
+    proposal = toolbox.propose(name, arguments, replace(context, call=tool_call["id"]))
+    call = Call(
+        id=tool_call["id"],
+        name=name[:80],
+        summary=_summary(name, proposal),
+        parallel=proposal.parallel,
+        effect=proposal.effect,
+        gate=proposal.gate,
+        problem=proposal.problem,
+    )
+    if proposal.gate.verdict is Verdict.ASK:
+        call = _with_whole(replace(call, whole=_whole(name, proposal)), context)
+    if name != CLARIFY or proposal.problem:
+        return call
+    choices = tuple(str(choice)[:MAX_SUMMARY] for choice in proposal.arguments.get("choices") or ())
+    return replace(call, question=str(proposal.arguments["question"])[:4000], choices=choices[:10])
+
+
+def _storable(tool_call: Mapping[str, Any], *, whole: bool) -> dict[str, Any]:
+    function = tool_call["function"]
+    name = _UNFIT.sub("_", function["name"])[:64] or "unnamed"
+    arguments = function["arguments"] if whole else NO_ARGUMENTS
+    return {**tool_call, "function": {**function, "name": name, "arguments": arguments}}
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        value = json.loads(arguments, parse_constant=_refuse)
+        if "\\u" in arguments:
+            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no character
+        return isinstance(value, dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _refuse(constant: str) -> None:
+    """NaN and Infinity: Python reads them, others do not."""
+    raise ValueError(constant)
+
+
+def _whole(name: str, proposal: Proposal) -> str:
+    """All that a person is asked about: the command to the letter, or every argument."""
+    arguments = proposal.arguments
+    if set(arguments) == {"command"}:
+        return str(arguments["command"])
+    first = next((key for key in _TELLING if key in arguments), "")
+    lines = [
+        str(arguments[first]) if name == TERMINAL and first else f"{name}: {arguments.get(first, '')}".rstrip(": ")
+    ]
+    lines += [f"{key}: {_shown(value)}" for key, value in arguments.items() if key != first]
+    return "\n".join(lines)
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _with_whole(call: Call, context: ToolContext) -> Call:
+    """With a file of the whole question, if that is too long for a chat message."""
+    if not is_long(call):
+        return call
+    folder = context.folder / "outputs"
+    path = folder / f"question-{call.id.replace(':', '_')}.txt"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(whole_question(call), encoding="utf-8", errors="backslashreplace")
+    except OSError as error:
+        logger.warning("session {}: could not write the whole question of {}: {}", context.session, call.id, error)
+        return call  # then the messages themselves show all of it
+    return replace(call, whole_file=str(path))
+
+
+def _summary(name: str, proposal: Proposal) -> str:
+    """One line for people."""
+    arguments = proposal.arguments
+    telling = next((str(arguments[key]) for key in _TELLING if key in arguments), "")
+    if "action" in arguments:  # of one tool with many: what it is done to, and with, says as much
+        telling = " ".join(map(str, arguments.values()))
+    text = telling or (json.dumps(arguments, ensure_ascii=False) if arguments else "")
+    line = visible(" ".join(f"{name}: {text}".split())) if text else name
+    return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 1] + "…"

@@ -1,0 +1,494 @@
+"""The composition root: `running` starts everything in order and stops it in reverse.
+
+This is the only place that knows every part. It decides nothing about conversations.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from functools import partial
+from types import SimpleNamespace
+from typing import Any
+
+from loguru import logger
+
+from hermes import __version__
+from hermes.actors.after_reset import AfterReset
+from hermes.actors.delivery.protocol import Deliveries, ForgetSession
+from hermes.actors.directory import SessionDirectory
+from hermes.actors.journal import ActorJournal
+from hermes.actors.kernel.actor import live_actors
+from hermes.actors.kernel.ref import ActorDeadError, ActorRef
+from hermes.actors.process_notice import RESET
+from hermes.actors.process_supervisor import ForgetProcesses
+from hermes.actors.reset_rules import ResetRules
+from hermes.actors.reset_scheduler import EVERY_S, ResetClock
+from hermes.agent.personality import PERSONALITIES
+from hermes.agent.tool_step import Folders
+from hermes.app.boot_record import BootRecord, banner, log_last_life, loop_words
+from hermes.app.daemon import Daemon
+from hermes.app.directory_configuration import DirectoryConfiguration, directory_settings
+from hermes.app.factories.agent import (
+    AgentParts,
+    Prepared,
+    folders_of,
+    make_agent,
+    make_models,
+    make_workshop,
+    output_retention,
+)
+from hermes.app.factories.chat import (
+    DELIVERY,
+    adapter_spec,
+    delivery_spec,
+    keep_homes_posted,
+    make_adapters,
+    make_office,
+    make_watch,
+    tell_left,
+)
+from hermes.app.factories.media import make_reception
+from hermes.app.factories.preflight import preflight
+from hermes.app.factories.processes import NAME as PROCESSES
+from hermes.app.factories.processes import ProcessParts, announce, from_thread, open_processes
+from hermes.app.factories.prompt_files import TrustedPromptFiles
+from hermes.app.factories.resets import LateProcessViews, are_there_resets, reset_settings
+from hermes.app.factories.sandbox import SandboxOpener
+from hermes.app.notify import Notifier
+from hermes.app.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.app.os_process import connections_within
+from hermes.app.secret_files import digests
+from hermes.config.file import EMPTY, is_empty
+from hermes.config.home import Home, has_store, lock, note_store, prepare
+from hermes.config.log import configure_logging, redact
+from hermes.config.secret import ensure_api_key, given_api_key
+from hermes.config.settings import Config
+from hermes.config.trust import WorkingDirectories
+from hermes.domain.errors import ConfigError
+from hermes.domain.events import ActorFailed
+from hermes.domain.session_id import new_session_id
+from hermes.domain.types import OutboxMessage, Session, SessionId, TurnId
+from hermes.ports.given import IdSource
+from hermes.ports.processes import NetworkedProcesses
+from hermes.services.commands.service import CommandService
+from hermes.services.event_hub import EventHub
+from hermes.services.keys import KeyService
+from hermes.services.outbox import OutboxService
+from hermes.services.search import SearchService
+from hermes.services.sessions import SessionService
+from hermes.storage.lmdb_engine import LmdbEngine
+from hermes.storage.verify import verify
+from hermes.supervision.boot import LOOP_WITHIN_S, Boot
+from hermes.supervision.policy import RestartIntensity
+from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.system import clock as wall_clock
+from hermes.system.crash_point import reach
+
+_GRACE_S = 1.0
+
+
+@asynccontextmanager
+async def running(  # noqa: PLR0915 - everything that starts, in its order, in one visible function
+    home: Home,
+    config: Config,
+    environ: Mapping[str, str],
+    stop: StopSwitch,
+    *,
+    api: bool = True,
+) -> AsyncIterator[Daemon]:
+    """Start in order; on the way out stop in reverse, then complain about anything left."""
+    given_api_key(environ)  # before anything is made
+    prepare(home)
+    async with AsyncExitStack() as stack:
+        stack.enter_context(lock(home))
+        reach("start: locked")
+        configure_logging(config.log, home)
+        config_empty = is_empty(home.config_file)
+        if config_empty:
+            logger.warning("{}: {}", home.config_file, EMPTY)
+        key = ensure_api_key(home, config, environ)
+        redact(key)
+        secret_files = await asyncio.to_thread(digests, home, config, environ)
+        models = make_models(config, environ)
+        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
+
+        engine, journal = await _open_store(stack, home, config, stop)
+        life = await BootRecord.begin(journal) if api else None
+        if life is not None:
+            stack.push_async_callback(life.end, stop)
+
+        hub = EventHub()
+        children = Children()
+        search = SearchService(home.data_dir / "index", engine=engine)
+        folders = folders_of(home)
+        views = LateProcessViews()
+        rules = ResetRules(
+            reset_settings(config, environ),
+            processes=views,
+            clock=wall_clock.wall,
+            steady=time.monotonic,
+            pulse=time.monotonic,
+        )
+        adapters = make_adapters(config, environ) if api else []
+        for adapter in adapters:
+            stack.push_async_callback(adapter.close)
+        deliver = partial(_hand_to_delivery, children)
+        desk = SessionService(
+            directory=lambda: children["directory"],
+            journal=journal,
+            clock=wall_clock.wall,
+            max_waiting=config.sessions.max_waiting,
+            erased=partial(_forget, folders, search, children),
+            resets=rules.explain,
+            deliver=deliver,
+        )
+        processes = await stack.enter_async_context(
+            open_processes(
+                config,
+                home,
+                children=children,
+                sessions=desk,
+                journal=journal,
+                hub=hub,
+                deliver=deliver,
+                new_turn=_new_turn_id,
+            )
+        )
+        views.of = processes.front
+        stack.push_async_callback(search.stop)
+        sandbox = SandboxOpener(config, home)
+        stack.push_async_callback(sandbox.close)
+        workshop = Prepared(
+            partial(
+                make_workshop,
+                config,
+                home,
+                environ,
+                search=search,
+                desk=desk,
+                processes=processes.front,
+                sandbox=sandbox,
+                tell=from_thread(partial(announce, hub, journal, OutboxService(journal, deliver))),
+            )
+        )
+        agent = await make_agent(
+            config, folders, models=models, hub=hub, workshop=workshop, journal=journal, media=home.media_dir
+        )
+        stack.push_async_callback(agent.runner.close)
+
+        facts: dict[str, Any] = {
+            "home": str(home.data_dir),
+            "model": models[0].name,
+            "epoch": engine.epoch,
+            "resets": are_there_resets(config.session_reset),
+            "config_empty": config_empty,
+        }
+        operations = DaemonOperations(
+            engine=engine,
+            journal=journal,
+            children=children,
+            verify=partial(verify, home.store_dir),
+            notifier=Notifier.from_environ(environ),
+            stop=stop,
+            facts=facts,
+            turns=agent.runner.counts,
+            model_health=agent.health.facts,
+            search_index=search.progress,
+            clock=wall_clock.wall,
+            check_config=partial(preflight, home, environ),
+            sandbox=sandbox.status,
+        )
+        commands = CommandService(
+            desk,
+            new_turn_id=_new_turn_id,
+            clock=wall_clock.wall,
+            models=agent.runner.model_names,
+            personalities=lambda: tuple(PERSONALITIES),
+            context_window=lambda: agent.thinking.settings.context_window,
+            processes=processes.front,
+            restart=operations.request_restart,
+            prompt_files=TrustedPromptFiles(config, home, folders),
+        )
+        outbox = OutboxService(journal, deliver)
+        office = make_office(adapters, sessions=desk, outbox=outbox)
+        directory = DirectoryConfiguration(children, directory_settings(config))
+        _start_actors(
+            stack,
+            children=children,
+            journal=journal,
+            agent=agent,
+            hub=hub,
+            operations=operations,
+            rules=rules,
+            processes=processes,
+            directory=directory,
+            deliver=deliver,
+            tell_left=partial(tell_left, office.homes),
+            resets=api,  # a daemon inside another program leaves the sessions of others alone
+            chat=[
+                delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=office.pairing),
+                *(
+                    adapter_spec(
+                        adapter,
+                        config=config,
+                        sessions=desk,
+                        outbox=outbox,
+                        commands=commands,
+                        pairing=office.pairing,
+                        new_turn_id=_new_turn_id,
+                        reception=make_reception(adapter, config, home, environ),
+                    )
+                    for adapter in adapters
+                ),
+            ],
+        )
+        await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
+        reach("start: actors there")
+
+        ports = {
+            "sessions": desk,
+            "commands": commands,
+            "hub": hub,
+            "operations": operations,
+            "processes": processes.front,
+            "new_turn_id": _new_turn_id,
+            "clock": wall_clock.wall,
+            "keys": KeyService(desk, wall_clock.wall),
+        }
+        servers = await importing
+        admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
+        await admin.start()
+        stack.callback(reach, "stop: servers closed")
+        stack.push_async_callback(admin.stop, _GRACE_S)
+        api_server = None
+        if config.api.enabled and api:
+            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            await api_server.start()
+            stack.push_async_callback(api_server.stop, _GRACE_S)
+            facts["address"] = api_server.address
+
+        reach("start: serving")
+        if life is not None:  # a daemon inside another program leaves the work of others alone
+            life.was_ready = True
+            if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
+                _take_up(life.boot, config, directory, facts)
+            search.start()
+        operations.set_ready()
+        reach("start: ready")
+        logger.info(
+            "Hermes {} is ready: pid {}, home {}, model {}, API {}",
+            __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
+        )  # fmt: skip
+        stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox"))
+        if life is not None:
+            retention = output_retention(config, folders, desk.conversation, processes.front)
+            stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
+        if adapters:
+            watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
+            back = banner(life.boot, config) if life is not None else ""
+            telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
+            stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
+        daemon = Daemon(
+            home=home,
+            config=config,
+            environ=environ,
+            operations=operations,
+            desk=desk,
+            agent=agent,
+            children=children,
+            directory=directory,
+            rules=rules,
+            api=api_server,
+            facts=facts,
+            processes=processes.front,
+            secrets=secret_files,
+            homes=office.homes if adapters else None,
+        )
+        if api:
+            operations.reloader = daemon.reload
+        yield daemon
+    left = [str(actor) for actor in live_actors()]
+    if left:
+        logger.error("still there after the stop: {}", ", ".join(left[:10]))
+
+
+async def _open_store(
+    stack: AsyncExitStack, home: Home, config: Config, stop: StopSwitch
+) -> tuple[LmdbEngine, ActorJournal]:
+    made_before = has_store(home)
+    engine = await asyncio.to_thread(
+        LmdbEngine.open, home.store_dir, map_size_bytes=config.storage.map_size_mb << 20, made_before=made_before
+    )
+    stack.callback(engine.close)
+    await asyncio.to_thread(note_store, home)
+    reach("start: store open")
+    journal = ActorJournal(engine, on_fatal=stop.on_storage_failure)
+    stack.push_async_callback(journal.close)
+    return engine, journal
+
+
+async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -> None:
+    """Find out early whether it works, so that the log and the status say so before the first tool runs."""
+    try:
+        await asyncio.to_thread(sandbox)
+        await sandbox.serve_again(processes)
+    except ConfigError as error:
+        logger.error("sandbox: {}", error)
+
+
+def _take_up(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """From here on, what earlier daemons left open goes on; in a boot loop not before somebody writes."""
+    holds = boot.is_loop(config.resume.boot_loop_starts)
+    directory.hold(loops=holds)
+    directory.set(directory_settings(config, take_up=True))
+    log_last_life(boot, holds=holds)
+    if holds:
+        facts["resume"] = loop_words(boot)
+        asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, directory, facts)
+
+
+def _hold_no_longer(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
+    facts.pop("resume", None)
+    directory.hold(loops=False)
+
+
+def _start_actors(
+    stack: AsyncExitStack,
+    *,
+    children: Children,
+    journal: ActorJournal,
+    agent: AgentParts,
+    hub: EventHub,
+    operations: DaemonOperations,
+    rules: ResetRules,
+    processes: ProcessParts,
+    directory: DirectoryConfiguration,
+    deliver: Callable[[Sequence[OutboxMessage]], None],
+    tell_left: Callable[[Session, str], Awaitable[None]],
+    resets: bool,
+    chat: Sequence[ChildSpec],
+) -> None:
+    after_reset = AfterReset(journal=journal, end_process=partial(processes.front.end, why=RESET), tell=tell_left)
+    stack.push_async_callback(after_reset.close)
+    if resets:
+        after_reset.take_up()
+    start_directory = partial(
+        SessionDirectory.start,
+        journal=journal,
+        agent=agent.runner,
+        hub=hub,
+        clock=wall_clock.wall,
+        identity=IdSource(session=new_session_id, turn=_new_turn_id),
+        restart_policy=RestartIntensity(),
+        memory_bytes=lambda: operations.memory_bytes,
+        resets=rules,
+        was_reset=after_reset,
+        deliver=deliver,
+        name="directory",
+    )
+    clock = partial(
+        ResetClock.start,
+        rules=rules,
+        journal=journal,
+        directory=lambda: children["directory"],
+        clock=wall_clock.wall,
+        every_s=wall_clock.pace(EVERY_S),
+        name="resets",
+    )
+    delivery, *connections = chat
+    specs = [
+        delivery,
+        ChildSpec(name="directory", start=lambda owner: start_directory(owner=owner, settings=directory.settings)),
+        ChildSpec(name=PROCESSES, start=processes.start_desk),
+    ]
+    if resets:
+        specs.append(ChildSpec(name="resets", start=lambda owner: clock(owner=owner)))
+    root = RootActor.start(
+        (*specs, *connections),
+        children=children,
+        policy=RestartIntensity(),
+        clock=wall_clock.wall,
+        report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
+        name="root",
+    )
+    stack.callback(reach, "stop: actors gone")
+    stack.push_async_callback(_stop_actors, root)
+
+
+@asynccontextmanager
+async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
+    """A daemon inside another program: no signals, no API port; ready on entry."""
+    async with running(home, config, environ, StopSwitch(embedded=True), api=False) as daemon:
+        yield
+        await daemon.drain(StopRequest(reason="the program around it ends"))
+
+
+def _import_servers() -> SimpleNamespace:
+    """aiohttp takes longer to import than everything else together."""
+    from hermes.adapters.admin.server import AdminServer  # noqa: PLC0415
+    from hermes.adapters.openai_api.server import ApiServer, ApiSettings  # noqa: PLC0415
+
+    return SimpleNamespace(AdminServer=AdminServer, ApiServer=ApiServer, ApiSettings=ApiSettings)
+
+
+def _hand_to_delivery(children: Children, outgoing: Sequence[OutboxMessage]) -> None:
+    with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
+        children[DELIVERY].tell(Deliveries(outgoing=outgoing))
+
+
+def _workdirs(home: Home, folders: Folders) -> WorkingDirectories:
+    return WorkingDirectories(folder_of=folders.path, own=(home.data_dir, home.config_file.parent))
+
+
+async def _forget(folders: Folders, search: SearchService, children: Children, session: SessionId) -> None:
+    """What is kept of a session besides its records goes with them."""
+    with suppress(ActorDeadError):
+        children[PROCESSES].tell(ForgetProcesses(session=session))
+    with suppress(ActorDeadError):
+        children[DELIVERY].tell(ForgetSession(session=session))
+    await asyncio.to_thread(folders.remove, session)
+    await search.forget(session)
+
+
+def _api_settings(settings: Any, config: Config, key: str) -> Any:
+    return settings(
+        host=config.api.host,
+        port=config.api.port,
+        key=key,
+        cors_origins=config.api.cors_origins,
+        allowed_hosts=config.api.allowed_hosts,
+        max_body_bytes=config.api.max_body_bytes,
+        max_connections=connections_within(config.api.max_connections),
+        max_connections_per_peer=config.api.max_connections_per_peer,
+        header_timeout_s=config.api.header_timeout_s,
+        body_timeout_s=config.api.body_timeout_s,
+        allow_yolo=config.api.allow_yolo,
+    )
+
+
+def _new_turn_id() -> TurnId:
+    return TurnId(secrets.token_hex(12))
+
+
+async def _stop_actors(root: ActorRef[RootActor]) -> None:
+    with suppress(ActorDeadError):
+        await root.ask(StopChildren(), block=False)
+        await root.stop(block=False)
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GRACE_S
+    while live_actors() and loop.time() < deadline:  # noqa: ASYNC110 - sessions end within a few rounds
+        await asyncio.sleep(0)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled() and (error := task.exception()):
+        logger.opt(exception=error).error("{} had ended before its time", task.get_name())

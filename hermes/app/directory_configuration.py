@@ -1,0 +1,61 @@
+"""How the directory is to work: from the settings, and while the daemon keeps crashing."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+from hermes.actors.directory_protocol import Configure
+from hermes.actors.kernel.ref import ActorDeadError
+from hermes.config.settings import Config
+from hermes.domain.directory_settings import DirectorySettings, Held
+from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.types import Busy
+from hermes.supervision.root import Children
+
+
+class DirectoryConfiguration:
+    """How the directory is to work: the one that is there, and whichever takes its place after a crash."""
+
+    def __init__(self, children: Children, settings: DirectorySettings) -> None:
+        self._children = children
+        self._configured = settings
+        self._loops = False
+
+    @property
+    def settings(self) -> DirectorySettings:
+        return replace(self._configured, hold=Held.CRASHES if self._loops else self._configured.hold)
+
+    def set(self, settings: DirectorySettings) -> None:
+        self._configured = settings
+        self._tell()
+
+    def hold(self, *, loops: bool) -> None:
+        """In a boot loop, turns that were cut off wait for a message whatever is configured."""
+        self._loops = loops
+        self._tell()
+
+    def _tell(self) -> None:
+        with suppress(ActorDeadError):  # between two lives: the next one begins with them
+            self._children["directory"].tell(Configure(settings=self.settings))
+
+
+def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySettings:
+    return DirectorySettings(
+        idle_after_s=config.sessions.idle_after_s,
+        max_live=config.sessions.max_live,
+        limits=TurnLimits(
+            max_queue=config.sessions.max_queue,
+            max_replies=config.agent.max_turns,
+            max_parallel=config.agent.max_parallel_tools,
+            busy=Busy(config.agent.busy_input_mode),
+            admins=frozenset(
+                (name, user) for name, settings in config.platforms().items() for user in settings.admins
+            ),
+        ),
+        memory_limit_bytes=config.sessions.memory_limit_mb << 20,
+        seen_for_s=config.storage.inbox_days * 86400.0,
+        take_up=take_up,
+        hold=Held.CONFIGURED if config.resume.when == "next_message" else Held.NOT,
+        resume_per_s=config.resume.per_second,
+    )

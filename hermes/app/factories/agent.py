@@ -1,0 +1,272 @@
+"""From settings to an agent: models, limits, prices and budgets, and the workshop that the first turn sets up."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import secrets
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from hermes.actors.journal import ActorJournal
+from hermes.actors.process_services import Announcement, ProcessSettings
+from hermes.agent.accounting import Budget, Price
+from hermes.agent.compression import CompressionSettings
+from hermes.agent.image_policy import ImagePolicy
+from hermes.agent.ledger import Ledger
+from hermes.agent.model_step import ModelStep, ThinkingSettings
+from hermes.agent.models.catalog import make_model, window_of
+from hermes.agent.models.health import ModelHealth
+from hermes.agent.runner import AgentRunner
+from hermes.agent.summariser import Summariser, SummarySettings
+from hermes.agent.tool_step import Folders, ToolStep
+from hermes.app.factories.sandbox import SandboxOpener
+from hermes.config.home import Home
+from hermes.config.log import redact
+from hermes.config.secret import Secret
+from hermes.config.settings import Config, ModelConfig
+from hermes.ports.agent import Model
+from hermes.ports.processes import BackgroundProcesses, Processes
+from hermes.services.event_hub import EventHub
+from hermes.services.search import SearchService
+from hermes.services.sessions import SessionService
+from hermes.system.clock import pace, wall
+from hermes.tools.terminal.output_retention import Conversation, OutputRetention, RetentionLimits
+
+if TYPE_CHECKING:
+    from hermes.app.factories.turn_environment import PreparedTurn
+
+T = TypeVar("T")
+_DAY_S = 86_400.0
+_TO_END_S = 60.0  # a command that is over its time has this long to end
+
+# ---------------------------------------------------------------- models
+
+
+def make_models(config: Config, environ: Mapping[str, str]) -> tuple[Model, ...]:
+    """The model of choice first, then those that are asked when it fails."""
+    first = _make(config.model, environ)
+    return first, *(_fallback(text, config.model, environ) for text in config.model.fallbacks)
+
+
+def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    key = model.api_key(environ) if model.provider == "openai" else None
+    if key is not None:
+        redact(key)
+    return make_model(
+        provider=model.provider,
+        base_url=model.base_url,
+        name=model.name,
+        api_key=key.reveal() if key is not None else None,
+        context_window=model.context_window,
+        connect_timeout_s=model.connect_timeout_s,
+        idle_timeout_s=model.idle_timeout_s,
+        local_max_tokens=model.local_max_tokens,
+    )
+
+
+def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Model:
+    """From MODEL, MODEL@ADDRESS or MODEL@ADDRESS#KEY_VARIABLE; what is left out is as for the model of choice."""
+    name, _, rest = text.partition("@")
+    address, _, variable = rest.partition("#")
+    if name == "offline":
+        return make_model(provider="offline", base_url="", name="", api_key=None, context_window=0)
+    if variable:
+        key: Secret | None = Secret(environ.get(variable, "").strip())
+        assert key is not None
+        redact(key)
+    else:
+        key = model.api_key(environ) if model.provider == "openai" and not address else None
+    return make_model(
+        provider="openai",
+        base_url=address or model.base_url,
+        name=name,
+        api_key=key.reveal() if key is not None else None,
+        context_window=model.context_window,
+        connect_timeout_s=model.connect_timeout_s,
+        idle_timeout_s=model.idle_timeout_s,
+    )
+
+
+def thinking_settings(config: Config) -> ThinkingSettings:
+    return ThinkingSettings(
+        context_window=window_of(config.model.provider, config.model.context_window),
+        max_replies=config.agent.max_turns,
+        compression=compression_settings(config),
+        compress=config.compression.enabled,
+        price=price_of(config),
+        vision=config.model.vision,
+    )
+
+
+def price_of(config: Config) -> Price:
+    model = config.model
+    return Price(input=model.price_input, cached_input=model.price_cached_input or None, output=model.price_output)
+
+
+def summary_settings(config: Config) -> SummarySettings:
+    return SummarySettings(
+        context_window=window_of(config.model.provider, config.model.context_window),
+        compression=compression_settings(config),
+        model=config.compression.model,
+        timeout_s=config.compression.timeout_s,
+        price=price_of(config),
+    )
+
+
+def compression_settings(config: Config) -> CompressionSettings:
+    compression = config.compression
+    return CompressionSettings(
+        threshold=compression.threshold,
+        floor_tokens=compression.floor_tokens,
+        target_ratio=compression.target_ratio,
+        protect_first_n=compression.protect_first_n,
+    )
+
+
+def budget(config: Config) -> Budget:
+    limits = config.budget
+    return Budget(
+        session_tokens=limits.session_tokens,
+        session_usd=limits.session_usd,
+        day_tokens=limits.day_tokens,
+        day_usd=limits.day_usd,
+    )
+
+
+def guest_budget(config: Config) -> Budget:
+    """Of each guest."""
+    limits = config.budget
+    return Budget(
+        session_tokens=limits.guest_session_tokens,
+        session_usd=limits.guest_session_usd,
+        day_tokens=limits.guest_day_tokens,
+        day_usd=limits.guest_day_usd,
+    )
+
+
+def process_settings(config: Config) -> ProcessSettings:
+    processes = config.processes
+    return ProcessSettings(
+        max_per_session=processes.max_per_session,
+        max_total=processes.max_total,
+        heartbeat_s=pace(processes.heartbeat_s),
+        stale_after_s=processes.stale_after_minutes * 60,
+        max_age_s=processes.max_age_hours * 3600,
+    )
+
+
+def folders_of(home: Home) -> Folders:
+    return Folders(home.data_dir / "work", home.media_dir)
+
+
+def output_retention(
+    config: Config, folders: Folders, conversation: Conversation, processes: Processes
+) -> OutputRetention:
+    limits = RetentionLimits(
+        keep_s=config.tools.output_keep_days * _DAY_S,
+        total_bytes=config.tools.output_max_total_mb << 20,
+        longest_command_s=config.terminal.max_timeout_s + _TO_END_S,
+    )
+    return OutputRetention(
+        folders.root,
+        limits=limits,
+        conversation=conversation,
+        has_processes=lambda root: any(view.ended_at is None for view in processes.views(root)),
+        clock=wall,
+    )
+
+
+# ---------------------------------------------------------------- put together
+
+
+def make_workshop(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: SearchService,
+    desk: SessionService,
+    processes: BackgroundProcesses,
+    sandbox: SandboxOpener,
+    tell: Callable[[Announcement], None],
+) -> PreparedTurn:
+    from hermes.app.factories import turn_environment as workshop  # noqa: PLC0415 - slow, and not needed before the first turn
+
+    return workshop.make_workshop(
+        config,
+        home,
+        environ,
+        search=search.search,
+        messages=desk.around,
+        recent=desk.recent,
+        heads=desk.heads,
+        processes=processes,
+        clock=wall,
+        sandbox=sandbox,
+        tell=tell,
+    )
+
+
+class Prepared(Generic[T]):
+    """Something that takes a while to make: made in a thread, by whoever needs it first."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._made: asyncio.Task[T] | None = None
+
+    async def __call__(self) -> T:
+        if self._made is None:
+            self._made = asyncio.create_task(asyncio.to_thread(self._make))
+        return await asyncio.shield(self._made)
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class AgentParts:
+    runner: AgentRunner
+    thinking: ModelStep
+    summarising: Summariser
+    ledger: Ledger
+    health: ModelHealth
+
+    def configure(self, config: Config) -> None:
+        """What can change while it runs."""
+        self.thinking.settings = thinking_settings(config)
+        self.summarising.settings = summary_settings(config)
+        self.ledger.budget, self.ledger.guest_budget = budget(config), guest_budget(config)
+        self.runner.set_max_concurrent(config.turns.max_concurrent)
+
+
+async def make_agent(
+    config: Config,
+    folders: Folders,
+    *,
+    models: tuple[Model, ...],
+    hub: EventHub,
+    workshop: Prepared[PreparedTurn],
+    journal: ActorJournal,
+    media: Path,
+) -> AgentParts:
+    ledger = Ledger(budget=budget(config), guest_budget=guest_budget(config), clock=wall)
+    ledger.load(await journal.fetch(lambda reader: reader.tallies(ledger.today())))
+    thinking = ModelStep(
+        settings=thinking_settings(config),
+        workshop=workshop,
+        folders=folders,
+        ledger=ledger,
+        hub=hub,
+        sight=ImagePolicy(media),
+    )
+    summarising = Summariser(settings=summary_settings(config), folders=folders, ledger=ledger, clock=wall)
+    health = ModelHealth(clock=wall)
+    runner = AgentRunner(
+        models=models,
+        thinking=thinking,
+        acting=ToolStep(workshop=workshop, folders=folders, hub=hub),
+        summarising=summarising,
+        max_concurrent=config.turns.max_concurrent,
+        random=secrets.SystemRandom().random,
+        health=health,
+    )
+    return AgentParts(runner=runner, thinking=thinking, summarising=summarising, ledger=ledger, health=health)

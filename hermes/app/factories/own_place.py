@@ -1,0 +1,35 @@
+"""What the gates of tools know of this daemon: where it listens, and which files of it lie outside its home."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import fields
+
+from hermes.config.home import Home
+from hermes.config.settings import Config
+from hermes.shell_policy.protected_path import OwnAddress
+from hermes.system.own_ports import own_ports
+
+
+def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
+    """The directory of the configuration, and every file that a setting names for a key or a token."""
+    named = [str(home.config_file.parent)]
+    for section in fields(config):
+        values = getattr(config, section.name)
+        named += [getattr(values, each.name) for each in fields(values) if each.name.endswith("_file")]
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in named if path))
+
+
+def own_address(config: Config) -> OwnAddress:
+    """The ports that are open now and those that will be, under each name that reaches them."""
+    slack, telegram = config.slack, config.telegram
+    listens = {
+        config.api.port: config.api.enabled,
+        slack.port: slack.enabled and slack.transport == "http",
+        telegram.webhook_port: telegram.enabled and bool(telegram.webhook_url),
+    }
+    ports = {port for port, is_used in listens.items() if is_used and port}
+    hosts = (config.api.host, *config.api.allowed_hosts, slack.host, telegram.webhook_host)
+    named = dict.fromkeys((*hosts, socket.gethostname()))
+    return OwnAddress(ports=own_ports() | ports, hosts=tuple(each for each in named if each))

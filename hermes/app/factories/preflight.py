@@ -1,0 +1,57 @@
+"""Whether a daemon could start with the configuration as it is now. Nothing is made, and nobody is connected to.
+
+The one check for `hermes config check`, for the start, for a restart and for a reload: what passes here must not be
+refused there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hermes.app.factories.agent import make_models
+from hermes.app.factories.platform import Check, assemblies
+from hermes.app.factories.sandbox import check_opened_paths
+from hermes.config.home import Home
+from hermes.config.loader import explain_config
+from hermes.config.secret import check_api_key
+from hermes.config.settings import Config
+from hermes.domain.errors import ConfigError
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cleared:
+    """A configuration with which a daemon can start."""
+
+    config: Config
+    sources: Mapping[str, str]  # where each setting that is not at its default was set
+
+
+def preflight(home: Home, environ: Mapping[str, str]) -> Cleared:
+    """Raises ConfigError with every problem there is. It reads files and may import packages: not on the loop."""
+    config, sources = explain_config(home, environ)
+    problems: list[str] = []
+    missing: list[str] = []
+    for check in _checks(home, config):
+        try:
+            check.look(config, environ)
+        except ConfigError as error:
+            where = next((f"{sources[name]}: " for name in check.names if name in sources), "")
+            problems += [f"{where}{problem}" for problem in error.problems]
+            missing += error.missing_variables
+    if problems:
+        raise ConfigError(*problems, missing_variables=tuple(missing))
+    return Cleared(config=config, sources=sources)
+
+
+def _checks(home: Home, config: Config) -> Iterator[Check]:
+    yield Check(names=("model.api_key_file", "model.api_key_env", "model.provider"), look=make_models)
+    yield Check(names=("api.key_file",), look=lambda config, environ: check_api_key(home, config, environ))
+    if config.sandbox.mode != "off":
+        yield Check(names=("sandbox.read_paths", "sandbox.write_paths"), look=check_opened_paths)
+    enabled = [name for name, settings in config.platforms().items() if settings.enabled]
+    if config.transcription.base_url and enabled:  # else nobody asks it
+        names = ("transcription.api_key_env", "transcription.base_url")
+        yield Check(names=names, look=lambda config, environ: config.transcription.api_key(environ))
+    for name in enabled:
+        yield from assemblies()[name].checks

@@ -1,0 +1,179 @@
+"""From settings to the sandbox, and what operators are told about it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loguru import logger
+
+from hermes.config.home import Home
+from hermes.config.settings import Config
+from hermes.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hermes.ports.processes import NetworkedProcesses
+    from hermes.sandbox.cgroup import Cgroups
+    from hermes.sandbox.network import SandboxNetwork
+    from hermes.sandbox.sandbox import Sandbox
+
+
+class SandboxOpener:
+    """Opens the sandbox once, for whichever thread needs it first, and remembers what was found."""
+
+    def __init__(self, config: Config, home: Home) -> None:
+        self._config = config
+        self._home = home
+        self._lock = threading.Lock()
+        self._opened: Sandbox | None = None
+        self._network: SandboxNetwork | None = None
+
+    def __call__(self) -> Sandbox:
+        """Blocking. Raises ConfigError."""
+        from hermes.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - not needed for the start
+
+        with self._lock:
+            if self._opened is None:
+                found = open_sandbox(
+                    _rules(self._config, self._home),
+                    home=os.path.expanduser("~"),  # noqa: PTH111 - never raises
+                    enabled=self._config.sandbox.mode != "off",
+                    user_name=self._config.sandbox.user,
+                )
+                self._opened = replace(found, cgroups=_cgroups(self._config)) if found.works else found
+                _log(self._opened)
+            return self._opened
+
+    @property
+    def network(self) -> SandboxNetwork | None:
+        """What sandboxes reach; None: nothing. Its parts belong to the event loop."""
+        if self._network is None and self._config.sandbox.network == "proxy" and self().works:
+            from hermes.sandbox.host_list import allowed_hosts  # noqa: PLC0415
+            from hermes.sandbox.network import SandboxNetwork  # noqa: PLC0415
+
+            self._network = SandboxNetwork(allowed_hosts(self._config.sandbox.allowed_hosts))
+        return self._network
+
+    async def serve_again(self, processes: NetworkedProcesses) -> None:
+        """Serve the network of background commands that an earlier daemon started."""
+        from hermes.tools.process import serve_again  # noqa: PLC0415
+
+        if self.network is not None:
+            await serve_again(self.network, processes)
+
+    async def close(self) -> None:
+        if self._network is not None:
+            await self._network.close()
+
+    def status(self) -> Mapping[str, Any]:
+        """For `hermes status` and the API. Empty until it was opened."""
+        if self._opened is None:
+            return {}
+        probe = self._opened.probe
+        return {
+            "works": probe.works,
+            "cause": probe.cause.value,
+            "filtered": probe.filtered,
+            "limits": _limits(self._opened),
+            "text": sandbox_text(self._opened),
+            "remedy": probe.remedy,
+        }
+
+
+def sandbox_text(sandbox: Sandbox) -> str:
+    """One sentence for people: what holds, or what does not and why."""
+    probe = sandbox.probe
+    if probe.works:
+        parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
+        return f"on ({parts}; limits: {_limits(sandbox)}{_root_text(sandbox)})"
+    why = f" ({probe.detail})" if probe.detail else ""
+    whose = "" if probe.cause.value == "off" else "; users and guests have no terminal and file tools"
+    return f"OFF: tools can read and change everything that this user can{whose}. Cause: {probe.cause.value}{why}"
+
+
+def _root_text(sandbox: Sandbox) -> str:
+    if sandbox.user is None:
+        return ""
+    unlimited = "; as root, in other users' directories, without a limit on processes" if not sandbox.cgroups else ""
+    return f"; the daemon is root, tools run as uid {sandbox.user.uid}{unlimited}"
+
+
+def _limits(sandbox: Sandbox) -> str:
+    """What limits commands in the sandbox."""
+    return "rlimits" if sandbox.cgroups is None else "cgroup"
+
+
+def _cgroups(config: Config) -> Cgroups | None:
+    """Blocking. Moves the daemon into another control group, if there are to be some."""
+    from hermes.processes.shim.member import below  # noqa: PLC0415
+    from hermes.sandbox.cgroup import GroupLimits  # noqa: PLC0415
+    from hermes.sandbox.delegation import CgroupRefusal, open_cgroups  # noqa: PLC0415
+
+    opened = open_cgroups(
+        GroupLimits(memory_bytes=config.sandbox.memory_mb << 20, processes=config.sandbox.max_processes),
+        membership=_membership(),
+        ours=lambda: (os.getpid(), *below(os.getpid())),
+        outlived=config.processes.keep_on_stop,
+        new_id=lambda: secrets.token_hex(4),
+    )
+    if isinstance(opened, CgroupRefusal):
+        logger.debug("sandbox: no control groups: {}", opened.value)
+        return None
+    return opened
+
+
+def _membership() -> str:
+    try:
+        return Path("/proc/self/cgroup").read_text()
+    except OSError:  # a kernel without control groups
+        return ""
+
+
+def _rules(config: Config, home: Home) -> Any:
+    from hermes.app.factories.own_place import secret_paths  # noqa: PLC0415
+    from hermes.sandbox.plan import SandboxRules  # noqa: PLC0415
+
+    return SandboxRules(
+        read_paths=_existing("read_paths", config.sandbox.read_paths),
+        write_paths=_existing("write_paths", config.sandbox.write_paths),
+        secret_paths=(str(home.data_dir), *secret_paths(config, home)),
+        git_config_writable=config.sandbox.git_config == "rw",
+        debuggers=config.sandbox.debuggers,
+    )
+
+
+def check_opened_paths(config: Config, _environ: Mapping[str, str]) -> None:
+    """Raises ConfigError for a directory with which no command could start."""
+    from hermes.sandbox.plan import hides_own  # noqa: PLC0415
+
+    settings = {"read_paths": config.sandbox.read_paths, "write_paths": config.sandbox.write_paths}
+    problems = [
+        f"sandbox.{setting}: {path} would hide {own} of the sandbox; name the directories below it that are needed"
+        for setting, paths in settings.items()
+        for path in paths
+        if (own := hides_own(os.path.realpath(path))) is not None
+    ]
+    if problems:
+        raise ConfigError(*problems)
+
+
+def _existing(setting: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    """bubblewrap refuses to start when a source is missing, and then no tool would work."""
+    found = tuple(os.path.realpath(path) for path in paths if Path(path).exists())
+    for path in paths:
+        if not Path(path).exists():
+            logger.warning("sandbox.{}: {} does not exist; tools go without it", setting, path)
+    return found
+
+
+def _log(sandbox: Sandbox) -> None:
+    text = sandbox_text(sandbox)
+    if sandbox.works:
+        logger.info("sandbox: {}", text)
+    else:
+        logger.warning("sandbox: {}. Remedy: {}", text, sandbox.probe.remedy)

@@ -1,0 +1,277 @@
+"""From settings to the toolbox and the prompt: what takes long to import, and is not needed before the first turn.
+
+Only a thread imports this module.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+
+from loguru import logger
+
+from hermes.actors.process_services import Announcement
+from hermes.agent.context_files import ContextFile, how_to_approve, read_project_file, read_soul
+from hermes.agent.personality import overlay
+from hermes.agent.prompt import PromptFacts, build_prompt
+from hermes.app.factories.media import media_store
+from hermes.app.factories.own_place import own_address, secret_paths
+from hermes.app.factories.sandbox import SandboxOpener
+from hermes.config.home import Home
+from hermes.config.log import redacted
+from hermes.config.platforms import PLATFORMS
+from hermes.config.prompt_trust import TrustedPrompts
+from hermes.config.settings import Config
+from hermes.domain.fence import new_marker
+from hermes.domain.prompt_file import DIGEST_CHARS, digest_of
+from hermes.domain.session.jobs import ModelJob
+from hermes.domain.types import ChatContext, Gate, Verdict
+from hermes.domain.values import dataclass
+from hermes.ports.given import Clock
+from hermes.ports.processes import BackgroundProcesses
+from hermes.processes.child import ChildLimits
+from hermes.sandbox.network import SandboxNetwork
+from hermes.sandbox.plan import HOME
+from hermes.sandbox.probe import Cause
+from hermes.sandbox.sandbox import Sandbox
+from hermes.shell_policy.links import link_targets
+from hermes.shell_policy.policy import decide, inside_rules, path_gate
+from hermes.tools.clarify import clarify_tool
+from hermes.tools.files.boxed_files import BoxedFiles
+from hermes.tools.files.file_tools import file_tools
+from hermes.tools.process import ProcessToolSettings, background_starter, process_tool
+from hermes.tools.registry import Toolbox
+from hermes.tools.send_file import send_file_tool
+from hermes.tools.session_scope import Heads, Recent, Search
+from hermes.tools.session_search import Messages, session_search_tool
+from hermes.tools.terminal.output import OutputLimits
+from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.todo import todo_tool
+from hermes.tools.web.web_fetch import WebSettings, web_tools
+from hermes.tools.workplace import Workplace
+
+# Toolsets that only the owner and admins have on a machine where no sandbox works.
+UNPROTECTED = frozenset({"terminal", "file", "process"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedTurn:
+    toolbox: Toolbox
+    build_prompt: Callable[[ModelJob, Path], str]  # reads files: in a thread
+
+
+def make_workshop(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: Search,
+    messages: Messages,
+    recent: Recent,
+    heads: Heads,
+    processes: BackgroundProcesses,
+    clock: Clock,
+    sandbox: SandboxOpener,
+    tell: Callable[[Announcement], None],
+) -> PreparedTurn:
+    toolbox = make_toolbox(
+        config,
+        home,
+        environ,
+        sandbox=sandbox(),
+        network=sandbox.network,
+        search=search,
+        messages=messages,
+        recent=recent,
+        heads=heads,
+        processes=processes,
+    )
+    return PreparedTurn(toolbox=toolbox, build_prompt=prompt_builder(config, home, toolbox, clock, tell))
+
+
+def workplace_of(config: Config, home: Home) -> Workplace:
+    person = os.path.expanduser("~")  # noqa: PTH111 - never raises
+    cwd = os.path.realpath(config.terminal.cwd) if config.terminal.cwd else ""  # follow links once
+    return Workplace(default_cwd=cwd, home=person, hermes_home=str(home.data_dir))
+
+
+def cpu_limit_s(config: Config) -> int:
+    """CPU time of one process of a foreground command: no more than all cores can give it in the longest time."""
+    return math.ceil(config.terminal.max_timeout_s * (os.cpu_count() or 1))
+
+
+def make_toolbox(
+    config: Config,
+    home: Home,
+    environ: Mapping[str, str],
+    *,
+    search: Search,
+    messages: Messages,
+    recent: Recent,
+    heads: Heads,
+    processes: BackgroundProcesses,
+    sandbox: Sandbox,
+    network: SandboxNetwork | None,
+) -> Toolbox:
+    workplace, secrets = workplace_of(config, home), secret_paths(config, home)
+    terminal = TerminalSettings(
+        environ=environ,
+        work_of=workplace.work_of,
+        timeout_s=config.terminal.timeout_s,
+        timeout_max_s=config.terminal.max_timeout_s,
+        passed_names=config.terminal.pass_variables,
+        limits=ChildLimits(processes=config.sandbox.max_processes, cpu_s=cpu_limit_s(config)),
+        memory_bytes=config.sandbox.memory_mb << 20,
+    )
+    tools = config.tools
+    return Toolbox(
+        (
+            terminal_tool(
+                terminal,
+                partial(_gate, config, workplace, secrets),
+                background_starter(processes, network),
+                sandbox,
+                network,
+            ),
+            process_tool(
+                processes,
+                ProcessToolSettings(wait_s=terminal.timeout_s, wait_max_s=terminal.timeout_max_s),
+                partial(_command_gate, config, workplace, secrets),
+            ),
+            *file_tools(
+                workplace,
+                partial(_path_gate, workplace, secrets),
+                BoxedFiles(sandbox, workplace) if sandbox.works else None,
+            ),
+            *web_tools(
+                WebSettings(allow_private_urls=config.web.allow_private_urls),
+                box=sandbox.worker_box if sandbox.works else None,
+            ),
+            todo_tool(),
+            clarify_tool(),
+            session_search_tool(search=search, messages=messages, recent=recent, heads=heads),
+            send_file_tool(
+                workplace,
+                lambda path: _path_gate(workplace, secrets, path, False, workplace.default_cwd),
+                media_store(config, home).put_aside,
+                frozenset(name for name, entry in PLATFORMS.items() if entry.sends_files),
+                boxed=sandbox.works,
+            ),
+        ),
+        toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
+        disabled=tools.disabled,
+        unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
+        limits=OutputLimits(size_bytes=tools.max_output_bytes),
+        redact=redacted,
+    )
+
+
+def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
+    """For what is typed into a process that runs already."""
+    work = workplace.default_cwd
+    return _gate(config, workplace, secrets, command, cwd, work=work, inside=False, own_directory=False)
+
+
+def _gate(
+    config: Config,
+    workplace: Workplace,
+    secrets: tuple[str, ...],
+    command: str,
+    cwd: str,
+    *,
+    work: str,
+    inside: bool,
+    own_directory: bool,
+) -> Gate:
+    return decide(
+        command,
+        cwd=cwd or work or "/",
+        only=inside_rules(own_directory=own_directory) if inside else None,
+        home=HOME if inside else workplace.home,
+        hermes_home=workplace.hermes_home,
+        deny=config.approvals.deny,
+        mode="off" if config.approvals.mode == "off" else "manual",
+        granted=(),  # what was granted is the session's business
+        own=own_address(config),
+        secrets=secrets,
+        work=work,
+        targets=link_targets,
+        daemon=(os.getpid(), os.getppid()),
+    )
+
+
+def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool, work: str) -> Gate:
+    """For paths other than the conversation's own outputs and received files, which it may always read."""
+    if Path(path).is_relative_to(workplace.media):
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is not a file that was sent to this conversation")
+    return path_gate(
+        path,
+        writing=writing,
+        home=workplace.home,
+        hermes_home=workplace.hermes_home,
+        cwd=work or "/",
+        work=work,
+        secrets=secrets,
+    )
+
+
+def prompt_builder(
+    config: Config, home: Home, toolbox: Toolbox, clock: Clock, tell: Callable[[Announcement], None]
+) -> Callable[[ModelJob, Path], str]:
+    """`tell` is called in the thread that builds the prompt."""
+    workplace = workplace_of(config, home)
+    trusted = TrustedPrompts(home.data_dir)
+    told: set[tuple[str, str]] = set()  # path and digest of files whose missing approval the person was told of
+
+    def project_file(job: ModelJob, cwd: str, chars_most: int) -> ContextFile | None:
+        """Only for those who may approve it, and where nobody else talks."""
+        if not job.role.approves or (job.company is not None and job.company.shared):
+            return None
+        found = read_project_file(
+            Path(cwd), person_home=Path(workplace.home), trusts=trusted.holds, chars_most=chars_most
+        )
+        if found is None or not found.blocked:
+            return found
+        logger.warning("session {}: {} in {} is not used: {}", job.session, found.name, cwd, found.blocked)
+        if (file := found.untrusted) is None:
+            return found
+        version = (file.path, file.digest)
+        if version in told:
+            return None
+        told.add(version)
+        name = digest_of("\0".join(version).encode())[:DIGEST_CHARS]
+        text = how_to_approve(file)
+        tell(Announcement(id=f"prompt-file:{name}", session=job.session, text=text, turn=job.turn))
+        return found
+
+    def build(job: ModelJob, folder: Path) -> str:
+        now = datetime.fromtimestamp(clock()).astimezone()
+        cwd = workplace.cwd_of(folder, job.role)
+        most = config.agent.context_file_max_chars
+        company = job.company or ChatContext()
+        project = project_file(job, cwd, most) if config.agent.context_files else None
+        tools = frozenset(toolbox.names(job.platform, job.role))
+        return build_prompt(
+            PromptFacts(
+                today=now.date(),
+                zone=now.tzname() or "local time",
+                soul=read_soul(home.data_dir, chars_most=most),
+                tools=tools,
+                platform=job.platform,
+                personality=overlay(job.preferences.personality or config.agent.personality) or "",
+                files=(project,) if project is not None else (),
+                cwd=cwd if "terminal" in tools or "read_file" in tools else "",
+                session=job.root,
+                kind=company.kind,
+                chat=company.chat,
+                person=company.person,
+                shared=company.shared,
+                marker=new_marker(),
+            )
+        )
+
+    return build

@@ -1,0 +1,337 @@
+"""What an operator can ask of the daemon as a whole, and the pulse that proves it is alive."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from loguru import logger
+
+from hermes import __version__
+from hermes.actors.adapter import AdapterActor
+from hermes.actors.journal import ActorJournal
+from hermes.actors.kernel.actor import live_actors
+from hermes.actors.session import SessionActor
+from hermes.app.notify import Notifier
+from hermes.app.reload import Reloaded
+from hermes.config.platforms import PLATFORMS
+from hermes.domain.errors import BadInputError, ConfigError, HermesError, StorageFailedError
+from hermes.domain.read.reader import StoreStats
+from hermes.domain.read.views import ActorView
+from hermes.domain.session_id import new_session_id
+from hermes.domain.types import Phase
+from hermes.domain.values import dataclass
+from hermes.ports.given import Clock
+from hermes.ports.search import IndexProgress
+from hermes.ports.storage import Engine, Transaction
+from hermes.supervision.root import Children
+
+EXIT_STORAGE = 74
+PULSE_S = 2.0
+STUCK_S = 20.0  # a pulse that takes longer means that the store or the directory hangs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest:
+    reason: str
+    exit_code: int = 0
+    restart: bool = False  # and come back, as the same process
+
+    @property
+    def announced(self) -> str:
+        """What sessions and people are told."""
+        return f"{'restart' if self.restart else 'shutdown'}: {self.reason}"
+
+
+class StopSwitch:
+    """The one way down: whoever asks first says why and with which exit code."""
+
+    def __init__(self, *, embedded: bool = False) -> None:
+        self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
+        self._embedded = embedded
+        self.comes_back = False  # a restart was asked for, and no stop since
+
+    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False) -> None:
+        if self._embedded:
+            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
+        if not self._request.done():
+            self.comes_back = restart
+            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
+            logger.info("stopping for a {}", request.announced)
+            self._request.set_result(request)
+        elif restart and not self.comes_back:
+            raise BadInputError(
+                f"the daemon is stopping already ({self._request.result().reason}) and does not come back by itself; "
+                "start it when it has stopped",
+                code="ending_already",
+            )
+        elif self.comes_back and not restart:
+            logger.info("the restart ends with the stop: {}", reason)
+            self.comes_back = False
+
+    def request_late(self) -> None:
+        """In a signal handler, when nothing is left to stop: all that can be changed is whether it comes back."""
+        self.comes_back = False
+
+    def on_storage_failure(self, error: StorageFailedError) -> None:
+        logger.error("the store cannot be trusted any more: {}", error)
+        if not self._embedded:
+            self.request("storage failed", EXIT_STORAGE)
+
+    async def requested(self) -> StopRequest:
+        return await asyncio.shield(self._request)
+
+    def __bool__(self) -> bool:
+        return self._request.done()
+
+
+class DaemonOperations:
+    """Implements ports.Operations."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        journal: ActorJournal,
+        children: Children,
+        verify: Callable[[], list[str]],
+        notifier: Notifier,
+        stop: StopSwitch,
+        facts: Mapping[str, Any],
+        turns: Callable[[], Mapping[str, int]],
+        search_index: Callable[[], IndexProgress | None],
+        clock: Clock,
+        check_config: Callable[[], object],
+        model_health: Callable[[], Mapping[str, Any]] = dict,
+        sandbox: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
+        self._sandbox = sandbox
+        self._check_config = check_config  # blocks; raises ConfigError
+        self._engine = engine
+        self._journal = journal
+        self._children = children
+        self._verify = verify
+        self._notifier = notifier
+        self._stop = stop
+        self._facts = facts
+        self._turns = turns
+        self._model_health = model_health
+        self._search_index = search_index
+        self._clock = clock
+        self._started_at = clock()
+        self._not_ready = "starting"
+        self.reloader: Callable[[], Awaitable[Reloaded]] | None = None  # not in a program around the daemon
+        self.memory_bytes = 0
+
+    # ------------------------------------------------------------ for the admin socket and the API
+
+    def actors(self) -> list[ActorView]:
+        parked = [
+            ActorView(
+                kind="parked",
+                name=name,
+                state="parked",
+                mailbox=0,
+                oldest_s=0.0,
+                handled=0,
+                slowest_s=0.0,
+                age_s=0.0,
+                last_error=reason,
+            )
+            for name, reason in self._children.parked.items()
+        ]
+        return [*(actor.statistics() for actor in live_actors()), *parked]
+
+    async def store_stats(self) -> StoreStats:
+        return await self._journal.fetch(lambda reader: reader.stats())
+
+    async def backup(self, target: Path) -> None:
+        store = Path(self._facts["home"]) / "store"
+        if not target.name or target.is_relative_to(store):
+            raise BadInputError(f"a backup cannot be written to {target}; name a new directory", param="path")
+        await asyncio.to_thread(self._engine.backup, target)
+        logger.info("the store was backed up")
+
+    async def take_in(self, file: Path, *, trust: bool = False) -> Mapping[str, Any]:
+        from hermes.upkeep.adoption import adopt  # noqa: PLC0415 - no start needs it
+        from hermes.upkeep.portable import read_export  # noqa: PLC0415
+
+        exported = await asyncio.to_thread(read_export, file)
+        now = self._clock()
+        adoption = await self._journal.fetch(
+            partial(
+                adopt,
+                exported=exported,
+                epoch=self._journal.epoch,
+                new_id=partial(new_session_id, now),
+                now=now,
+                trust=trust,
+            )
+        )
+        await self._commit(adoption.appends)
+        logger.info("imported {}", ", ".join(adoption.ids.values()))
+        return adoption.report()
+
+    async def _commit(self, transaction: Transaction) -> None:
+        done: asyncio.Future[HermesError | None] = asyncio.get_running_loop().create_future()
+        self._journal.commit(transaction, lambda error: None if done.cancelled() else done.set_result(error))
+        if (error := await done) is not None:
+            raise error
+
+    async def verify(self) -> list[str]:
+        return await asyncio.to_thread(self._verify)
+
+    def ready(self) -> str:
+        return self._not_ready
+
+    def version(self) -> str:
+        return __version__
+
+    def model(self) -> str:
+        return str(self._facts["model"])
+
+    def info(self) -> Mapping[str, Any]:
+        return {
+            "version": __version__,
+            "pid": os.getpid(),
+            "uptime_s": round(self._clock() - self._started_at, 1),
+            "ready": not self._not_ready,
+            "reason": self._not_ready,
+            "restarting": self._stop.comes_back,
+            "waiting_writes": self._journal.waiting,
+            "turns": self._turns(),
+            "model_health": self._model_health(),
+            "sessions_waiting": _sessions_waiting(),
+            "memory_bytes": self.memory_bytes,
+            "platforms": self._platforms(),
+            "sandbox": self._sandbox(),
+            "search_index": self._index_progress(),
+            **self._facts,
+        }
+
+    def _index_progress(self) -> dict[str, Any] | None:
+        """None: no search has needed the index yet."""
+        index = self._search_index()
+        if index is None:
+            return None
+        return {"indexed": index.indexed, "total": index.total, "building": index.building}
+
+    def _platforms(self) -> list[dict[str, str]]:
+        """How each chat platform is, whether or not that keeps the daemon from work."""
+        views = [actor.statistics() for actor in live_actors() if actor.kind == AdapterActor.kind]
+        alive = [{"name": view.name, "state": view.state, "problem": view.last_error} for view in views]
+        parked = self._children.parked.items()
+        return [
+            *alive,
+            *({"name": name, "state": "parked", "problem": why} for name, why in parked if name in PLATFORMS),
+        ]
+
+    def request_stop(self, reason: str) -> None:
+        self._stop.request(reason)
+
+    async def request_restart(self, reason: str) -> None:
+        """Raises BadInputError when it would not come back; then it goes on as it is."""
+        try:
+            await asyncio.to_thread(self._check_config)
+        except ConfigError as error:
+            raise BadInputError(
+                f"the daemon goes on as it is: it could not come back with this configuration. {error}"
+                f"{_started_without(error)}",
+                code="bad_configuration",
+            ) from error
+        self._stop.request(reason, restart=True)
+
+    async def reload(self) -> Mapping[str, Any]:
+        """Raises BadInputError when the configuration cannot be used; then the old one stays."""
+        if self.reloader is None:
+            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and reloads nothing")
+        try:
+            came_of_it = await self.reloader()
+        except ConfigError as error:
+            raise BadInputError(
+                f"the configuration was not reloaded, the old one stays: {error}{_started_without(error)}",
+                code="bad_configuration",
+            ) from error
+        return {
+            "applied": came_of_it.applied,
+            "needs_restart": came_of_it.needs_restart,
+            "files_applied": came_of_it.files.applied,
+            "files_need_restart": came_of_it.files.needs_restart,
+            "pid": os.getpid(),
+        }
+
+    # ------------------------------------------------------------ for the composition root
+
+    def set_ready(self) -> None:
+        self._not_ready = ""
+        self._notifier.ready()
+
+    def set_stopping(self, request: StopRequest) -> None:
+        self._not_ready = f"stopping: {request.reason}"
+        if request.restart:
+            self._notifier.reloading()
+        else:
+            self._notifier.stopping()
+
+    def ask_for_time(self, seconds: float) -> bool:
+        """The service manager, for that much more until it loses patience; False: there is none."""
+        self._notifier.extend_timeout(seconds)
+        return bool(self._notifier.address)
+
+    async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
+        """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""
+        loop = asyncio.get_running_loop()
+        interval_s = min(PULSE_S, (self._notifier.watchdog_interval_s or 2 * PULSE_S) / 2)
+        while True:
+            began = loop.time()
+            try:
+                self.memory_bytes = await asyncio.to_thread(private_bytes)
+                async with asyncio.timeout(STUCK_S):
+                    problem = await round_trip()
+                self._set_health(problem)
+                self._notifier.watchdog()
+            # The outermost edge of a task that must not end: whatever goes wrong is what it is there to report.
+            except Exception as error:  # noqa: BLE001
+                self._set_health(f"the store or the directory does not answer: {error!r}")
+            await asyncio.sleep(max(0.0, interval_s - (loop.time() - began)))
+
+    def _set_health(self, problem: str) -> None:
+        if self._stop or problem == self._not_ready:
+            return
+        if problem:
+            logger.error("not ready: {}", problem)
+        else:
+            logger.info("ready again")
+        self._not_ready = problem
+
+
+def _started_without(error: ConfigError) -> str:
+    """Say whose environment lacks a variable: people set it in their shell and wonder."""
+    if not error.missing_variables:
+        return ""
+    names = ", ".join(error.missing_variables)
+    return (
+        f". The daemon (pid {os.getpid()}) was started without {names}, and a restart keeps its environment: "
+        "stop it and start it where the variable is set"
+    )
+
+
+def _sessions_waiting() -> int:
+    """For an answer of a person: those are always in memory."""
+    sessions = (actor for actor in live_actors() if isinstance(actor, SessionActor))
+    return sum(session.phase is Phase.WAITING for session in sessions)
+
+
+def private_bytes() -> int:
+    """Return the resident memory of this process without shared pages, which are mostly the mapped store."""
+    try:
+        _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
+    except FileNotFoundError:  # not Linux: the peak is the best that the standard library knows
+        import resource  # noqa: PLC0415 - not everywhere
+
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")

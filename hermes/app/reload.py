@@ -1,0 +1,62 @@
+"""A reload of the configuration: what comes of it, and how a signal asks for one."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TypeAlias
+
+from hermes.app.secret_files import Rewritten
+from hermes.config.schema import Value
+from hermes.config.settings import Config
+from hermes.domain.errors import ConfigError
+from hermes.domain.values import dataclass
+
+Change: TypeAlias = tuple[Value, Value]  # from, to
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reloaded:
+    """By the names of settings."""
+
+    applied: Mapping[str, Change]
+    needs_restart: Mapping[str, Change]
+    files: Rewritten = Rewritten(applied=(), needs_restart=())
+
+
+class Reload:
+    """What SIGHUP does: nothing until there is something to reload. Any number of them in a reload is one more."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[], Awaitable[Reloaded]] | None = None
+        self._task: asyncio.Task[None] | None = None  # held, or nobody would finish it
+        self._again = False
+
+    def __call__(self) -> None:
+        if self.target is None:
+            return
+        self._again = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._run(self.target), name="reload")
+
+    async def _run(self, target: Callable[[], Awaitable[Reloaded]]) -> None:
+        while self._again:
+            self._again = False
+            with suppress(ConfigError):  # the log has it: a signal has nobody to tell
+                await target()
+
+
+def changes(old: Config, new: Config, names: Iterable[str]) -> dict[str, Change]:
+    return {name: (old.value(name), new.value(name)) for name in names}
+
+
+def with_values(config: Config, new: Config, names: Iterable[str]) -> Config:
+    """The configuration, with those settings as the new one has them."""
+    sections: dict[str, dict[str, object]] = {}
+    for name in names:
+        section, key = name.split(".")
+        sections.setdefault(section, {})[key] = new.value(name)
+    changed = {section: dataclasses.replace(getattr(config, section), **keys) for section, keys in sections.items()}
+    return dataclasses.replace(config, **changed)

@@ -1,0 +1,130 @@
+"""`hermes approve`, `deny` and `answer`: what a turn waits for, from any terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, print_json, printable, say
+from hermes.cli.parser import add_session
+from hermes.domain.errors import HermesError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from hermes.cli.client import AdminClient
+    from hermes.cli.parser import Commands
+
+_SESSION = "20260102_030405_1a2b3c4d"
+_ALLOWED = {
+    "once": "Allowed once in {id}",
+    "session": "Allowed in {id} for as long as the session lasts",
+    "always": "Allowed from now on in all sessions, asked by {id}",
+}
+
+
+_SHOW = "show"
+
+
+def add_commands(commands: Commands) -> None:
+    approve = commands.add(
+        "approve",
+        _approve,
+        "Give a tool call the permission that its session waits for.",
+        examples=f"  hermes approve {_SESSION}\n  hermes approve - session",
+        json=True,
+    )
+    add_session(approve)
+    approve.add_argument(
+        "span",
+        nargs="?",
+        choices=(*_ALLOWED, _SHOW),
+        default="once",
+        help="for how long (default: once), or show: print all of what would run",
+    )
+    deny = commands.add(
+        "deny",
+        _send(lambda _: "deny", lambda _: "Denied in {id}", permits=True),
+        "Refuse a tool call the permission that its session waits for. The turn goes on without it.",
+        examples=f"  hermes deny {_SESSION}",
+        json=True,
+    )
+    add_session(deny)
+    answer = commands.add(
+        "answer",
+        _send(lambda args: " ".join(args.text), lambda _: "Answered in {id}"),
+        "Answer the question that a session waits with.",
+        examples=f"  hermes answer {_SESSION} the second one\n  hermes answer - yes",
+        json=True,
+    )
+    add_session(answer)
+    answer.add_argument("text", nargs="+", metavar="TEXT", help="the answer")
+
+
+def _approve(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.span == _SHOW:
+        return _show(args, environ)
+    return _send(lambda args: args.span, lambda args: _ALLOWED[args.span], permits=True)(args, environ)
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    """Print all of what waits for permission. A question that was cut can be answered from then on."""
+    from hermes.cli.chat.conversation import send
+    from hermes.cli.client import connect, session_path
+    from hermes.cli.session_lookup import meant_by
+
+    client = connect(environ)
+    session = meant_by(client, args.session)
+    pending = client.get(f"/api{session_path(session)}").get("pending")
+    if pending is None or pending["kind"] == "question":
+        raise HermesError(f"session {session} does not wait for a permission")
+    if args.json:
+        print_json(pending)
+    else:
+        say(printable(pending["question"]))
+    if _SHOW in pending["choices"]:
+        send(client, session, "answer", {"answer": _SHOW, "call_id": pending["call_id"]})
+    return 0
+
+
+def _send(
+    answer_of: Callable[[argparse.Namespace], str],
+    said_of: Callable[[argparse.Namespace], str],
+    *,
+    permits: bool = False,
+) -> Callable[[argparse.Namespace, Mapping[str, str]], int]:
+    """`permits`: what is said is about a permission, and no answer to a question."""
+
+    def run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+        from hermes.cli.chat.conversation import send
+        from hermes.cli.client import connect
+        from hermes.cli.session_lookup import meant_by
+
+        client = connect(environ)
+        session = meant_by(client, args.session)
+        call = _permission(client, session) if permits else {}
+        reply = send(client, session, "answer", {"answer": answer_of(args), **call})
+        if args.json:
+            print_json(reply)
+        else:
+            done = said_of(args).format(id=session)
+            say(one_line(f"{done}; the turn goes on, and `hermes show {session}` will have its answer."))
+        return 0
+
+    return run
+
+
+def _permission(client: AdminClient, session: str) -> dict[str, str]:
+    """Which call is asked about, so that it is this one that is answered; a question is no matter of permission."""
+    from hermes.cli.client import AdminError, session_path
+
+    try:
+        pending = client.get(f"/api{session_path(session)}").get("pending")
+    except AdminError:  # what is wrong is said in answer to the answer
+        return {}
+    if pending is None:
+        return {}
+    if pending["kind"] == "question":
+        choices = f" ({', '.join(pending['choices'])})" if pending["choices"] else ""
+        raise HermesError(one_line(f"this is a question, not a permission: `hermes answer {session} TEXT`{choices}"))
+    return {"call_id": pending["call_id"]}

@@ -1,0 +1,65 @@
+"""A daemon inside this process, for a chat when none runs.
+
+It has a thread and an event loop of its own, and is spoken to over its socket like any other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from contextlib import AbstractAsyncContextManager
+
+    from hermes.config.home import Home
+
+_Ready: TypeAlias = "Future[Callable[[], object]]"  # its result is how to end the context
+
+
+@contextmanager
+def daemon_inside(home: Home, environ: Mapping[str, str]) -> Iterator[None]:
+    from hermes.app.composition import embedded
+    from hermes.app.os_process import hide_from_children
+    from hermes.config.loader import load_config
+
+    hide_from_children()  # tools run below this process, too
+    config = load_config(home, environ)
+    if config.log.level != "ERROR":  # the terminal belongs to the conversation
+        config = replace(config, log=replace(config.log, level="WARNING"))
+    with in_thread(embedded(home, config, environ)):
+        yield
+
+
+@contextmanager
+def in_thread(context: AbstractAsyncContextManager[object]) -> Iterator[None]:
+    """Hold an asynchronous context open in another thread. What goes wrong there is raised here."""
+    ready: _Ready = Future()
+    with ThreadPoolExecutor(1, thread_name_prefix="hermes-daemon") as pool:
+        running = pool.submit(asyncio.run, _hold(context, ready))
+        running.add_done_callback(lambda _: None if ready.done() else ready.set_exception(_reason(running)))
+        try:
+            ready.result()
+            yield
+        finally:
+            ready.add_done_callback(_end)  # at once, or as soon as there is something to end
+            running.result()
+
+
+async def _hold(context: AbstractAsyncContextManager[object], ready: _Ready) -> None:
+    loop, end = asyncio.get_running_loop(), asyncio.Event()
+    async with context:
+        ready.set_result(lambda: loop.call_soon_threadsafe(end.set))
+        await end.wait()
+
+
+def _reason(running: Future[None]) -> BaseException:
+    return running.exception() or RuntimeError("the context ended before it was ready")
+
+
+def _end(ready: _Ready) -> None:
+    if ready.exception() is None:
+        ready.result()()

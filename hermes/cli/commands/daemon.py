@@ -1,0 +1,53 @@
+"""`hermes daemon`: run in the foreground until told to stop."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Commands
+    from hermes.config.home import Home
+    from hermes.config.settings import Config
+
+
+def add_commands(commands: Commands) -> None:
+    parser = commands.add(
+        "daemon",
+        _run,
+        "Run the daemon in the foreground. SIGTERM, Ctrl-C or `hermes stop` end it.",
+        examples="  hermes daemon\n  HERMES_HOME=/srv/hermes HERMES_API_PORT=9000 hermes daemon --log-level DEBUG",
+    )
+    levels = ("DEBUG", "INFO", "WARNING", "ERROR")
+    parser.add_argument("--log-level", type=str.upper, choices=levels, metavar="LEVEL", help=", ".join(levels))
+
+
+def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.app.init_process import leave_process_1
+
+    leave_process_1()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to reload
+    from hermes.app.refused_start import forget_refusal, noting_refusal
+    from hermes.config.home import Home
+
+    if args.log_level:  # like the variable, so that a reload does not forget it
+        environ = {**environ, "HERMES_LOG_LEVEL": args.log_level}
+    home = Home.from_environ(environ)
+    forget_refusal(home)
+    with noting_refusal(home):
+        config = _cleared(home, environ)
+    from hermes.app.process import run
+
+    return run(home, config, environ=environ)
+
+
+def _cleared(home: Home, environ: Mapping[str, str]) -> Config:
+    from hermes.config.loader import load_config
+
+    load_config(home, environ)  # what is quickly found is told at once
+    from hermes.app.factories.preflight import preflight
+
+    return preflight(home, environ).config

@@ -1,0 +1,254 @@
+"""`hermes ps`, `sessions`, `show` and `why`: looking at what runs and what is stored.
+
+Sessions can be looked at without a daemon, too.
+"""
+
+from __future__ import annotations
+
+import sys
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import (
+    ago,
+    count,
+    duration,
+    moment,
+    one_line,
+    print_json,
+    print_table,
+    printable,
+    say,
+    shortened,
+)
+from hermes.cli.parser import add_session, positive, whole
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import ArgumentParser, Commands
+    from hermes.cli.session_lookup import Records
+
+_SESSIONS = 50
+_ABOUT = 100  # sessions of a list that say what they are about: each has to be asked for it
+_TOOL_LINES = 8  # of what a tool returned
+_SESSION = "20260102_030405_1a2b3c4d"
+
+
+def add_commands(commands: Commands) -> None:
+    ps = commands.add(
+        "ps",
+        _ps,
+        "List the live actors of the daemon, sessions or processes. `hermes ps --sessions` finds a session's id.",
+        examples="  hermes ps\n  hermes ps --sessions --limit 200\n  hermes ps --processes\n  hermes ps --running\n"
+        "  hermes ps proc_0123456789ab\n"
+        "  hermes ps --json | jq '.actors[].name'",
+        json=True,
+    )
+    which = ps.add_mutually_exclusive_group()
+    which.add_argument("--sessions", action="store_true", help="list sessions and their ids, the last active first")
+    which.add_argument("--processes", action="store_true", help="list background processes, of all sessions")
+    which.add_argument("--running", action="store_true", help="only the background processes that run")
+    which.add_argument(
+        "processes_named", nargs="*", default=(), metavar="PROCESS", help="explain these background processes"
+    )
+    _add_limit(ps, f"how many (default: {_SESSIONS} sessions, all actors)")
+    sessions = commands.add(
+        "sessions",
+        _sessions,
+        "List the stored sessions, the last active first. The same as `hermes ps --sessions`.",
+        examples="  hermes sessions\n  hermes sessions --waiting\n  hermes sessions --limit 5 --json",
+        json=True,
+    )
+    _add_limit(sessions, f"how many (default: {_SESSIONS})")
+    sessions.add_argument("--waiting", action="store_true", help="only those that wait for a person's answer")
+    show = commands.add(
+        "show",
+        _show,
+        "Show one session whole. Its state and why, its lineage, its counters, the end of its transcript.",
+        examples=f"  hermes show {_SESSION}\n  hermes show 1a2b --tail 50\n  hermes show -",
+        json=True,
+    )
+    add_session(show)
+    show.add_argument("--tail", type=whole, default=10, metavar="N", help="how many messages (default: 10)")
+    why = commands.add(
+        "why",
+        _why,
+        "Explain in plain words why a session is in its state.",
+        examples=f"  hermes why {_SESSION}\n  hermes why -",
+        json=True,
+    )
+    add_session(why)
+    for parser in (show, why):
+        parser.add_argument("--exact", action="store_true", help="that very session, not the one in which it went on")
+
+
+def _add_limit(parser: ArgumentParser, about: str) -> None:
+    parser.add_argument("--limit", type=positive, metavar="N", help=about)
+
+
+# ---------------------------------------------------------------- lists
+
+
+def _ps(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    if args.sessions:
+        return _sessions(args, environ)
+    from hermes.cli.client import connect
+
+    client = connect(environ)
+    info = client.info()
+    if args.processes or args.running or args.processes_named:
+        from hermes.cli.commands.processes import show_processes
+
+        return show_processes(args, client, resets=info.get("resets", True))
+    actors = client.get("/actors")["actors"][: args.limit]
+    if args.json:
+        print_json({"actors": actors})
+    else:
+        _print_actors(actors)
+    return 0
+
+
+def _print_actors(actors: list[dict[str, Any]]) -> None:
+    rows = [
+        [
+            actor["kind"],
+            actor["name"],
+            actor["state"],
+            str(actor["mailbox"]),
+            duration(actor["oldest_s"]) if actor["mailbox"] else "-",
+            str(actor["handled"]),
+            duration(actor["slowest_s"]),
+            duration(actor["age_s"]),
+            actor["last_error"] or "-",
+        ]
+        for actor in actors
+    ]
+    columns = ["KIND", "NAME", "STATE", "MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE", "LAST ERROR"]
+    numbers = ("MAIL", "OLDEST", "HANDLED", "SLOWEST", "AGE")
+    print_table(columns, rows, drop=("SLOWEST", "OLDEST", "HANDLED", "KIND"), alarm="LAST ERROR", numbers=numbers)
+
+
+def _sessions(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import open_records, recent
+
+    with open_records(environ) as records:
+        limit, only_waiting = args.limit or _SESSIONS, getattr(args, "waiting", False)
+        sessions = _waiting(records, limit) if only_waiting else list(recent(records, limit))
+        if args.json:
+            print_json({"sessions": sessions})
+        elif sessions:
+            _print_sessions(records, sessions, only_waiting=only_waiting)
+            if only_waiting:
+                say("`hermes approve ID show` shows all of a command that waits.")
+        elif only_waiting:
+            print("No session waits for an answer.")
+        else:
+            print("There are no sessions yet; `hermes chat` begins one.")
+    return 0
+
+
+def _waiting(records: Records, limit: int) -> list[dict[str, Any]]:
+    """The last active first, as in the list of all, each with what it waits for."""
+    views = [records.view(name, tail=0, exact=True) for name in records.waiting()]
+    found = ({**view["session"], "waits_for": view.get("waits_for", "")} for view in views)
+    return sorted(found, key=lambda each: -each["active_at"])[:limit]
+
+
+def _print_sessions(records: Records, sessions: list[dict[str, Any]], *, only_waiting: bool) -> None:
+    about = {session["id"]: session.get("title") or session.get("preview") for session in sessions}
+    for name in islice((name for name, words in about.items() if not words), _ABOUT):
+        about[name] = records.beginning(name)
+    rows = [
+        [
+            session["id"],
+            _phase(session),
+            ago(session["active_at"]),
+            str(session["messages"]),
+            str(session["turns"]),
+            str(session["queued"]),
+            session["platform"],
+            shortened(about[session["id"]] or "-"),
+            *([shortened(session["waits_for"] or "-")] if only_waiting else []),
+        ]
+        for session in sessions
+    ]
+    columns = ["SESSION", "PHASE", "ACTIVE", "MESSAGES", "TURNS", "QUEUED", "PLATFORM", "ABOUT"]
+    drop: tuple[str, ...] = ("QUEUED", "TURNS", "PLATFORM", "MESSAGES", "ACTIVE")
+    if only_waiting:
+        columns, drop = [*columns, "WAITS FOR"], (*drop, "ABOUT")
+    print_table(columns, rows, drop=drop, numbers=("ACTIVE", "MESSAGES", "TURNS", "QUEUED"))
+
+
+def _phase(session: Mapping[str, Any]) -> str:
+    """A failure of the last turn is to be seen; a turn that somebody stopped is none."""
+    failure = session["last_failure"]
+    is_failed = session["phase"] == "idle" and failure and failure["kind"] != "cancelled"
+    return "idle, failed" if is_failed else str(session["phase"])
+
+
+# ---------------------------------------------------------------- one session
+
+
+def _show(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import meant, open_records
+
+    with open_records(environ) as records:
+        view = records.view(meant(records, args.session), tail=args.tail, exact=args.exact)
+    if args.json:
+        print_json(view)
+        return 0
+    for name, value in _facts(view):
+        say(f"{name + ':':<11} {one_line(value)}", indent=" " * 12)
+    say("\n  ".join(["why:", *printable(view["why"]).splitlines()]))
+    for message in view["transcript"]:
+        who = "note" if message.get("note") else one_line(str(message["role"]))
+        more = message.get("by") or message.get("answered")
+        print(f"\n{moment(message['at'])}  {who}{f' ({one_line(more)})' if more else ''}")
+        say(_content(message))
+    return 0
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    lines = printable(str(message["content"] or "")).splitlines()
+    for call in message.get("tool_calls") or ():
+        function = call.get("function", {})
+        lines.append(shortened(f"-> {function.get('name')} {function.get('arguments')}"))
+    if message["role"] != "tool" or len(lines) <= _TOOL_LINES or not sys.stdout.isatty():
+        return "\n".join(lines)
+    return "\n".join([*lines[:_TOOL_LINES], f"({count(len(lines) - _TOOL_LINES, 'more line')})"])
+
+
+def _facts(view: Mapping[str, Any]) -> list[tuple[str, str]]:
+    session = view["session"]
+    usage, failure = session["usage"], session["last_failure"]
+    facts = [
+        ("session", session["id"]),
+        ("title", view.get("preferences", {}).get("title") or ""),
+        ("key", session["key"]),
+        ("phase", f"{session['phase']} since {moment(session['since'])}"),
+        ("in memory", f"yes, {view['mailbox']} in its mailbox" if view["live"] else "no"),
+        ("platform", session["platform"]),
+        ("created", moment(session["created_at"])),
+        ("active", moment(session["active_at"])),
+        ("counted", f"{count(session['messages'], 'message')}, {count(session['turns'], 'turn')}"),
+        ("waiting", count(session["queued"], "message") if session["queued"] else ""),
+        ("tokens", f"{usage['prompt_tokens']} in, {usage['completion_tokens']} out"),
+        ("turn", ", ".join(filter(None, (session["running_turn"], session.get("role"))))),
+        ("lineage", " -> ".join(view["lineage"]) if len(view["lineage"]) > 1 else ""),
+        ("failure", f"{failure['kind']}: {failure['message']}" if failure else ""),
+    ]
+    return [(name, value) for name, value in facts if value]
+
+
+def _why(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import meant, open_records
+
+    with open_records(environ) as records:
+        answer = records.why(meant(records, args.session), exact=args.exact)
+    if args.json:
+        print_json(answer)
+    else:
+        say(printable(answer["why"]))
+    return 0

@@ -1,0 +1,173 @@
+"""`hermes ps --processes`, `log` and `kill`: what runs in the background of all sessions.
+
+A process can be named by its id, or by the beginning of it or of the part behind `proc_`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from hermes.cli.output import ago, duration, one_line, print_json, print_table, printable, say, shortened, size
+from hermes.cli.parser import positive
+from hermes.domain.errors import HermesError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.client import AdminClient
+    from hermes.cli.parser import Commands
+
+_PREFIX = "proc_"
+_ID = "proc_0123456789ab"
+_LOG_BYTES = 20_000
+_PART_BYTES = 500_000
+_NAMED = 5  # of those that a beginning could mean
+
+
+def add_commands(commands: Commands) -> None:
+    log = commands.add(
+        "log",
+        _log,
+        "Print the output of a background process. It is kept for an hour after its end, the last 10 MB at least.",
+        examples=f"  hermes log {_ID}\n  hermes log 0123 --all > output.txt",
+        json=True,
+    )
+    which = log.add_mutually_exclusive_group()
+    which.add_argument("--all", action="store_true", help="all that is kept, not only the end")
+    which.add_argument(
+        "--bytes", type=positive, default=_LOG_BYTES, metavar="N", help=f"how much of the end (default: {_LOG_BYTES})"
+    )
+    kill = commands.add(
+        "kill",
+        _kill,
+        "End a background process, with all that it started. `hermes ps --processes` lists them.",
+        examples=f"  hermes kill {_ID}\n  hermes kill 0123",
+        json=True,
+    )
+    for parser in (log, kill):
+        parser.add_argument("id", metavar="PROCESS", help="its id, or the beginning of it")
+
+
+def show_processes(args: argparse.Namespace, client: AdminClient, *, resets: bool) -> int:
+    """Those that run first, then those that ended last. The ones that were named are explained.
+
+    `resets`: there are any that could wait for one of them.
+    """
+    processes = _listed(client)
+    if args.processes_named:
+        processes = [_meant(processes, name) for name in args.processes_named]
+    elif args.running:
+        processes = [process for process in processes if process["running"]]
+    processes = processes[: args.limit]
+    if args.json:
+        print_json({"processes": processes})
+    elif not processes:
+        print("Nothing runs in the background.")
+    elif args.processes_named:
+        for process in processes:
+            say(f"{process['id']}: {one_line(process['explanation'])}", indent="  ")
+    else:
+        _print(processes, resets=resets)
+    return 0
+
+
+def _listed(client: AdminClient) -> list[dict[str, Any]]:
+    processes = client.get("/processes")["processes"]
+    ended = sorted(
+        (each for each in processes if not each["running"]), key=lambda each: each["ended_at"], reverse=True
+    )
+    return [*(each for each in processes if each["running"]), *ended]
+
+
+def _print(processes: list[dict[str, Any]], *, resets: bool) -> None:
+    rows = [
+        [
+            process["id"],
+            "running" if process["running"] else _ended(process),
+            str(process["pid"]),
+            duration(process["age_s"]),
+            ago(process["active_at"] if process["running"] else process["ended_at"]),
+            f"{process['cpu_s']:.1f} s",
+            size(process["memory_bytes"]) if process["running"] else "-",
+            ", ".join(map(str, process["ports"])) or "-",
+            *(["waits" if process["blocks_reset"] else "-"] if resets else []),
+            process["session_id"],
+            shortened(process["command"]),
+        ]
+        for process in processes
+    ]
+    columns = ["PROCESS", "STATE", "PID", "AGE", "ACTIVE", "CPU", "MEMORY", "PORTS", "RESET", "SESSION", "COMMAND"]
+    drop = ["CPU", "MEMORY", "PID", "PORTS", "SESSION", "RESET", "ACTIVE"]
+    if not resets:
+        columns.remove("RESET")
+        drop.remove("RESET")
+    print_table(columns, rows, drop=drop, numbers=("PID", "AGE", "ACTIVE", "CPU", "MEMORY"))
+    if sys.stdout.isatty():
+        say("`hermes ps PROCESS` explains one, `hermes log PROCESS` prints its output.")
+
+
+def _ended(process: Mapping[str, Any]) -> str:
+    if process["reason"] not in ("", "exited"):
+        return str(process["reason"])
+    return f"signal {process['signal']}" if process["signal"] is not None else f"exit {process['exit_code']}"
+
+
+def _meant(processes: list[dict[str, Any]], given: str) -> dict[str, Any]:
+    beginning = _PREFIX + given.removeprefix(_PREFIX)
+    found = [each for each in processes if each["id"].startswith(beginning)]
+    if not found or beginning == _PREFIX:
+        raise HermesError(f"there is no background process {one_line(given)}; `hermes ps --processes` lists them")
+    if len(found) > 1:  # they are all of one length: none of them is the beginning of another
+        names = ", ".join(each["id"] for each in found[:_NAMED])
+        raise HermesError(f"{one_line(given)} could mean {len(found)} processes: {names}")
+    return found[0]
+
+
+# ---------------------------------------------------------------- one of them
+
+
+def _log(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    client = connect(environ)
+    path = f"{_path(_meant(_listed(client), args.id))}/log"
+    part = client.get(path, offset=0, limit=_PART_BYTES) if args.all else client.get(path, limit=args.bytes)
+    if args.json:
+        print_json(part)
+        return 0
+    if part["offset"]:
+        gone = f", those before {part['kept_from']} are no longer kept" if part["kept_from"] else ""
+        more = "" if args.all else "; --all prints all that is kept"
+        say(f"(from byte {part['offset']} of {part['total_bytes']}{gone}{more})", file=sys.stderr)
+    _print_text(part["text"])
+    while args.all and part["next_offset"] < part["total_bytes"]:
+        part = client.get(path, offset=part["next_offset"], limit=_PART_BYTES)
+        _print_text(part["text"])
+    return 0
+
+
+def _print_text(text: str) -> None:
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+
+
+def _kill(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import connect
+
+    client = connect(environ)
+    found = _meant(_listed(client), args.id)
+    answer = client.post(f"/processes/{quote(found['id'], safe='')}/kill")
+    process = answer["process"]
+    if args.json:
+        print_json(answer)
+    elif process["running"]:
+        say(f"{process['id']} was told to end, and has not yet.")
+    else:
+        say(f"{process['id']} was ended: {one_line(process['explanation'])}")
+    return 0
+
+
+def _path(process: Mapping[str, Any]) -> str:
+    return f"/api/processes/{quote(process['id'], safe='')}"

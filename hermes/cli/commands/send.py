@@ -1,0 +1,89 @@
+"""`hermes send`: posts on a chat platform without the agent, through the daemon, and waits until it has arrived."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import one_line, print_json, say
+from hermes.cli.parser import Commands, seconds
+from hermes.domain.errors import HermesError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.client import AdminClient
+
+_POLL_S = 0.1
+
+
+class NotDeliveredError(HermesError):
+    """It is kept, and may arrive yet, unless the message says that it was given up."""
+
+    exit_code = 75
+
+
+def add_commands(commands: Commands) -> None:
+    send = commands.add(
+        "send",
+        _send,
+        "Post on a chat platform without the agent. Goes through the daemon, and waits until it has arrived.",
+        examples=(
+            "  hermes send 'The backup is done.'\n"
+            "  hermes send --platform telegram --chat 77 hello\n"
+            "  uptime | hermes send --home"
+        ),
+        json=True,
+    )
+    send.add_argument("--platform", default="", metavar="P", help="telegram, say; not needed where there is only one")
+    where = send.add_mutually_exclusive_group()
+    where.add_argument("--chat", default="", metavar="C", help="the chat's id, or CHAT:THREAD")
+    where.add_argument("--home", action="store_true", help="the home channel (/sethome); the default")
+    send.add_argument(
+        "--timeout", type=seconds, default=60, metavar="S", help="seconds to wait for the delivery (default: 60)"
+    )
+    send.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, what comes on stdin")
+
+
+def _send(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    import secrets
+
+    from hermes.cli.client import connect
+
+    client = connect(environ)
+    text = " ".join(args.text) if args.text else "" if sys.stdin.isatty() else sys.stdin.read().rstrip("\n")
+    if not text.strip():
+        args.usage_error("there is nothing to say: give a text, or pipe one in")
+    chat, _, thread = args.chat.partition(":")
+    name = secrets.token_hex(8)
+    body = {"id": name, "platform": args.platform, "chat": chat, "thread": thread, "text": text}
+    place = client.post("/posts", body)["place"]
+    state = _wait(client, name, time.monotonic() + args.timeout)
+    where = f"{place['platform']}, chat {place['chat']}"
+    if state["state"] == "failed":
+        raise NotDeliveredError(
+            f"it cannot be delivered to {where}: {state['problem']} "
+            f"(kept; `hermes dead-letters replay {state['dead_letter']}` tries it again)"
+        )
+    if state["state"] != "sent":
+        problem = f": {state['problem']}" if state["problem"] else ""
+        raise NotDeliveredError(f"not delivered to {where} yet{problem} (the daemon goes on trying)")
+    if args.json:
+        print_json({**state, "place": place})
+    else:
+        say(one_line(f"Delivered to {where}."))
+    return 0
+
+
+def _wait(client: AdminClient, name: str, deadline: float) -> Mapping[str, Any]:
+    told = ""
+    while True:
+        state: Mapping[str, Any] = client.get(f"/posts/{name}")
+        if state["state"] != "waiting" or time.monotonic() > deadline:
+            return state
+        if state["problem"] != told:
+            told = state["problem"]
+            say(one_line(f"not yet: {told}; it is tried again"), file=sys.stderr)
+        time.sleep(_POLL_S)

@@ -1,0 +1,136 @@
+"""`hermes status`: whether a daemon runs here and can take work, for people, scripts and health checks."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import count, duration, one_line, print_json, say, size
+from hermes.domain.errors import NotRunningError
+from hermes.domain.listing import some
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.client import AdminClient
+    from hermes.cli.parser import Commands
+    from hermes.config.home import Home
+
+
+def add_commands(commands: Commands) -> None:
+    commands.add(
+        "status",
+        _status,
+        "Say how the daemon is. Exit code 0 if it is ready to take work, 1 if it is not or none runs; --json prints\n"
+        "an answer in each case.",
+        examples="  hermes status\n  hermes status --json | jq .ready",
+        json=True,
+    )
+
+
+def _status(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.client import SilentError, connect
+    from hermes.cli.previous_boot import telling_how_it_ended
+    from hermes.config.home import Home
+
+    home, client = Home.from_environ(environ), connect(environ)
+    try:
+        with telling_how_it_ended(home):
+            info = client.info()
+    except (NotRunningError, SilentError) as error:
+        if not args.json:
+            raise
+        print_json(_unavailable(home, error))
+        return error.exit_code
+    if args.json:
+        print_json(info)
+    else:
+        waiting = _waiting_sessions(client) if info.get("sessions_waiting") else []
+        for name, value in _facts(info, waiting):
+            say(f"{name + ':':<9} {one_line(value)}", indent=" " * 10)
+    return 0 if info["ready"] else 1
+
+
+def _unavailable(home: Home, error: Exception) -> dict[str, Any]:
+    """Return the fields of /info that are known without an answer; `pid` is null when no daemon runs."""
+    from hermes.config.home import holder
+
+    pid = None if isinstance(error, NotRunningError) else holder(home)
+    return {"ready": False, "reason": str(error), "pid": pid, "home": str(home.data_dir)}
+
+
+def _waiting_sessions(client: AdminClient) -> list[str]:
+    from hermes.cli.session_lookup import DaemonRecords
+
+    return DaemonRecords(client).waiting()
+
+
+def _facts(info: Mapping[str, Any], waiting: list[str]) -> list[tuple[str, str]]:
+    sandbox = info.get("sandbox") or {}
+    shown = [("sandbox", _sandbox(sandbox))] if sandbox else []
+    first, later = (shown, []) if sandbox and not sandbox["works"] else ([], shown)
+    return [
+        *first,
+        ("state", "ready" if info["ready"] else f"not ready: {info['reason']}"),
+        ("version", str(info["version"])),
+        ("process", f"{info['pid']}, up {duration(info['uptime_s'])}, {size(info.get('memory_bytes', 0))} of memory"),
+        ("home", str(info["home"])),
+        ("API", str(info.get("address", "off"))),
+        ("model", f"{info['model']}{_model_health(info.get('model_health') or {}, time.time())}"),
+        *later,
+        ("turns", _turns(info.get("turns", {}))),
+        *([("waiting", _waiting(waiting))] if waiting else []),
+        *((each["name"], _platform(each)) for each in info.get("platforms", ())),
+        *([("search", _index(index))] if (index := info.get("search_index")) and index["building"] else []),
+        *([("resume", str(info["resume"]))] if "resume" in info else []),  # a boot loop: they wait for somebody
+    ]
+
+
+def _sandbox(sandbox: Mapping[str, Any]) -> str:
+    return f"{sandbox['text']}. Remedy: {sandbox['remedy']}" if sandbox["remedy"] else str(sandbox["text"])
+
+
+def _model_health(health: Mapping[str, Any], now: float) -> str:
+    """The last answer, and the last failure unless the model has answered since."""
+    answered, failure = health.get("answered_at"), health.get("last_failure")
+    said = f", last answered {duration(max(0.0, now - answered))} ago" if answered else ""
+    if not failure or (answered or 0) > failure["at"]:
+        return said
+    what = " ".join(str(each) for each in (failure["code"], failure["cause"], failure["status"]) if each)
+    where = f" at {failure['address']}" if failure["address"] else ""
+    ago = duration(max(0.0, now - failure["at"]))
+    return f"{said}; last call failed {ago} ago: {what.replace('_', ' ')}{where}"
+
+
+def _turns(counts: Mapping[str, int]) -> str:
+    flying, calling = counts.get("in_flight", 0), counts.get("calling", 0)
+    if not flying:
+        return "none in flight"
+    waiting = counts.get("waiting", 0)
+    return ", ".join(
+        filter(
+            None,
+            (
+                f"{flying} in flight",
+                f"{calling} of them asking the model" if calling else "",
+                f"{waiting} waiting for it" if waiting else "",
+            ),
+        )
+    )
+
+
+def _waiting(sessions: list[str]) -> str:
+    waits = "waits" if len(sessions) == 1 else "wait"
+    return f"{count(len(sessions), 'session')} {waits} for an answer (`hermes sessions --waiting`): {some(sessions)}"
+
+
+def _index(index: Mapping[str, Any]) -> str:
+    done = f"{index['indexed']:,} of {index['total']:,} records"
+    return f"indexing, {done}; newer messages are not found yet"
+
+
+def _platform(each: Mapping[str, str]) -> str:
+    if each["state"] == "running" or not each["problem"]:
+        return each["state"]
+    return f"{each['state']}: {each['problem']}"

@@ -1,0 +1,141 @@
+"""`hermes storage`: through the daemon when one runs, else on the files themselves under the home's lock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import duration, one_line, print_json, size
+from hermes.cli.parser import Commands
+from hermes.domain.errors import AlreadyRunningError, HomeError, NotRunningError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Mapping
+
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import Home
+
+_OF_A_DAEMON = frozenset({"commits", "transactions", "last_commit_s"})  # counted since it opened the store
+
+
+def add_commands(commands: Commands) -> None:
+    storage = commands.add(
+        "storage",
+        _stats,
+        "Check, measure, back up or compact what is stored.",
+        examples="  hermes storage verify\n  hermes storage backup /backups/monday\n  hermes storage stats --json",
+    )
+    actions = Commands(storage)
+    actions.add("verify", _verify, "Read everything and report what is damaged; exit 1 if anything is.", json=True)
+    actions.add("stats", _stats, "Show how much is stored and how big it is.", json=True)
+    backup = actions.add("backup", _backup, "Make a consistent copy, also while the daemon works.", json=True)
+    backup.add_argument("path", metavar="PATH", help="a new directory for the copy")
+    actions.add("compact", _compact, "Give free space back to the file system; only while no daemon runs.", json=True)
+
+
+def _verify(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    def directly(home: Home) -> list[str]:
+        from hermes.storage.verify import verify
+
+        return verify(home.store_dir)
+
+    def asked(client: AdminClient) -> list[str]:
+        problems: list[str] = client.get("/store/verify", timeout_s=None)["problems"]
+        return problems
+
+    problems = _either(environ, asked, directly)
+    if args.json:
+        print_json({"problems": problems})
+    else:
+        print("\n".join(map(one_line, problems)) if problems else "The store is sound.")
+    return 1 if problems else 0
+
+
+def _stats(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    def directly(home: Home) -> dict[str, Any]:
+        from dataclasses import asdict
+
+        from hermes.config.home import has_store
+        from hermes.config.loader import load_config
+        from hermes.storage.lmdb_engine import LmdbEngine
+
+        map_size_bytes = load_config(home, environ).storage.map_size_mb << 20
+        engine = LmdbEngine.open(home.store_dir, map_size_bytes=map_size_bytes, made_before=has_store(home))
+        try:
+            return {name: value for name, value in asdict(engine.stats()).items() if name not in _OF_A_DAEMON}
+        finally:
+            engine.close()
+
+    stats = _either(environ, lambda client: client.get("/store"), directly)
+    if args.json:
+        print_json(stats)
+        return 0
+    for name, value in stats.items():
+        label = name.removesuffix("_bytes").removesuffix("_s").replace("_", " ")
+        print(f"{label + ':':<14} {_figure(name, value)}")
+    return 0
+
+
+def _figure(name: str, value: Any) -> str:
+    if name.endswith("_bytes"):
+        return size(value)
+    return duration(value) if name.endswith("_s") else one_line(str(value))
+
+
+def _backup(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from pathlib import Path
+
+    path = Path(args.path).absolute()  # the daemon stands in another directory
+
+    def directly(home: Home) -> None:
+        from hermes.config.home import has_store
+        from hermes.storage.lmdb_engine import LmdbEngine
+
+        engine = LmdbEngine.open(home.store_dir, made_before=has_store(home))
+        try:
+            engine.backup(path)
+        finally:
+            engine.close()
+
+    _either(environ, lambda client: client.post("/store/backup", {"path": str(path)}, timeout_s=None), directly)
+    if args.json:
+        print_json({"path": str(path)})
+    else:
+        print(f"The store was copied to {path}.")
+    return 0
+
+
+def _compact(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    def refused(client: AdminClient) -> None:
+        pid = client.get("/info").get("pid")
+        raise AlreadyRunningError(
+            f"the daemon (pid {pid}) uses the store; `hermes stop` it first, then compact", pid=pid
+        )
+
+    def directly(home: Home) -> tuple[int, int]:
+        from hermes.storage.copies import compact
+
+        return compact(home.store_dir)
+
+    before, after = _either(environ, refused, directly)
+    if args.json:
+        print_json({"before_bytes": before, "after_bytes": after})
+    else:
+        print(f"The store had {size(before)} and has {size(after)} now.")
+    return 0
+
+
+def _either(environ: Mapping[str, str], asked: Callable[[AdminClient], Any], directly: Callable[[Home], Any]) -> Any:
+    """Ask the daemon, or do it here while nobody else can."""
+    from hermes.cli.client import AdminClient
+    from hermes.config.home import Home, check_store, lock
+
+    home = Home.from_environ(environ)
+    try:
+        return asked(AdminClient(home.socket))
+    except NotRunningError:
+        if not home.store_dir.is_dir() or not any(home.store_dir.iterdir()):
+            raise HomeError(f"nothing is stored in {home.data_dir} yet") from None
+        check_store(home)
+        with lock(home):
+            return directly(home)

@@ -1,0 +1,142 @@
+"""`hermes trace`: what became of each message, from the platform's id of it to what was sent in return.
+
+One line a message, with its gaps; the steps of a single one, or of all with --steps. Also without a daemon.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from hermes.cli.output import count, duration, moment, one_line, print_json, print_table, say, shortened
+from hermes.cli.parser import SESSION_COMPLETION, positive, session_id
+from hermes.domain.errors import UnknownSessionError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from hermes.cli.parser import Commands
+    from hermes.cli.session_lookup import Records
+
+_MESSAGES = 20
+_LIKE_A_SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,127}")
+_SHORT = 8  # of a turn's id: what other commands show, and this one takes
+_KEY_WIDTH = 24
+_DIGEST = 16  # with its prefix
+_INDENT = " " * 24
+
+
+def add_commands(commands: Commands) -> None:
+    trace = commands.add(
+        "trace",
+        _trace,
+        "Trace what became of a message, or of each message of a session. Gaps and what is missing are red.",
+        examples="  hermes trace -\n  hermes trace telegram:4242:1000\n  hermes trace 1f2e3d4c --json\n"
+        "  hermes trace 20260102_030405_1a2b3c4d --limit 5 --steps",
+        json=True,
+    )
+    what = trace.add_argument(
+        "what",
+        type=session_id,
+        metavar="MESSAGE|SESSION",
+        help="the platform's id of a message (telegram:BOT:UPDATE), an Idempotency-Key, the id of a turn, a run, "
+        "a response or of a message that was sent; or a session's id or its beginning; - is the last active session",
+    )
+    setattr(what, "complete", SESSION_COMPLETION)  # noqa: B010 - shtab's attribute, which argparse has not
+    trace.add_argument(
+        "--limit", type=positive, default=_MESSAGES, metavar="N", help=f"how many messages (default: {_MESSAGES})"
+    )
+    trace.add_argument("--steps", action="store_true", help="show the steps of every message")
+
+
+def _trace(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
+    from hermes.cli.session_lookup import open_records
+
+    with open_records(environ) as records:
+        answer = _found(records, args.what, args.limit)
+    lines = answer["messages"]
+    if args.json:
+        print_json(answer)
+    elif lines:
+        _print_lines(lines, args.what)
+        show = _print_steps if args.steps or len(lines) == 1 else _print_gaps
+        for line in lines:
+            show({**line, "inbound": line["inbound"] and _message(line, args.what)})
+    else:
+        print("Nobody has written in this session yet.")
+    return 0
+
+
+def _found(records: Records, given: str, limit: int) -> dict[str, Any]:
+    from hermes.cli.client import AdminError
+    from hermes.cli.session_lookup import LAST, meant
+
+    if given == LAST:
+        return records.trace(meant(records, LAST), limit)
+    try:
+        return records.trace(given, limit)
+    except (UnknownSessionError, AdminError) as error:
+        unknown = isinstance(error, UnknownSessionError) or (error.status == 404 and not error.is_unknown_address)
+        if not unknown or not _LIKE_A_SESSION.fullmatch(given) or (session := meant(records, given)) == given:
+            raise
+    return records.trace(session, limit)
+
+
+def _message(line: Mapping[str, Any], given: str) -> str:
+    """How it is known to its source. Of an Idempotency-Key only a digest is stored: it is told by what was given."""
+    from hermes.domain.idempotency import inbound_of
+
+    inbound = str(line["inbound"] or "")
+    if not inbound:
+        return str(line["platform"])
+    if inbound == inbound_of(given):
+        return given
+    return f"{inbound[:_DIGEST]}…" if re.fullmatch(r"api:[0-9a-f]{64}", inbound) else inbound
+
+
+def _print_lines(lines: list[dict[str, Any]], given: str) -> None:
+    short = sys.stdout.isatty()
+    rows = [
+        [
+            moment(line["at"]),
+            shortened(key, _KEY_WIDTH) if short and len(key) > _KEY_WIDTH else key,
+            line["turn"][:_SHORT] if short else line["turn"],
+            line["state"],
+            "-" if line["took_s"] is None else duration(line["took_s"]),
+            str(line["attempts"]),
+            str(line["model_calls"]),
+            str(line["tool_calls"]),
+            ", ".join(line["sent"]) or "-",
+            "; ".join(line["problems"]) or "-",
+        ]
+        for line, key in ((line, _message(line, given)) for line in lines)
+    ]
+    columns = ["ACCEPTED", "MESSAGE", "TURN", "STATE", "TOOK", "ATTEMPTS", "MODEL", "TOOLS", "SENT", "GAPS"]
+    numbers = ("TOOK", "ATTEMPTS", "MODEL", "TOOLS")
+    print_table(columns, rows, drop=("TOOLS", "MODEL", "ATTEMPTS", "SENT", "MESSAGE"), alarm="GAPS", numbers=numbers)
+
+
+def _print_gaps(line: Mapping[str, Any]) -> None:
+    """Whole, where the table had no room for them."""
+    if line["problems"] and sys.stdout.isatty():
+        say(f"{line['turn'][:_SHORT]}: {one_line('; '.join(line['problems']))}", indent=_INDENT[:10], alarm=True)
+
+
+def _print_steps(line: Mapping[str, Any]) -> None:
+    came = f", as {line['inbound']}" if line["inbound"] else ""
+    into = f", part of turn {line['into']}" if line["into"] else ""
+    counted = f"{count(line['attempts'], 'attempt')}, {count(line['interruptions'], 'interruption')}"
+    print()
+    say(one_line(f"Turn {line['turn']} of {line['session']}{into}, by {line['platform']}{came}: {counted}."))
+    for step in line["steps"]:
+        took = "" if step["took_s"] is None else duration(step["took_s"])
+        text = " ".join(filter(None, (step["what"], one_line(step["detail"]))))
+        gap = f"  <- {one_line(step['problem'])}" if step["problem"] else ""
+        say(f"  {_clock(step['at'])}  {took:>6}  {text}{gap}", indent=_INDENT, alarm=bool(gap))
+
+
+def _clock(at: float) -> str:
+    return f"{time.strftime('%H:%M:%S', time.localtime(at))}.{int(at % 1 * 1000):03}"

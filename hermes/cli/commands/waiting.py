@@ -1,0 +1,99 @@
+"""A turn that waits for a person, in the words of a command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, printable
+from hermes.domain.errors import HermesError
+
+if TYPE_CHECKING:
+    from hermes.cli.chat.fact import QuestionShown
+
+_LETTERS = {"o": "once", "s": "session", "a": "always", "d": "deny"}
+
+
+class WaitingError(HermesError):
+    """Nobody is here to answer: the turn goes on waiting, and this says how to answer from elsewhere."""
+
+    exit_code = 3
+
+    def __init__(self, session: str, asked: QuestionShown, *, inside: bool) -> None:
+        super().__init__("\n  ".join([headline(asked), *details(asked), *_ways(session, asked, inside=inside)]))
+
+
+def headline(asked: QuestionShown) -> str:
+    if asked.approval:
+        return f"{one_line(asked.name) or 'a tool call'} needs your permission:"
+    return "the turn has a question for you:"
+
+
+def details(asked: QuestionShown) -> list[str]:
+    lines = [line for line in printable(asked.question).splitlines() if line.strip()]
+    if asked.approval:
+        from hermes.domain.access.question import MAY_I_DO, MAY_I_RUN
+
+        return lines[1:] if lines[:1] in ([MAY_I_RUN], [MAY_I_DO]) else lines  # the headline has said it
+    return [*lines, *(f"{number}. {one_line(choice)}" for number, choice in enumerate(asked.choices, 1))]
+
+
+def asked_back(command: str, choices: tuple[str, ...]) -> dict[str, str]:
+    """Return the commands that a plain yes or no stands for, after a command that asks first; else nothing."""
+    yes = next((choice for choice in choices if choice.startswith("yes")), "")
+    if not yes or "no" not in choices:
+        return {}
+    name = command.split(maxsplit=1)[0]
+    return {"yes": f"{name} {yes}", "y": f"{name} {yes}", "no": f"{name} no", "n": f"{name} no"}
+
+
+def prompt(asked: QuestionShown) -> str:
+    if not asked.approval:
+        return "  answer> "
+    return f"  {'  '.join(f'[{choice[:1]}]{choice[1:]}' for choice in asked.choices)}> "
+
+
+def understood(asked: QuestionShown, line: str) -> str:
+    """What to send for what was typed; empty: it is no answer."""
+    if not asked.approval:
+        return _choice(asked, line)
+    from hermes.domain.session.calls import read_answer
+    from hermes.domain.types import Call
+
+    # The daemon's own reading, so that the same words count here and as a message from anywhere else.
+    answer = _LETTERS.get(line.lower()) or read_answer(Call(id=asked.call, name=asked.name), line)
+    return answer if answer in asked.choices else ""
+
+
+def _choice(asked: QuestionShown, line: str) -> str:
+    if not asked.choices or not line.isdecimal():
+        return line
+    number = int(line)
+    return asked.choices[number - 1] if 1 <= number <= len(asked.choices) else ""
+
+
+def expected(asked: QuestionShown) -> str:
+    """For somebody whose line was no answer."""
+    if asked.approval:
+        *others, last = asked.choices
+        return (
+            f"Answer {', '.join(others)} or {last}; yes and no will do. /stop ends the turn, /quit leaves it waiting."
+        )
+    return (
+        f"Type a number from 1 to {len(asked.choices)}, or an answer in words. /stop ends the turn, /quit leaves it."
+    )
+
+
+def _ways(session: str, asked: QuestionShown, *, inside: bool) -> list[str]:
+    if inside:  # no daemon is left that could be told
+        return [f"answer with: hermes chat -r {session} -z {'once' if asked.approval else 'ANSWER'}"]
+    if not asked.approval:
+        return [f"answer with: hermes answer {session} TEXT", f"then go on with: hermes chat -r {session}"]
+    return [
+        f"answer with: hermes approve {session}{_spans(asked)}, or: hermes deny {session}",
+        f"then go on with: hermes chat -r {session}",
+    ]
+
+
+def _spans(asked: QuestionShown) -> str:
+    spans = [choice for choice in asked.choices if choice != "deny"]
+    return f" [{'|'.join(spans)}]" if len(spans) > 1 else ""

@@ -1,0 +1,50 @@
+"""The directory in which `hermes chat` was started, if the owner lets the agent work there."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hermes.cli.output import one_line, say
+from hermes.config.trust import home_directory, read_answers, remember_answer, unfit
+from hermes.domain.errors import HermesError
+
+if TYPE_CHECKING:
+    from hermes.config.home import Home
+
+
+def chosen_workdir(home: Home, *, trust: bool, asks: bool) -> str | None:
+    """Return this process's directory if the agent may work there. `asks`: a person can be asked on the terminal."""
+    try:
+        directory = Path(os.path.realpath(os.getcwd()))  # noqa: PTH109 - said to be gone by the same error
+    except OSError:  # it was removed
+        return None
+    if reason := unfit(directory, person=home_directory(), own=(home.data_dir, home.config_file.parent)):
+        if trust:
+            raise HermesError(f"the agent cannot be let work in {one_line(str(directory))}: {reason}")
+        return None
+    answer = True if trust else read_answers(home.data_dir).get(str(directory))
+    if answer is None and asks and sys.stdin.isatty() and sys.stdout.isatty():
+        answer = _ask(directory)
+        if answer is not None:
+            remember_answer(home.data_dir, directory, trusted=answer)
+    elif trust:
+        remember_answer(home.data_dir, directory, trusted=True)
+    return str(directory) if answer else None
+
+
+def _ask(directory: Path) -> bool | None:
+    """None: the person did not say."""
+    while True:
+        try:
+            said = input(f"Let the agent work in {one_line(str(directory))}? (yes/no) ").strip().lower()
+        except EOFError:
+            print()
+            return None
+        if said in ("y", "yes"):
+            return True
+        if said in ("n", "no"):
+            say("It works in its default directory. `hermes chat --trust` lets it work here.")
+            return False

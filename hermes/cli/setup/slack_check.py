@@ -1,0 +1,102 @@
+"""Slack's tokens, checked there; and a first word to somebody."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from hermes.adapters.slack.manifest import SCOPES
+from hermes.cli.setup.platform_check import HELLO, BadTokenError, PlatformSetup, Token, UnreachableError, call
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SLACK_ADVICE = {
+    "invalid_auth": "Slack does not know this token: copy it again from the app's page",
+    "not_authed": "Slack saw no token",
+    "account_inactive": "this token belongs to an account or a workspace that is gone",
+    "token_revoked": "this token was revoked: install the app again",
+    "token_expired": "this token has expired: install the app again",
+    "not_allowed_token_type": "this is another kind of token than the one that is needed here",
+    "missing_scope": "this token lacks a scope",
+}
+
+
+def _slack(base_url: str, token: str, method: str, **about: str) -> tuple[dict[str, Any], Sequence[str]]:
+    """The answer, and the scopes that the token has, where Slack tells them."""
+    bearer = {"Authorization": f"Bearer {token}"}
+    _, answer, headers = call(f"{base_url}/{method}", about, bearer, "Slack")
+    if answer.get("ok"):
+        return answer, [each.strip() for each in headers.get("X-OAuth-Scopes", "").split(",") if each.strip()]
+    problem = str(answer.get("error", "nothing"))
+    if problem in _SLACK_ADVICE:
+        needed = f": it needs {answer['needed']}" if answer.get("needed") else ""
+        raise BadTokenError(f"{_SLACK_ADVICE[problem]} ({problem}){needed}")
+    raise UnreachableError(f"Slack refused {method}: {problem}")
+
+
+def _check_slack_bot(base_url: str, token: str) -> str:
+    if not token.startswith("xoxb-"):
+        raise BadTokenError("this is not a bot token: one begins with xoxb-, under OAuth & Permissions")
+    who, scopes = _slack(base_url, token, "auth.test")
+    found = f"{who.get('user', 'a bot')} in {who.get('team', 'a workspace')}"
+    lacking = sorted(set(SCOPES).difference(scopes)) if scopes else []
+    if not lacking:
+        return found
+    return f"{found}, without the scopes {', '.join(lacking)}: `hermes slack manifest` has all of them"
+
+
+def _check_slack_app(base_url: str, token: str) -> str:
+    if not token.startswith("xapp-"):
+        raise BadTokenError(
+            "this is not an app token: one begins with xapp-, under Basic Information, App-Level Tokens"
+        )
+    _slack(base_url, token, "apps.connections.open")
+    return "Socket Mode works"
+
+
+def slack_team(base_url: str, token: str) -> str:
+    """The id of the workspace that a bot's token opens."""
+    return str(_slack(base_url, token, "auth.test")[0].get("team_id") or "")
+
+
+def _check_signing_secret(_base_url: str, secret: str) -> str:
+    """By its looks: Slack answers nothing that is signed with it, it only signs."""
+    if not re.fullmatch(r"[0-9a-f]{32}", secret):
+        raise BadTokenError("this is not a signing secret: one is 32 digits and letters, under Basic Information")
+    return "signed requests"
+
+
+def _greet_on_slack(base_url: str, token: str, user: str) -> None:
+    _slack(base_url, token, "chat.postMessage", channel=user, text=HELLO)
+
+
+SETUP = PlatformSetup(
+    name="slack",
+    title="Slack",
+    advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest` "
+    "prints; then install the app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions. "
+    "The app token (xapp-...) is made under Basic Information, App-Level Tokens; it needs connections:write.",
+    base_url="https://slack.com/api",
+    package="slack_sdk",
+    tokens=(
+        Token(prompt="Bot token", check=_check_slack_bot, field="bot_token"),
+        Token(prompt="App token", check=_check_slack_app, field="app_token"),
+    ),
+    setting="tokens_file",
+    user_id="like U012AB3CD, in your profile under Copy member ID",
+    greet=_greet_on_slack,
+)
+
+OVER_HTTP = replace(
+    SETUP,
+    advice="At api.slack.com/apps choose Create New App, From a manifest, and paste what `hermes slack manifest "
+    "--url https://YOURS/slack/events` prints, an address that leads to slack.host and slack.port; then install the "
+    "app into your workspace. The bot token (xoxb-...) is under OAuth & Permissions, the signing secret under Basic "
+    "Information.",
+    tokens=(
+        SETUP.tokens[0],
+        Token(prompt="Signing secret", check=_check_signing_secret, field="signing_secret"),
+    ),
+)

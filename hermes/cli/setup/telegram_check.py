@@ -1,0 +1,55 @@
+"""Telegram's token, checked there; and a first word to somebody."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hermes.cli.setup.platform_check import HELLO, BadTokenError, PlatformSetup, Token, UnreachableError, call
+
+
+def _telegram(base_url: str, token: str, method: str, **about: str) -> Any:
+    status, answer, _ = call(f"{base_url}/bot{token}/{method}", about, {}, "Telegram")
+    if answer.get("ok"):
+        return answer["result"]
+    if status in (401, 404):
+        raise BadTokenError(
+            "Telegram does not know this token: copy it again from @BotFather, or have it make a new one"
+        )
+    raise UnreachableError(f"Telegram refused {method}: {answer.get('description', status)}")
+
+
+def _check_telegram(base_url: str, token: str) -> str:
+    if not re.fullmatch(r"\d+:[\w-]{20,}", token, re.ASCII):
+        raise BadTokenError("this is not a bot's token: one looks like 123456:ABC-DEF..., digits and a colon first")
+    return f"@{_telegram(base_url, token, 'getMe')['username']}"
+
+
+def _remark_on_telegram(base_url: str, token: str) -> str:
+    if _telegram(base_url, token, "getMe").get("can_read_all_group_messages", True):
+        return ""
+    return (
+        "Its privacy mode is on: telegram.wake_words, free_response_chats and require_mention: false need it off "
+        "(@BotFather, /setprivacy, Disable; then add the bot to the group anew)."
+    )
+
+
+def _greet_on_telegram(base_url: str, token: str, user: str) -> None:
+    try:
+        _telegram(base_url, token, "sendMessage", chat_id=user, text=HELLO)
+    except UnreachableError as error:
+        raise UnreachableError(f"{error} (a bot can write only to people who have written to it first)") from error
+
+
+SETUP = PlatformSetup(
+    name="telegram",
+    title="Telegram",
+    advice="Write /newbot to @BotFather on Telegram: it asks for a name and gives you a token.",
+    base_url="https://api.telegram.org",
+    package="telegram",
+    tokens=(Token(prompt="Bot token", check=_check_telegram),),
+    setting="token_file",
+    user_id="a number; @userinfobot tells you yours",
+    greet=_greet_on_telegram,
+    remark=_remark_on_telegram,
+)

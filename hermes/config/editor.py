@@ -1,0 +1,87 @@
+"""Changes settings in the text of a configuration file, and nothing else in it: comments and order stay. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from hermes.config.schema import Value
+from hermes.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from hermes.config.file import Node
+
+_INDENT = "  "
+
+
+def with_settings(text: str, changes: Mapping[str, Value]) -> str:
+    """The text after these changes, by name (`section.key`). Raises ConfigError where it is not written plainly."""
+    for name, value in changes.items():
+        section, key = name.split(".")
+        text = _with(text, section, key, written(value))
+    return text
+
+
+def written(value: Value) -> str:
+    """As YAML; JSON is."""
+    return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)
+
+
+def _with(text: str, section: str, key: str, value: str) -> str:
+    root = _compose(text)
+    if root is not None and (root.id != "mapping" or _is_flow(root)):
+        raise ConfigError("the configuration file is not written as sections with keys; change it by hand")
+    found = _find(root, section)
+    if found is None:
+        before = text if not text or text.endswith("\n") else f"{text}\n"
+        gap = "\n" if before.strip() else ""
+        return f"{before}{gap}{section}:\n{_INDENT}{key}: {value}\n"
+    name, body = found
+    if body.id == "scalar" and not body.value:  # a section with nothing in it
+        return _after_line(text, name.end_mark.index, f"{_INDENT}{key}: {value}\n")
+    if body.id != "mapping":
+        raise ConfigError(f"{section} is not a section with keys; change it by hand")
+    if (setting := _find(body, key)) is not None:
+        node = setting[1]
+        lead = "" if text[node.start_mark.index - 1 : node.start_mark.index].isspace() else " "
+        return text[: node.start_mark.index] + lead + value + text[_end(node) :]
+    if _is_flow(body):
+        begin = body.start_mark.index + 1
+        return text[:begin] + f"{key}: {value}{', ' if body.value else ''}" + text[begin:]
+    first = body.value[0][0].start_mark
+    return _after_line(text, name.end_mark.index, f"{' ' * first.column}{key}: {value}\n")
+
+
+def _compose(text: str) -> Node | None:
+    import yaml  # noqa: PLC0415 - slow
+
+    try:
+        root = cast("Node | None", yaml.compose(text, Loader=yaml.SafeLoader))
+    except yaml.YAMLError as error:
+        raise ConfigError("the configuration file is not good YAML; `hermes config check` says where") from error
+    return root
+
+
+def _find(mapping: Node | None, name: str) -> tuple[Any, Any] | None:
+    pairs = mapping.value if mapping is not None else ()
+    return next(((key, value) for key, value in pairs if key.value == name), None)
+
+
+def _is_flow(node: Any) -> bool:
+    return bool(node.flow_style)
+
+
+def _end(node: Any) -> int:
+    """Where its last character is: a list in lines would reach to the next key, over the comments between."""
+    if node.id == "scalar" or _is_flow(node) or not node.value:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(last, tuple) else last)
+
+
+def _after_line(text: str, index: int, line: str) -> str:
+    end = text.find("\n", index)
+    if end < 0:
+        return f"{text}\n{line}"
+    return text[: end + 1] + line + text[end + 1 :]

@@ -1,0 +1,149 @@
+"""The configuration: the only place that reads the file and the environment.
+
+The environment wins over the file, the file over the defaults. Every problem of both is reported at once, each with
+its place. What comes out is frozen and complete; secrets are not in it, only the places they are read from.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from hermes.config.file import NO_KEY_HERE, FoundValue, did_you_mean, expected, parse_number, read_config_file
+from hermes.config.schema import Value
+from hermes.config.secret import Secret, ensure_api_key
+from hermes.config.settings import (
+    SECTIONS,
+    SETTINGS,
+    ApiConfig,
+    Config,
+    LogConfig,
+    ModelConfig,
+    SessionsConfig,
+    Setting,
+    ShutdownConfig,
+    StorageConfig,
+    TurnsConfig,
+)
+from hermes.domain.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from hermes.config.home import Home
+
+__all__ = [
+    "ApiConfig",
+    "Config",
+    "LogConfig",
+    "ModelConfig",
+    "Secret",
+    "SessionsConfig",
+    "ShutdownConfig",
+    "StorageConfig",
+    "TurnsConfig",
+    "ensure_api_key",
+    "explain_config",
+    "load_config",
+]
+
+_PREFIX = "HERMES_"
+_NOT_SETTINGS = frozenset({"HERMES_HOME", "HERMES_API_KEY"})
+_TEST_PREFIX = "HERMES_TEST_"
+_BY_VARIABLE = {setting.variable: setting for setting in SETTINGS.values()}
+
+
+def load_config(home: Home, environ: Mapping[str, str]) -> Config:
+    """Raises ConfigError with every problem there is."""
+    return explain_config(home, environ)[0]
+
+
+def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapping[str, str]]:
+    """The configuration, and where each setting that is not at its default was set."""
+    found, problems = read_config_file(home.config_file)
+    from_environ, environ_problems = _read_environ(environ)
+    found |= from_environ
+    config = _build(found, home)
+    problems += environ_problems + _unknown_variables(environ, config)
+    # Only what could be read can contradict itself.
+    if problems := problems or _contradictions(config, found):
+        raise ConfigError(*problems)
+    return config, {name: each.where for name, each in found.items()}
+
+
+def _build(found: Mapping[str, FoundValue], home: Home) -> Config:
+    sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+    for name, each in found.items():
+        setting = SETTINGS[name]
+        value = _absolute(str(each.value), home) if setting.rule.path else each.value
+        sections[setting.section][setting.key] = value
+    return Config(**{section: SECTIONS[section](**values) for section, values in sections.items()})
+
+
+def _absolute(path: str, home: Home) -> str:
+    return str(home.config_file.parent / os.path.expanduser(path)) if path else ""  # noqa: PTH111 - never raises
+
+
+def _read_environ(environ: Mapping[str, str]) -> tuple[dict[str, FoundValue], list[str]]:
+    found: dict[str, FoundValue] = {}
+    problems: list[str] = []
+    for variable, setting in _BY_VARIABLE.items():
+        if variable not in environ or variable in _NOT_SETTINGS:
+            continue
+        try:
+            value = setting.check(_parse(setting, environ[variable]))
+        except ValueError as error:
+            problems.append(f"environment variable {variable}: {error}")
+        else:
+            found[setting.name] = FoundValue(value=value, where=f"environment variable {variable}")
+    return found, problems
+
+
+def _parse(setting: Setting, text: str) -> Value:
+    kind = type(setting.default)
+    if kind is str:
+        return text
+    if kind is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if kind is bool:
+        if text.lower() not in {"true", "1", "false", "0"}:
+            raise ValueError(f"expected {expected(setting)}, found {text[:40]!r}")
+        return text.lower() in {"true", "1"}
+    return parse_number(setting, text)
+
+
+def _unknown_variables(environ: Mapping[str, str], config: Config) -> list[str]:
+    """Mistyped settings. Only names that begin with (nearly) one of our sections count.
+
+    Others' variables may well begin with HERMES_: Kubernetes gives every pod HERMES_SERVICE_HOST and
+    HERMES_PORT_8642_TCP when a service is called hermes.
+    """
+    mine = {*_BY_VARIABLE, *_NOT_SETTINGS, config.model.api_key_env}
+    problems = []
+    for variable in sorted(environ):
+        section, _, key = variable.removeprefix(_PREFIX).partition("_")
+        if not variable.startswith(_PREFIX) or variable.startswith(_TEST_PREFIX) or variable in mine or not key:
+            continue
+        if variable == "HERMES_MODEL_API_KEY":
+            problems.append(f"environment variable {variable}: {NO_KEY_HERE}")
+        elif did_you_mean(section.lower(), SECTIONS):
+            problems.append(f"unknown environment variable {variable}{did_you_mean(variable, _BY_VARIABLE)}")
+    return problems
+
+
+def _contradictions(config: Config, found: Mapping[str, FoundValue]) -> list[str]:
+    problems = []
+    if config.shutdown.drain_s > config.shutdown.timeout_s:
+        where = _where(found, "shutdown.drain_s", "shutdown.timeout_s")
+        problems.append(
+            f"{where}: shutdown.drain_s ({config.shutdown.drain_s:g}) must not be over "
+            f"shutdown.timeout_s ({config.shutdown.timeout_s:g})"
+        )
+    if config.model.provider == "openai" and not config.model.name:
+        where = _where(found, "model.name", "model.provider")
+        problems.append(f"{where}: model.name must say which model to use when model.provider is openai")
+    return problems
+
+
+def _where(found: Mapping[str, FoundValue], *names: str) -> str:
+    return next(found[name].where for name in names if name in found)

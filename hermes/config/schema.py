@@ -1,0 +1,54 @@
+"""What makes a field of a section a setting: its default, and a rule for its values."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import field
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from hermes.domain.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Value: TypeAlias = bool | int | float | str | tuple[str, ...]
+T = TypeVar("T", bool, int, float, str, tuple[str, ...])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """What a value must be like, beyond its type."""
+
+    least: float = 0  # of numbers, like the next
+    most: float = 0
+    choices: tuple[str, ...] = ()
+    complaint: Callable[[str], str] | None = None  # what is wrong with a text; empty when nothing is
+    together: Callable[[tuple[str, ...]], str] | None = None  # the same of a whole list
+    path: bool = False  # relative to the configuration file
+    live: bool = False  # can change while the daemon runs
+
+
+def setting(
+    default: T,
+    *,
+    least: float = 0,
+    most: float = 0,
+    choices: tuple[str, ...] = (),
+    complaint: Callable[[str], str] | None = None,
+    together: Callable[[tuple[str, ...]], str] | None = None,
+    path: bool = False,
+    live: bool = False,
+) -> T:
+    rule = Rule(least=least, most=most, choices=choices, complaint=complaint, together=together, path=path, live=live)
+    value: T = field(default=default, metadata={"rule": rule})
+    return value
+
+
+def address_complaint(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/@]+(/[^\s@]*)?", text):
+        return "must be an address like https://host, without a token or password"
+    return ""
+
+
+def host_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"[A-Za-z0-9._:%\[\]-]+", text) else "must be a host name or address, without a scheme"

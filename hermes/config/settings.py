@@ -1,0 +1,396 @@
+"""Every setting: its default, its limits, and whether it can change while the daemon runs.
+
+Frozen objects, one class a section. `Config()` is the embedded default. Adding a setting here is all it takes for
+the file and the environment to know it; `config/hermes.yaml` has to document it, or a test fails.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from hermes.config.platforms import PLATFORMS
+from hermes.config.platforms.entry import PlatformSettings
+from hermes.config.platforms.slack import SlackConfig
+from hermes.config.platforms.telegram import TelegramConfig
+from hermes.config.reset_override import complaint_about, complaint_about_all
+from hermes.config.schema import Rule, Value, host_complaint, setting
+from hermes.config.secret import Secret, read_secret_file, usable
+from hermes.config.time_zone import zone_complaint
+from hermes.config.toolset import complaint_about_tool
+from hermes.domain.errors import ConfigError
+from hermes.domain.values import dataclass
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+EVERY_TOOLSET = ("terminal", "file", "web", "todo", "clarify", "session_search", "process")
+GUEST_TOOLSETS = ("web", "todo", "clarify", "session_search")
+_MB = 1 << 20
+_DAY_S = 86_400.0
+_INSTANT_S = 0.01
+_DEAR = 1_000_000.0  # dollars
+
+
+def _base_url_complaint(text: str) -> str:
+    if text and not re.fullmatch(r"https?://[^\s/]+(/\S*)?", text):
+        return "must be an address like https://host/v1"
+    return "must not hold a password; use api_key_env or api_key_file" if "@" in text else ""
+
+
+def _variable_complaint(text: str) -> str:
+    if re.fullmatch(r"([A-Za-z_][A-Za-z0-9_]*)?", text):
+        return ""
+    return "must be the name of an environment variable, not the key itself"
+
+
+def _origin_complaint(text: str) -> str:
+    return "" if re.fullmatch(r"https?://[^\s/*@]+", text) else "must be origins like https://app.example, no path"
+
+
+def _fallback_complaint(text: str) -> str:
+    shape = r"[^\s@]+(@https?://[^\s/@]+(/[^\s#]*)?(#[A-Za-z_][A-Za-z0-9_]*)?)?"
+    return "" if re.fullmatch(shape, text) else "must be MODEL, MODEL@ADDRESS or MODEL@ADDRESS#VARIABLE_WITH_THE_KEY"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    provider: str = setting("offline", choices=("offline", "openai", "local"), live=True)
+    base_url: str = setting("", complaint=_base_url_complaint, live=True)
+    name: str = setting("", live=True)
+    api_key_env: str = setting("OPENAI_API_KEY", complaint=_variable_complaint, live=True)
+    api_key_file: str = setting("", path=True, live=True)
+    context_window: int = setting(128_000, least=256, most=100_000_000, live=True)
+    vision: str = setting("auto", choices=("auto", "always", "never"), live=True)
+    connect_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
+    idle_timeout_s: float = setting(60.0, least=_INSTANT_S, most=_DAY_S, live=True)
+    local_max_tokens: int = setting(512, least=1, most=8192, live=True)
+    fallbacks: tuple[str, ...] = setting((), complaint=_fallback_complaint, live=True)
+    price_input: float = setting(0.0, least=0, most=_DEAR, live=True)
+    price_cached_input: float = setting(0.0, least=0, most=_DEAR, live=True)
+    price_output: float = setting(0.0, least=0, most=_DEAR, live=True)
+
+    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
+        """The model's key, looked up now. None when neither source is named: an endpoint that wants no key."""
+        if self.api_key_file:
+            return read_secret_file(Path(self.api_key_file), "model.api_key_file")
+        if not self.api_key_env:
+            return None
+        if not (value := environ.get(self.api_key_env, "").strip()):
+            raise ConfigError(
+                f"the model's key is missing: the environment variable {self.api_key_env} (model.api_key_env) is not "
+                "set; set it, or put the key into a file and name that in model.api_key_file; for an endpoint that "
+                'wants no key, set model.api_key_env to ""',
+                missing_variables=(self.api_key_env,),
+            )
+        return usable(value, f"the key in {self.api_key_env}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiConfig:
+    enabled: bool = setting(True)
+    host: str = setting("127.0.0.1", complaint=host_complaint)
+    port: int = setting(8642, least=0, most=65_535)
+    key_file: str = setting("", path=True)
+    allow_yolo: bool = setting(False)
+    cors_origins: tuple[str, ...] = setting((), complaint=_origin_complaint, live=True)
+    allowed_hosts: tuple[str, ...] = setting((), complaint=host_complaint)
+    max_body_bytes: int = setting(8 * _MB, least=1024, most=1024 * _MB)
+    max_connections: int = setting(1024, least=1, most=1_000_000)
+    max_connections_per_peer: int = setting(64, least=1, most=1_000_000)
+    header_timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600)
+    body_timeout_s: float = setting(30.0, least=_INSTANT_S, most=3600)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatConfig:
+    """What all chat platforms share."""
+
+    strangers: str = setting("pair", choices=("pair", "ignore"))
+    group_sessions_per_user: bool = setting(True)
+    restart_banner: bool = setting(True)
+    fresh_final_after_s: float = setting(60.0, least=0, most=_DAY_S)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaConfig:
+    max_file_mb: int = setting(20, least=1, most=2000)
+    max_total_mb: int = setting(1024, least=1, most=10_000_000)
+    keep_days: float = setting(7.0, least=0.01, most=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TranscriptionConfig:
+    base_url: str = setting("", complaint=_base_url_complaint)
+    model: str = setting("whisper-1")
+    api_key_env: str = setting("", complaint=_variable_complaint)
+    timeout_s: float = setting(60.0, least=1, most=3600)
+
+    def api_key(self, environ: Mapping[str, str]) -> Secret | None:
+        """Looked up now. None when the endpoint wants no key."""
+        if not self.api_key_env:
+            return None
+        if not (value := environ.get(self.api_key_env, "").strip()):
+            raise ConfigError(
+                f"the transcription's key is missing: set the environment variable {self.api_key_env} "
+                '(transcription.api_key_env); for an endpoint that wants no key, set that to ""',
+                missing_variables=(self.api_key_env,),
+            )
+        return usable(value, f"the key in {self.api_key_env}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionsConfig:
+    idle_after_s: float = setting(600.0, least=_INSTANT_S, most=365 * _DAY_S, live=True)
+    max_queue: int = setting(32, least=1, most=10_000, live=True)
+    max_waiting: int = setting(10_000, least=1, most=10_000_000, live=True)
+    max_live: int = setting(20_000, least=1, most=10_000_000, live=True)
+    memory_limit_mb: int = setting(0, least=0, most=16_777_216, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnsConfig:
+    max_concurrent: int = setting(64, least=1, most=100_000, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentConfig:
+    max_turns: int = setting(90, least=1, most=10_000, live=True)
+    max_parallel_tools: int = setting(8, least=1, most=64, live=True)
+    busy_input_mode: str = setting("queue", choices=("queue", "steer", "interrupt"), live=True)
+    personality: str = setting("")
+    context_files: bool = setting(True)
+    context_file_max_chars: int = setting(20_000, least=100, most=1_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolsConfig:
+    default: tuple[str, ...] = setting((*EVERY_TOOLSET, "send_file"), complaint=complaint_about_tool)
+    api: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
+    guest: tuple[str, ...] = setting(GUEST_TOOLSETS, complaint=complaint_about_tool)
+    disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
+    max_output_bytes: int = setting(50_000, least=1000, most=10 * _MB)
+    output_keep_days: float = setting(7.0, least=0.01, most=3650)
+    output_max_total_mb: int = setting(1024, least=1, most=10_000_000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TerminalConfig:
+    cwd: str = setting("", path=True)
+    timeout_s: float = setting(180.0, least=1, most=_DAY_S)
+    max_timeout_s: float = setting(600.0, least=1, most=_DAY_S)
+    pass_variables: tuple[str, ...] = setting((), complaint=_variable_complaint)
+
+
+def _absolute_complaint(text: str) -> str:
+    return "" if text.startswith("/") else "must be absolute paths"
+
+
+def _host_pattern_complaint(text: str) -> str:
+    shape = r"(\*\.)?[a-z0-9_-]+(\.[a-z0-9_-]+)*"
+    return "" if re.fullmatch(shape, text, re.IGNORECASE) else "must be host names like example.com or *.example.com"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SandboxConfig:
+    mode: str = setting("auto", choices=("auto", "off"))
+    read_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
+    write_paths: tuple[str, ...] = setting((), complaint=_absolute_complaint)
+    network: str = setting("proxy", choices=("proxy", "none"))
+    allowed_hosts: tuple[str, ...] = setting(("default",), complaint=_host_pattern_complaint)
+    git_config: str = setting("ro", choices=("ro", "rw"))
+    memory_mb: int = setting(4096, least=64, most=16_777_216)
+    max_processes: int = setting(512, least=16, most=100_000)
+    debuggers: bool = setting(False)
+    user: str = setting("")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessesConfig:
+    max_per_session: int = setting(16, least=0, most=1000, live=True)
+    max_total: int = setting(64, least=0, most=10_000, live=True)
+    heartbeat_s: float = setting(5.0, least=0.1, most=14, live=True)  # a death is known within 15 s
+    stale_after_minutes: float = setting(30.0, least=0.1, most=525_600, live=True)
+    max_age_hours: float = setting(24.0, least=0.01, most=87_600, live=True)
+    keep_on_stop: bool = setting(True, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalsConfig:
+    mode: str = setting("manual", choices=("manual", "off"))
+    deny: tuple[str, ...] = setting(())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebConfig:
+    allow_private_urls: bool = setting(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompressionConfig:
+    enabled: bool = setting(True, live=True)
+    threshold: float = setting(0.5, least=0.05, most=0.95, live=True)
+    floor_tokens: int = setting(64_000, least=0, most=100_000_000, live=True)
+    target_ratio: float = setting(0.2, least=0.05, most=0.8, live=True)
+    protect_first_n: int = setting(3, least=0, most=100, live=True)
+    model: str = setting("", live=True)
+    timeout_s: float = setting(60.0, least=1.0, most=3600.0, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionResetConfig:
+    mode: str = setting("none", choices=("none", "idle", "daily", "both"), live=True)
+    idle_minutes: int = setting(1440, least=1, most=5_256_000, live=True)
+    at_hour: int = setting(4, least=0, most=23, live=True)
+    timezone: str = setting("", complaint=zone_complaint, live=True)
+    overrides: tuple[str, ...] = setting((), complaint=complaint_about, together=complaint_about_all, live=True)
+    notify: bool = setting(True, live=True)
+    notify_exclude_platforms: tuple[str, ...] = setting(("api", "webhook"), live=True)
+    on_stale: str = setting("report", choices=("report", "end"), live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetConfig:
+    session_tokens: int = setting(0, least=0, most=10**15, live=True)
+    session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    day_tokens: int = setting(0, least=0, most=10**15, live=True)
+    day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_session_tokens: int = setting(0, least=0, most=10**15, live=True)
+    guest_session_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+    guest_day_tokens: int = setting(500_000, least=0, most=10**15, live=True)
+    guest_day_usd: float = setting(0.0, least=0, most=_DEAR, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StorageConfig:
+    map_size_mb: int = setting(1024, least=1, most=16_777_216)
+    inbox_days: int = setting(7, least=1, most=3650)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeConfig:
+    when: str = setting("at_once", choices=("at_once", "next_message"))
+    per_second: float = setting(50.0, least=0.1, most=10_000)
+    boot_loop_starts: int = setting(4, least=0, most=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShutdownConfig:
+    drain_s: float = setting(5.0, least=0, most=3600, live=True)
+    timeout_s: float = setting(10.0, least=_INSTANT_S, most=3600, live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    level: str = setting("INFO", choices=("DEBUG", "INFO", "WARNING", "ERROR"), live=True)
+    json: bool = setting(False)
+    file: bool = setting(True)
+    rotation_mb: int = setting(10, least=1, most=100_000)
+    keep: int = setting(5, least=1, most=1000)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    model: ModelConfig = ModelConfig()
+    api: ApiConfig = ApiConfig()
+    chat: ChatConfig = ChatConfig()
+    telegram: TelegramConfig = TelegramConfig()
+    slack: SlackConfig = SlackConfig()
+    media: MediaConfig = MediaConfig()
+    transcription: TranscriptionConfig = TranscriptionConfig()
+    sessions: SessionsConfig = SessionsConfig()
+    turns: TurnsConfig = TurnsConfig()
+    agent: AgentConfig = AgentConfig()
+    tools: ToolsConfig = ToolsConfig()
+    terminal: TerminalConfig = TerminalConfig()
+    sandbox: SandboxConfig = SandboxConfig()
+    processes: ProcessesConfig = ProcessesConfig()
+    approvals: ApprovalsConfig = ApprovalsConfig()
+    web: WebConfig = WebConfig()
+    compression: CompressionConfig = CompressionConfig()
+    session_reset: SessionResetConfig = SessionResetConfig()
+    budget: BudgetConfig = BudgetConfig()
+    storage: StorageConfig = StorageConfig()
+    resume: ResumeConfig = ResumeConfig()
+    shutdown: ShutdownConfig = ShutdownConfig()
+    log: LogConfig = LogConfig()
+
+    def platforms(self) -> dict[str, PlatformSettings]:
+        """The settings of each chat platform, by its name."""
+        return {name: getattr(self, name) for name in PLATFORMS}
+
+    def value(self, name: str) -> Value:
+        section, key = name.split(".")
+        value: Value = getattr(getattr(self, section), key)
+        return value
+
+    @staticmethod
+    def reloadable_changes(old: Config, new: Config) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The names that differ: those that apply at once, and those that need a restart."""
+        changed = [setting for name, setting in SETTINGS.items() if old.value(name) != new.value(name)]
+        return (
+            tuple(setting.name for setting in changed if setting.rule.live),
+            tuple(setting.name for setting in changed if not setting.rule.live),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    section: str
+    key: str
+    default: Value
+    rule: Rule
+
+    @property
+    def name(self) -> str:
+        return f"{self.section}.{self.key}"
+
+    @property
+    def variable(self) -> str:
+        return f"HERMES_{self.section}_{self.key}".upper()
+
+    def check(self, value: Value) -> Value:
+        """The value as it will be used. Raises ValueError with what is wrong, but not with what may be a secret."""
+        texts = value if isinstance(value, tuple) else (value,) if isinstance(value, str) else ()
+        for text in texts:
+            self._check_text(text)
+        if isinstance(value, tuple) and self.rule.together and (complaint := self.rule.together(value)):
+            raise ValueError(complaint)
+        if isinstance(value, str) and self.rule.choices:
+            return self._choice(value)
+        if not isinstance(value, bool | str | tuple):
+            self._check_range(value)
+        return value
+
+    def _check_text(self, text: str) -> None:
+        if not text.isprintable():
+            raise ValueError("must not hold control characters")
+        if self.rule.complaint and (complaint := self.rule.complaint(text)):
+            raise ValueError(complaint)
+
+    def _choice(self, text: str) -> str:
+        for choice in self.rule.choices:
+            if choice.casefold() == text.casefold():
+                return choice
+        raise ValueError(f"must be one of {', '.join(self.rule.choices)}, not {text[:40]!r}")
+
+    def _check_range(self, number: float) -> None:
+        if not self.rule.least <= number <= self.rule.most:
+            raise ValueError(f"must be from {self.rule.least:.12g} to {self.rule.most:.12g}, not {number}")
+
+
+SECTIONS: Mapping[str, type] = {each.name: type(each.default) for each in fields(Config)}
+
+SETTINGS: Mapping[str, Setting] = {
+    f"{section}.{each.name}": Setting(
+        section=section,
+        key=each.name,
+        default=cast("Value", each.default),
+        rule=each.metadata["rule"],
+    )
+    for section, kind in SECTIONS.items()
+    for each in fields(kind)
+}

@@ -1,0 +1,39 @@
+"""Where the owner and the admins are asked for approval: their private chats, else the home channels. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+
+from hermes.domain.access import home_channel
+from hermes.domain.types import Place
+
+PRIVATE = "chat.private:"  # how the names of facts begin that hold an admin's private chat
+HOME = home_channel.PREFIX
+
+
+def fact_of(platform: str, user: str) -> str:
+    return f"{PRIVATE}{platform}:{user}"
+
+
+def encode(place: Place) -> bytes:
+    return json.dumps({"chat": place.chat}).encode()
+
+
+def is_one(fact: str) -> bool:
+    """Whether a fact of that name says where somebody is asked."""
+    return fact.startswith((PRIVATE, HOME))
+
+
+def places(facts: Mapping[str, bytes], admins: Collection[tuple[str, str]]) -> tuple[Place, ...]:
+    """The private chats of those who are admins now; where none is known, the home channels."""
+    private = [
+        Place(platform=platform, chat=json.loads(raw)["chat"])
+        for platform, user in sorted(admins)
+        if (raw := facts.get(fact_of(platform, user))) is not None
+    ]
+    if private:
+        return tuple(private)
+    names = sorted(name for name in facts if name.startswith(HOME))
+    homes = (home_channel.decode(name.removeprefix(HOME), facts[name]) for name in names)
+    return tuple(place for place in homes if place is not None)

@@ -1,0 +1,22 @@
+"""A platform's home channel, where Hermes says what belongs to no conversation: how it is remembered. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hermes.domain.types import Place
+
+PREFIX = "chat.home."  # how the names of the facts begin
+
+
+def fact_of(platform: str) -> str:
+    return f"{PREFIX}{platform}"
+
+
+def encode(place: Place) -> bytes:
+    return json.dumps({"chat": place.chat, "thread": place.thread}).encode()
+
+
+def decode(platform: str, raw: bytes | None) -> Place | None:
+    return None if raw is None else replace(Place(platform=platform, chat=""), **json.loads(raw))

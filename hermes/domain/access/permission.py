@@ -1,0 +1,47 @@
+"""Who may allow what: which answers a role may give, and which standing permissions count for it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError
+from hermes.domain.types import Call, SessionId
+
+CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
+DENY = "deny"
+NEEDS_APPROVER = "needs_approver"  # error code
+
+
+def rules_of(call: Call) -> tuple[str, ...]:
+    """What an answer to a call that waits would allow."""
+    return (CLARIFY,) if call.question else call.gate.rules
+
+
+def needs_approver(session: SessionId) -> BadInputError:
+    """Return the error for somebody who allows a call of this session, and may not."""
+    return BadInputError(
+        "only the owner and the admins of this Hermes may approve this. They were asked, where they can be reached; "
+        f"the owner decides with `hermes approve {session}`. /deny or /stop calls it off",
+        code=NEEDS_APPROVER,
+    )
+
+
+def may_answer(role: Role, rules: tuple[str, ...], choice: str) -> bool:
+    """Whether somebody of that role may give that answer. To allow anything takes the owner or an admin."""
+    return rules == (CLARIFY,) or choice == DENY or role.approves
+
+
+def is_routed(role: Role, rules: tuple[str, ...]) -> bool:
+    """Whether the question of a turn with that role goes to the owner and the admins instead of its person."""
+    return rules != (CLARIFY,) and not role.approves
+
+
+def grants_for(role: Role, *grants: Iterable[str]) -> frozenset[str]:
+    """The standing grants that count in a turn of that role: for a guest every call is asked about."""
+    return frozenset() if role is Role.GUEST else frozenset().union(*grants)
+
+
+def is_unasked(role: Role, *, yolo: bool) -> bool:
+    """Whether a turn of that role runs without questions. Whoever could not allow it is asked about all the same."""
+    return yolo and role.approves

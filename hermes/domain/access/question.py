@@ -1,0 +1,169 @@
+"""What a tool call that waits for a person asks, and what can be said to it: the same words on every surface."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+
+from hermes.domain.types import Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
+from hermes.domain.values import dataclass
+from hermes.domain.visible_text import visible
+
+ALWAYS = "always"  # in every conversation, whoever began it
+FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
+APPROVALS = ("once", *FOR_THE_SESSION, "deny")
+ONLY_ONCE = ("once", "deny")
+SHOW = "show"  # asks for all of a question that was cut
+CUT = (SHOW, "deny")
+LONGEST = 2_500  # characters of a question in a chat
+_BEGINNING = 1_200  # characters of a command in a question that is cut
+_FINDINGS_IN_CUT = 6
+MAY_I_RUN = "May I run this?"
+MAY_I_DO = "May I do this?"
+_RUNS = "terminal"  # the tool whose summary is a command
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    turn: TurnId
+    call: str
+    name: str
+    text: str
+    choices: tuple[str, ...]
+    approval: bool  # for leave to run; else it is the model that asks
+
+
+def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = False) -> Question:
+    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always.
+
+    `brief`: for a chat, where a question that is too long shows its beginning.
+    """
+    choices = call.choices if call.choices or call.question else _ways(call, for_good=for_good)
+    text = call.question or _request(call, choices)
+    if brief and not call.question and len(text) > LONGEST:
+        text = _beginning(call, choices)
+    return Question(
+        turn=turn,
+        call=call.id,
+        name=call.name,
+        text=text,
+        choices=choices,
+        approval=not call.question,
+    )
+
+
+def _ways(call: Call, *, for_good: bool) -> tuple[str, ...]:
+    if call.gate.once:
+        return ONLY_ONCE
+    return APPROVALS if for_good else tuple(each for each in APPROVALS if each != ALWAYS)
+
+
+def is_long(call: Call) -> bool:
+    """Return whether a request for permission is too long for a chat message."""
+    return not call.question and len(_request(call, APPROVALS)) > LONGEST
+
+
+def whole_question(call: Call) -> str:
+    """Return everything that a request for permission says, as plain text for a file."""
+    lines = (what_runs(call), *(f"- {visible(each)}" for each in _findings(call)))
+    return "\n".join(lines) + "\n"
+
+
+def what_runs(call: Call) -> str:
+    """Return what a call would run, with hidden characters written as escapes."""
+    said = call.whole or call.summary or call.name
+    return visible(said.removeprefix(f"{_RUNS}: ") if call.name == _RUNS else said)
+
+
+def waits_for(session: Session) -> str:
+    """Return what a session waits for: the command that needs permission, or the model's question; else nothing."""
+    call = waiting_call(session)
+    return "" if call is None else call.question or what_runs(call)
+
+
+def _request(call: Call, choices: tuple[str, ...]) -> str:
+    """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
+    command = what_runs(call)
+    findings = [visible(each).replace(f"`{command}` ", "it ") for each in _findings(call)]
+    lines = (
+        MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
+        _as_code(command),
+        *_listed(findings),
+        _scope(call, choices),
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _beginning(call: Call, choices: tuple[str, ...]) -> str:
+    """The same for a chat: its beginning, and where the rest is."""
+    command, findings = what_runs(call), _findings(call)
+    shown = [visible(each)[:300] for each in findings[:_FINDINGS_IN_CUT]]
+    left = len(findings) - len(shown)
+    start = command[:_BEGINNING]
+    rest = f"This shows {len(start):,} of {len(command):,} characters. "
+    if SHOW in choices:
+        rest += f"See all of it before you allow it: press “{SHOW}”, or write /approve {SHOW}."
+    else:
+        rest += "All of it is in the attached file."
+    lines = (
+        MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
+        _as_code(start + ("…" if len(start) < len(command) else "")),
+        *_listed([*shown, *([f"and {left} more findings"] if left else [])]),
+        rest,
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _findings(call: Call) -> tuple[str, ...]:
+    return call.gate.findings or tuple(filter(None, (call.gate.reason,)))
+
+
+def _listed(findings: list[str]) -> list[str]:
+    return [_sentence(findings[0])] if len(findings) == 1 else [f"- {_sentence(each)}" for each in findings]
+
+
+def _as_code(text: str) -> str:
+    """To the letter: nothing in it is markup."""
+    if "`" not in text and "\n" not in text:
+        return f"`{text}`"
+    return "```\n" + text.replace("```", "\\`\\`\\`") + "\n```"
+
+
+def _sentence(reason: str) -> str:
+    return f"{reason[:1].upper()}{reason[1:]}." if reason else ""
+
+
+def _scope(call: Call, choices: tuple[str, ...]) -> str:
+    """What an answer for longer than once would allow."""
+    if "session" not in choices or not call.gate.rules:
+        return ""
+    kinds = ", ".join(call.gate.rules)
+    more = "; always: for good, in every conversation" if ALWAYS in choices else ""
+    return f"(session: everything of the kind {kinds}, until this conversation ends{more})"
+
+
+def waiting_call(session: Session) -> Call | None:
+    calls = session.turn.calls if session.turn is not None and session.phase == Phase.WAITING else ()
+    return next((call for call in calls if call.state is CallState.ASKED), None)
+
+
+def open_question(session: Session) -> Question | None:
+    """What the session waits for somebody to answer."""
+    call = waiting_call(session)
+    return asked_by(call, session.turn.id) if call is not None and session.turn is not None else None
+
+
+def button_token(turn: TurnId, call: str) -> str:
+    """What a button under a question carries, so that it is known after a restart which question it answers."""
+    return blake2b(f"{turn}:{call}".encode(), digest_size=8).hexdigest()
+
+
+def command_token(command: str, key: SessionKey, user: str) -> str:
+    """What a button carries that gives a command, with the choice as its argument: whose it is, and where."""
+    return f"{command}-{blake2b(f'{key}:{user}'.encode(), digest_size=8).hexdigest()}"
+
+
+def token_of(outgoing: OutboxMessage) -> str:
+    """Of the buttons below it; empty: there are none."""
+    if not outgoing.choices:
+        return ""
+    return outgoing.call if outgoing.turn is None else button_token(outgoing.turn, outgoing.call)

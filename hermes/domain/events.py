@@ -1,0 +1,198 @@
+"""What happens, as it happens: the live stream that adapters and operators can watch.
+
+Live events are not the truth, the journal is: a slow reader may miss some, a restart forgets them all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from hermes.domain.values import dataclass
+
+if TYPE_CHECKING:
+    from hermes.domain.types import CallOutcome, Failure, Phase, SessionId, TurnId, Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAccepted:
+    """The message is on disk. `position` is how many turns go first."""
+
+    session: SessionId
+    turn: TurnId
+    position: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBegan:
+    session: SessionId
+    turn: TurnId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextDelta:
+    session: SessionId
+    turn: TurnId
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextReset:
+    """The answer was cut off and is asked for again: what was said since the last tool call does not count."""
+
+    session: SessionId
+    turn: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallBegan:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    summary: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallProgress:
+    session: SessionId
+    turn: TurnId
+    call: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallEnded:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAsked:
+    """The turn waits for a person: for leave to run a call, or for the answer to a question."""
+
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    question: str
+    choices: tuple[str, ...]
+    approval: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallAnswered:
+    session: SessionId
+    turn: TurnId
+    call: str
+    name: str
+    answer: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steered:
+    """What was said meanwhile is part of the turn in flight now."""
+
+    session: SessionId
+    turn: TurnId
+    message: TurnId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionMoved:
+    """The conversation goes on in another session, and an open turn with it."""
+
+    session: SessionId
+    successor: SessionId
+    reason: str
+    turn: TurnId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notice:
+    """Something the person should know."""
+
+    session: SessionId
+    text: str
+    turn: TurnId | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnAnswered:
+    """The answer is on disk."""
+
+    session: SessionId
+    turn: TurnId
+    text: str
+    model: str
+    finish_reason: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnGaveUp:
+    """The turn ended without an answer, and the journal says why."""
+
+    session: SessionId
+    turn: TurnId
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseChanged:
+    session: SessionId
+    phase: Phase
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessStarted:
+    """In the background of that session."""
+
+    session: SessionId
+    process: str
+    command: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessEnded:
+    session: SessionId
+    process: str
+    command: str
+    end: str  # in a few words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorFailed:
+    name: str
+    problem: str
+    verdict: str  # what supervision does about it
+
+
+Event: TypeAlias = (
+    TurnAccepted
+    | TurnBegan
+    | TextDelta
+    | TextReset
+    | CallBegan
+    | CallProgress
+    | CallEnded
+    | CallAsked
+    | CallAnswered
+    | Steered
+    | TurnAnswered
+    | TurnGaveUp
+    | SessionMoved
+    | Notice
+    | PhaseChanged
+    | ProcessStarted
+    | ProcessEnded
+    | ActorFailed
+)
+CallEvent: TypeAlias = CallBegan | CallEnded | CallAsked | CallAnswered
+TurnOutcome: TypeAlias = TurnAnswered | TurnGaveUp

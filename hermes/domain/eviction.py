@@ -1,0 +1,42 @@
+"""What the directory's sweep decides: who may leave memory, and whether the clock can be trusted to forget. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import islice
+
+from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.types import SessionId
+
+LEAVE_AT_ONCE = 1000  # idle sessions that one sweep asks to leave
+CLOCK_JUMP_S = 300.0
+STEADY_FOR_S = 3600.0
+
+
+def may_leave(
+    touched: Mapping[SessionId, float], now: float, settings: DirectorySettings, memory_bytes: int
+) -> list[SessionId]:
+    """The least recently used, which come first: those idle for long enough, or more when memory is short."""
+    too_many = len(touched) - settings.max_live
+    if settings.memory_limit_bytes and memory_bytes > settings.memory_limit_bytes:
+        too_many = max(too_many, len(touched) // 4)
+    return [
+        session
+        for place, (session, at) in enumerate(islice(touched.items(), LEAVE_AT_ONCE))
+        if place < too_many or now - at >= settings.idle_after_s
+    ]
+
+
+class SteadyClock:
+    """Whether the clock has not jumped for a while: one that is wrong for a moment must not forget for good."""
+
+    __slots__ = ("_last", "_since")
+
+    def __init__(self, now: float) -> None:
+        self._last = self._since = now
+
+    def look(self, now: float) -> bool:
+        if not 0 <= now - self._last < CLOCK_JUMP_S:
+            self._since = now
+        self._last = now
+        return now - self._since >= STEADY_FOR_S

@@ -1,0 +1,44 @@
+"""How a file of the media store is spoken of: in a message to a model, and in the result of the tool that sends one.
+
+A transcript holds a picture's name in the store, never its bytes: it is looked up when a model is asked, so that a
+conversation with many pictures stays small and one whose file is gone can go on.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hermes.domain.media_scope import SCOPE_PATTERN
+from hermes.domain.types import EncodedMessage
+
+SCHEME = "hermes-media:"
+SEND_FILE = "send_file"  # the tool
+COPY = "copy"  # in its result: where what is to be sent lies
+
+_NAME = re.compile(rf"({SCOPE_PATTERN}/)?[0-9a-f]{{64}}(\.[a-z0-9]{{1,8}})?")  # older files have no scope
+
+
+def picture(name: str) -> dict[str, Any]:
+    """A part of a message's content."""
+    return {"type": "image_url", "image_url": {"url": SCHEME + name}}
+
+
+def named_by(part: object) -> str:
+    """The name of the file that such a part stands for; empty when it is none of ours."""
+    image = part.get("image_url") if isinstance(part, dict) else None
+    address = image.get("url") if isinstance(image, dict) else None
+    if not isinstance(address, str) or not address.startswith(SCHEME):
+        return ""
+    name = address.removeprefix(SCHEME)
+    return name if _NAME.fullmatch(name) else ""
+
+
+def user_message(text: str, pictures: Sequence[str] = ()) -> EncodedMessage:
+    content: Any = text
+    if pictures:
+        content = [{"type": "text", "text": text}, *map(picture, pictures)]
+    message = {"role": "user", "content": content}
+    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace"))

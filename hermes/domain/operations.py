@@ -1,0 +1,176 @@
+"""Write operations: everything that one transaction of the store can contain. Pure values."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from hermes.domain.records import Record
+from hermes.domain.types import (
+    DeadLetter,
+    DeliveredMessage,
+    Epoch,
+    OutboxMessage,
+    ProcessRecord,
+    Seen,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+    Usage,
+)
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Append:
+    """Add records to one session. Refused whole when the session has moved on or has a newer owner."""
+
+    session: SessionId
+    expected_seq: Seq  # what the first of the records gets; 0 starts the session
+    epoch: Epoch
+    records: tuple[Record, ...]
+    head: Session  # the session after these records
+    pending: bool  # whether start-up must look at this session
+    bind: SessionKey | None = None  # from now on this key means this session
+    seen: Seen | None = None  # refused with AlreadySeenError if its key was seen before
+    due: float | None = None  # when somebody must look at this session again; None: not by the clock
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restore:
+    """Write a session's row anew from what its log says, after the row was found damaged."""
+
+    head: Session
+    epoch: Epoch
+    pending: bool
+    due: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetDue:
+    """Have somebody look at a session then, and not when its last append said. Refused if it has moved on since."""
+
+    session: SessionId
+    expected_seq: Seq  # what its next record would get
+    due: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erase:
+    """Forget a session: log, row, keys that mean it, its place in every index. Refused if it has moved on since."""
+
+    session: SessionId
+    expected_seq: Seq | None = None  # what its next record would get; None: wherever it is
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetAside:
+    letter: DeadLetter
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropDeadLetter:
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetSeen:
+    """Forget inbound ids older than `before`, looking at no more than `limit` of them from where it last stopped."""
+
+    before: float
+    limit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """Add to what was used on a day, by a model, on a platform."""
+
+    day: str  # YYYY-MM-DD, UTC
+    model: str
+    platform: str
+    usage: Usage
+    turns: int = 0
+    guest: str = ""  # who used it, if that was a guest: platform and user
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutFact:
+    """Remember something small under a name; None forgets it."""
+
+    name: str
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PutProcess:
+    record: ProcessRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropProcess:
+    """Forget it; there need not be one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueue:
+    """From now on this is to be said. Where it is known already, what was sent of it stays, and so does its text,
+    unless this is the final one.
+    """
+
+    outgoing: OutboxMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDelivery:
+    """How far the delivery of an obligation has come. One that is not known (any more) is left alone."""
+
+    id: str
+    sent: tuple[str, ...] = ()
+    sending: bool = False
+    tries: int = 0
+    problem: str = ""
+    repeated: tuple[int, ...] = ()
+    superseded: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkDelivered:
+    """An obligation was met: the platform has confirmed all of it."""
+
+    sent: DeliveredMessage
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cancel:
+    """An obligation is none any more; there need not be one."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class See:
+    """Take note of an inbound id without a message. Refused with AlreadySeenError if it was seen before."""
+
+    seen: Seen
+
+
+Operation: TypeAlias = (
+    Append
+    | Restore
+    | SetDue
+    | Erase
+    | SetAside
+    | DropDeadLetter
+    | ForgetSeen
+    | Tally
+    | PutFact
+    | PutProcess
+    | DropProcess
+    | Enqueue
+    | RecordDelivery
+    | MarkDelivered
+    | Cancel
+    | See
+)

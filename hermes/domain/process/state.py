@@ -1,0 +1,135 @@
+"""What is known of a background process, and how that changes: by a look at it, by its end. Pure.
+
+A process is active when it has used CPU above a floor since the last look, or has written something. The first look
+of a daemon tells nothing of CPU: what was used before is not news.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.domain.process.process import EndReason, Handle, Heartbeat, Lost, ProcessEnd
+from hermes.domain.types import ProcessRecord, ProcessView
+from hermes.domain.values import dataclass
+
+KNOWN_AFTER = 2  # looks: one alone does not tell whether it works
+CPU_FLOOR = 0.02  # of one core, over a heartbeat: a server that nobody calls stays below
+_STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at once
+_COMMAND_CHARS = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRow:
+    record: ProcessRecord
+    view: ProcessView
+    handle: Handle | None = None  # None: it is not found yet, or lost
+    looks: int = 0  # by this daemon
+
+    @property
+    def runs(self) -> bool:
+        return self.record.ended_at is None
+
+    @property
+    def owes_a_word(self) -> bool:
+        """Its end is to be told, and was not."""
+        return self.record.ended_at is not None and self.record.notify and not self.record.told
+
+
+def summary(command: str) -> str:
+    """One line for lists."""
+    line = " ".join(command.split())
+    return line if len(line) <= _COMMAND_CHARS else f"{line[: _COMMAND_CHARS - 3]}..."
+
+
+def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
+    """As far as the store knows it. One that ran counts as heard of, lest a reset be quicker than the first look."""
+    view = ProcessView(
+        id=record.id,
+        session=record.session,
+        command=record.command,
+        pid=record.pid,
+        started_at=record.started_at,
+        heartbeat_at=heard_at,
+        active_at=max(record.active_at, record.started_at),
+        known=False,
+        notify=record.notify,
+    )
+    row = ProcessRow(record=record, view=view)
+    return row if record.ended_at is None else with_record(row, record)
+
+
+def with_record(row: ProcessRow, record: ProcessRecord) -> ProcessRow:
+    """What is shown follows what is stored."""
+    view = replace(row.view, pid=record.pid)
+    if record.ended_at is not None:
+        view = replace(
+            view,
+            ended_at=record.ended_at,
+            exit_code=record.exit_code,
+            signal=record.signal,
+            reason=record.reason,
+            detail=record.detail,
+            output_bytes=record.output_bytes,
+            memory_bytes=0,
+            ports=(),
+            untold=record.notify and not record.told,
+        )
+    return replace(row, record=record, view=view)
+
+
+def with_handle(row: ProcessRow, handle: Handle) -> ProcessRow:
+    return replace(with_record(row, replace(row.record, pid=handle.pid)), handle=handle)
+
+
+def looked_at(
+    row: ProcessRow, look: Heartbeat, ports: tuple[int, ...] | None, now: float, heartbeat_s: float
+) -> ProcessRow:
+    """After a look that found it alive. `ports` is None when they were not looked for."""
+    view = row.view
+    cpu_s = view.cpu_s if look.cpu_s is None else look.cpu_s
+    worked = row.looks > 0 and cpu_s - view.cpu_s >= CPU_FLOOR * heartbeat_s
+    wrote = look.output_bytes > view.output_bytes
+    active_at = view.active_at
+    if worked or (wrote and row.looks > 0):
+        active_at = now
+    elif wrote and look.last_output_at is not None:  # before this daemon's time: the file says when
+        active_at = max(active_at, min(now, look.last_output_at))
+    view = replace(
+        view,
+        started_at=_started_at(view, look, now),
+        heartbeat_at=now,
+        active_at=active_at,
+        cpu_s=cpu_s,
+        output_bytes=look.output_bytes,
+        memory_bytes=look.rss_bytes or 0,
+        ports=view.ports if ports is None else ports,
+        known=row.looks + 1 >= KNOWN_AFTER,
+    )
+    return replace(row, view=view, looks=row.looks + 1)
+
+
+def _started_at(view: ProcessView, look: Heartbeat, now: float) -> float:
+    if look.age_s is None or abs(now - look.age_s - view.started_at) < _STEADY_S:
+        return view.started_at
+    return now - look.age_s
+
+
+def ended(record: ProcessRecord, end: ProcessEnd, now: float) -> ProcessRecord:
+    detail = "; ".join(filter(None, (end.detail, end.problem, _left(end.left))))
+    return replace(
+        record,
+        ended_at=end.ended_at or now,
+        exit_code=end.code,
+        signal=end.signal,
+        reason=end.reason.value,
+        detail=detail,
+        output_bytes=end.output_bytes,
+    )
+
+
+def lost(record: ProcessRecord, found: Lost, now: float) -> ProcessRecord:
+    return replace(record, ended_at=now, reason=EndReason.LOST.value, detail=found.reason)
+
+
+def _left(names: tuple[str, ...]) -> str:
+    return f"what it left running was ended: {', '.join(names)}" if names else ""

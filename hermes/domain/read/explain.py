@@ -1,0 +1,146 @@
+"""Why a session is as it is, in plain words. Pure: the words come from the state, the state from the journal."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hermes.domain.access.question import Question, open_question, waits_for
+from hermes.domain.session.turn_role import who_wants
+from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session
+
+_COMMAND_CHARS = 200  # of a command that waits for permission
+
+
+def explain(session: Session, now: float, *, alive: bool = True) -> str:
+    """`alive`: a daemon runs."""
+    lines = [_phase(session, now, alive=alive)]
+    if (asked := open_question(session)) is not None:
+        lines.append(_ways(session, asked))
+    if session.turn is not None and session.turn.role is not None:
+        lines.append(f"The turn is that of {who_wants(session.turn)}.")
+    if session.parent is not None:
+        lines.append(f"It continues {session.parent}.")
+    if session.successor is not None and session.phase in (Phase.ENDED, Phase.SUSPENDED):
+        lines.append(f"The conversation went on in {session.successor}: `hermes why {session.successor}` has more.")
+    if session.compressing:
+        lines.append(f"It is being compressed: {session.compressing}.")
+    if session.queue:
+        lines.append(f"{_count(len(session.queue), 'message')} waiting for a turn.")
+    if session.interruptions:
+        lines.append(f"{_count(session.interruptions, 'interruption')} since the last finished turn.")
+    if session.compression_failures:
+        lines.append(_failed_compression(session))
+    if session.last_failure is not None:
+        lines.append(_last_failure(session.last_failure))
+    if session.messages or session.turns:
+        lines.append(
+            f"{_count(session.turns, 'turn')} finished, {_count(session.messages, 'message')}; "
+            f"a person last wrote {_ago(session.active_at, now)}."
+        )
+    else:
+        lines.append("Nothing was said in it yet.")
+    return "\n".join(lines)
+
+
+def _ways(session: Session, asked: Question) -> str:
+    if asked.approval:
+        return (
+            f"It wants to run: {_cut(waits_for(session))}\n"
+            f"To let it go on: `hermes approve {session.id}` or `hermes deny {session.id}`. "
+            f"`hermes approve {session.id} show` shows all of what would run."
+        )
+    choices = f" ({', '.join(asked.choices)})" if asked.choices else ""
+    return f"To let it go on: `hermes answer {session.id} TEXT`{choices}."
+
+
+def _cut(command: str) -> str:
+    """The beginning of a command, on one line."""
+    line = " ".join(command.split())
+    return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
+
+
+def last_problem(session: Session) -> str:
+    """How its last turn failed; empty: it did not, or somebody stopped it."""
+    failure = session.last_failure
+    return "" if failure is None or failure.kind is FailureKind.CANCELLED else _last_failure(failure)
+
+
+def _last_failure(failure: Failure) -> str:
+    if failure.kind is FailureKind.CANCELLED:
+        stopped = failure.message if failure.message.startswith("stopped") else f"stopped: {failure.message}"
+        return f"The last turn was {stopped}."
+    return f"The last turn failed ({failure.kind}): {failure.message}"
+
+
+def _failed_compression(session: Session) -> str:
+    times = _count(session.compression_failures, "time")
+    why = f": {session.compression_problem}" if session.compression_problem else ""
+    return f"It could not be compressed ({times} in a row){why}; nothing was lost, and it is tried again later."
+
+
+def _phase(session: Session, now: float, *, alive: bool) -> str:
+    since = f"since {_clock(session.since)} ({_ago(session.since, now)})"
+    match session.phase:
+        case Phase.IDLE:
+            return f"Session {session.id} has been idle {since}: {session.reason}. The next message starts a turn."
+        case Phase.RUNNING if not alive:
+            return f"Session {session.id} has had an open turn {since}: {without_daemon(session)}."
+        case Phase.RUNNING:
+            return f"Session {session.id} has been running {since}: {_running(session)}."
+        case Phase.WAITING:
+            return f"Session {session.id} has waited for an answer {since}: {_sentence(session.reason)}"
+        case Phase.RESUME_PENDING:
+            held = f"with the next message, or by `hermes resume {session.id}`,"
+            how = held if session.turn is not None else "by itself,"
+            when = since.removeprefix("since ")
+            return f"Session {session.id} was interrupted {when}: {session.reason}. It continues {how} under its id."
+        case Phase.SUSPENDED:
+            fresh = "" if session.successor else "The next message gets a fresh session; "
+            back = f"`hermes resume {session.id}` brings this one back"
+            return f"Session {session.id} has been suspended {since}: {session.reason}. {fresh}{back}."
+        case Phase.ENDED:
+            return (
+                f"Session {session.id} ended {_clock(session.since)} ({_ago(session.since, now)}): {session.reason}."
+            )
+
+
+def without_daemon(session: Session) -> str:
+    """Why a turn that is open in the store does not run, while there is no daemon."""
+    cut = f"it was interrupted ({session.resume_reason}), and " if session.resume_reason else ""
+    return f"{cut}no daemon runs; it goes on when one does"
+
+
+def _sentence(text: str) -> str:
+    """With an end, if it has none: a question has."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
+
+
+def _running(session: Session) -> str:
+    stopping = f"; a stop was announced ({session.resume_reason})" if session.resume_reason else ""
+    if (turn := session.turn) is None:
+        return f"{session.reason}{stopping}"
+    calls = [_call(call) for call in turn.calls if call.state is CallState.STARTED]
+    doing = f"runs {', '.join(calls)}" if calls else f"waits for the model's answer number {turn.replies + 1}"
+    again = f" (attempt {turn.attempt})" if turn.attempt > 1 else ""
+    return f"turn {turn.id}{again} {doing}{stopping}"
+
+
+def _call(call: Call) -> str:
+    approved = f" (approved by {call.approved_by})" if call.approved_by else ""
+    return f"{call.summary or call.name}{approved}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _clock(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _ago(at: float, now: float) -> str:
+    seconds = max(0, int(now - at))
+    for size, unit in ((86400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size:
+            return f"{seconds // size} {unit} ago"
+    return f"{seconds} s ago"

@@ -1,0 +1,73 @@
+"""Reader: the port through which the read side sees the store."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypeAlias
+
+from hermes.domain.operations import Tally
+from hermes.domain.records import LogEntry, Record
+from hermes.domain.types import (
+    DeadLetter,
+    DeliveredMessage,
+    InboundKey,
+    OutboxMessage,
+    ProcessRecord,
+    Seen,
+    Seq,
+    Session,
+    SessionId,
+    SessionKey,
+)
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoreStats:
+    engine: str
+    path: str
+    sessions: int
+    records: int
+    pending: int
+    dead_letters: int
+    bad_records: int
+    outbox: int  # what is yet to be said
+    size_bytes: int  # on disk
+    used_bytes: int  # by live pages
+    map_bytes: int
+    free_disk_bytes: int
+    readers: int
+    commits: int  # since this process opened it
+    transactions: int
+    last_commit_s: float
+
+
+Due: TypeAlias = tuple[float, SessionId]  # a session, and when somebody must look at it
+
+
+class Reader(Protocol):
+    """Blocking and thread-safe; each call is its own short look. Never called on the event loop."""
+
+    def head(self, session: SessionId) -> Session | None: ...  # raises BadRowError
+    def bound(self, key: SessionKey) -> SessionId | None: ...
+    def log(self, session: SessionId, first: Seq = Seq(0), limit: int | None = None) -> list[LogEntry]: ...
+    def salvage(self, session: SessionId) -> list[LogEntry]: ...  # by reading the whole log
+    def seen(self, key: InboundKey) -> Seen | None: ...
+    def pending(self) -> list[SessionId]: ...
+    def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...  # last active first
+    def due(self, before: float, limit: int, after: Due | None = None) -> list[Due]: ...  # the earliest first
+    def due_at(self, session: SessionId) -> float | None: ...  # raises BadRowError
+    def dead_letters(self) -> list[DeadLetter]: ...
+    def tallies(self, first_day: str) -> list[Tally]: ...  # of that day and later, oldest first
+    def fact(self, name: str) -> bytes | None: ...
+    def facts(self, prefix: str) -> list[str]: ...  # the names that begin so
+    def processes(self) -> list[ProcessRecord]: ...  # by id; a damaged one is left out
+    def outbox(self) -> list[OutboxMessage]: ...  # in the order they were made; a damaged one is left out
+    def outgoing(self, outgoing: str) -> OutboxMessage | None: ...
+    def sent(self, outgoing: str) -> DeliveredMessage | None: ...
+    def sent_with(
+        self, message: str
+    ) -> list[DeliveredMessage]: ...  # what a message of that id shows, in whatever chat
+    def tail(self, after: int, limit: int) -> list[tuple[int, SessionId, Seq, Record]]:
+        """All sessions' records in the order they were written, after that position."""
+
+    def stats(self) -> StoreStats: ...

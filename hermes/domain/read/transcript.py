@@ -1,0 +1,322 @@
+"""The transcript: what the model is shown, as a fold over a session's records.
+
+It is a convenience, not a second truth: it can be dropped at any time and rebuilt from the log. A message enters
+it when its turn starts, so that what was said while another turn ran stands after that turn's answer.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Any
+
+from hermes.domain.access.role import Role, lowest
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.read.reader import Reader
+from hermes.domain.read.views import StoredMessage
+from hermes.domain.records import (
+    Amended,
+    Answered,
+    AuthorityDropped,
+    BadRecord,
+    ContextCarried,
+    LogEntry,
+    Merged,
+    MessageReceived,
+    ModelReplied,
+    PromptBuilt,
+    Record,
+    ToolFinished,
+    TurnFailed,
+    TurnFinished,
+    TurnStarted,
+    Undone,
+)
+from hermes.domain.session.state import is_hidden
+from hermes.domain.session.turn_role import answered_by, who_said
+from hermes.domain.types import EncodedMessage, Seq, Session, SessionId, TurnId
+
+LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
+RECORDS_A_MESSAGE = 4  # at most, as a rule: what is read first for a page
+PAGE_BYTES = 4 << 20
+_NOT_SAID = ("[Note from the system:", "[Summary of the earlier part")  # how what nobody said begins
+_TOLD = (*_NOT_SAID, "[Background process proc_")  # and what begins a turn all the same
+
+Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of the transcript yet
+
+
+class Transcript:
+    __slots__ = (
+        "_next_seq",
+        "_roles_waiting",
+        "_seqs",
+        "messages",
+        "own",
+        "prompt",
+        "roles",
+        "starts",
+        "taken_back",
+        "waiting",
+    )
+
+    def __init__(self) -> None:
+        self.prompt: EncodedMessage | None = None
+        self.messages: list[EncodedMessage] = []
+        self.starts: list[int] = []  # where among the messages a person's turns begin
+        self.roles: list[Role | None] = []  # with which each of them began; None: taken over from another session
+        self.own = 0  # how many of them are not taken over from another session
+        self.taken_back = 0  # how many that were taken over are gone: there, they still count
+        self.waiting: Waiting = {}
+        self._roles_waiting: dict[TurnId, Role] = {}
+        self._seqs: list[int] = []  # the record that made each message visible
+        self._next_seq = Seq(0)
+
+    def extend(self, entries: Iterable[tuple[Seq, Record]]) -> None:
+        """Take in what is new; what was taken in before is passed over."""
+        for seq, record in entries:
+            if seq >= self._next_seq:
+                self._add(seq, record)
+                self._next_seq = Seq(seq + 1)
+
+    def place(self, index: int) -> tuple[int, int]:
+        """The record that made a message visible, and which of its messages it is."""
+        seq = self._seqs[index]
+        return seq, index - self._seqs.index(seq)
+
+    def shown_before(self, seq: int) -> int:
+        """How many of the messages became visible by records before that one."""
+        return bisect_left(self._seqs, seq)
+
+    def arguments(self, call: str) -> tuple[str, str]:
+        """Name and arguments of a tool call, as the model wrote them."""
+        asked_at = self.asked_at(call)
+        for each in _calls_in(self.messages[asked_at]) if asked_at < len(self.messages) else ():
+            if each["id"] == call:
+                return each["function"]["name"], each["function"]["arguments"]
+        return "", "{}"
+
+    def asked_at(self, call: str) -> int:
+        """Where among the messages the model last asked for that call; at the end if it did not."""
+        places = range(len(self.messages) - 1, -1, -1)
+        asked = (n for n in places if any(each["id"] == call for each in _calls_in(self.messages[n])))
+        return next(asked, len(self.messages))
+
+    def _add(self, seq: int, record: Record) -> None:
+        match record:
+            case PromptBuilt():
+                self.prompt = record.message
+            case AuthorityDropped():
+                self.prompt = None
+            case Undone():
+                self._cut(record)
+            case ContextCarried():
+                self.prompt = record.prompt
+                self.starts = [n for n, message in enumerate(record.messages) if _is_said(message)]
+                self.roles = [None] * len(self.starts)
+                self._roles_waiting = {each.turn: each.source.standing for each in record.waiting}
+            case MessageReceived():
+                self._roles_waiting[record.turn] = record.source.standing
+            case Amended() if record.role is not None and record.turn in self._roles_waiting:
+                self._roles_waiting[record.turn] = lowest(record.role, self._roles_waiting[record.turn])
+            case Merged() | TurnFailed():
+                self._roles_waiting.pop(record.turn, None)
+            case TurnStarted() if record.turn in self.waiting:
+                self.starts.append(len(self.messages))
+                self.roles.append(self._roles_waiting.pop(record.turn, None))
+                self.own += 1
+            case _:
+                pass
+        new = newly_visible(record, self.waiting)
+        self.messages.extend(new)
+        self._seqs.extend([seq] * len(new))
+
+    def _cut(self, undone: Undone) -> None:
+        first = next((n for n, seq in enumerate(self._seqs) if seq >= undone.seq), len(self._seqs))
+        keep = first + undone.offset
+        del self.messages[keep:], self._seqs[keep:]
+        left = [start for start in self.starts if start < keep]
+        gone = len(self.starts) - len(left)
+        self.taken_back += max(0, gone - self.own)
+        self.own = max(0, self.own - gone)
+        self.starts = left
+        del self.roles[len(left) :]
+
+
+def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:
+    """The messages that this record adds to the transcript. `waiting` holds what was received but not started."""
+    match record:
+        case MessageReceived():
+            waiting[record.turn] = record.messages
+        case Amended() if record.turn in waiting:
+            said = waiting[record.turn]
+            waiting[record.turn] = (*record.messages, *said[1:]) if record.replaces else (*said, *record.messages)
+        case ContextCarried():
+            waiting.update({each.turn: each.messages for each in record.waiting})
+            return record.messages
+        case TurnStarted():
+            return (*waiting.pop(record.turn, ()), *_note(record.note))
+        case Merged():
+            said = waiting.pop(record.turn, ())
+            return () if record.hidden else said
+        case ModelReplied() | ToolFinished() | TurnFinished():
+            return (record.message,)
+        case TurnFailed():
+            waiting.pop(record.turn, None)
+        case _:
+            pass
+    return ()
+
+
+def _note(text: str) -> tuple[EncodedMessage, ...]:
+    if not text:
+        return ()
+    return (EncodedMessage(json.dumps({"role": "user", "content": text}, ensure_ascii=False).encode()),)
+
+
+def _calls_in(message: EncodedMessage) -> list[dict[str, Any]]:
+    if b'"tool_calls"' not in bytes(message):  # most have none, and need no decoding
+        return []
+    calls: list[dict[str, Any]] = json.loads(message).get("tool_calls") or []
+    return calls
+
+
+def _is_said(message: EncodedMessage) -> bool:
+    fields = json.loads(message)
+    return fields.get("role") == "user" and not str(fields.get("content")).startswith(_NOT_SAID)
+
+
+def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], list[Seq]]:
+    """The messages that these records show, and the records that show messages which were received before them."""
+    stored: list[StoredMessage] = []
+    waiting: Waiting = {}
+    automatic: set[TurnId] = set()
+    incomplete: list[Seq] = []
+    people: dict[TurnId, str] = {}
+    approvals: dict[tuple[TurnId, str], str] = {}
+    for entry in entries:
+        record = entry.record
+        if isinstance(record, BadRecord):
+            continue
+        if _brings_in(record) and getattr(record, "turn", None) not in waiting:
+            incomplete.append(entry.seq)
+        turn = TurnId("") if isinstance(record, ContextCarried) else getattr(record, "turn", TurnId(""))
+        automatic.update(each.turn for each in _received_in(record) if each.source.automatic)
+        people.update((each.turn, who_said(each.source)) for each in _received_in(record) if each.source.role)
+        if isinstance(record, Answered):
+            approvals[record.turn, record.call] = f"{record.answer}, by {answered_by(record)}"
+        said = len(waiting.get(turn, ()))
+        stored.extend(
+            StoredMessage(
+                seq=entry.seq,
+                at=record.at,
+                turn=turn,
+                message=message,
+                note=_is_note(record, message, beyond=offset >= said, automatic=turn in automatic),
+                by=people.get(turn, "") if isinstance(record, TurnStarted | Merged) and offset < said else "",
+                answered=approvals.pop((turn, record.call), "") if isinstance(record, ToolFinished) else "",
+            )
+            for offset, message in enumerate(newly_visible(record, waiting))
+            if not is_hidden(session, entry.seq, offset)
+        )
+    return stored, incomplete
+
+
+def _received_in(record: Record) -> tuple[MessageReceived, ...]:
+    match record:
+        case MessageReceived():
+            return (record,)
+        case ContextCarried():
+            return record.waiting
+        case _:
+            return ()
+
+
+def _is_note(record: Record, message: EncodedMessage, *, beyond: bool, automatic: bool) -> bool:
+    """Whether the system says it. `beyond`: it is more than what was received for that turn."""
+    match record:
+        case TurnStarted():
+            return beyond or automatic
+        case Merged():
+            return automatic
+        case ContextCarried():  # what is taken over can only be told by how it begins
+            fields = json.loads(message)
+            return fields.get("role") == "user" and str(fields.get("content")).startswith(_TOLD)
+        case _:
+            return False
+
+
+def _brings_in(record: Record) -> bool:
+    """Whether this is where a message that was received before becomes visible."""
+    return (isinstance(record, TurnStarted) and record.attempt == 1) or (
+        isinstance(record, Merged) and not record.hidden
+    )
+
+
+def read_page(reader: Reader, session: Session, after: Seq | None, limit: int) -> list[StoredMessage]:
+    """Some messages after that place, or the last ones, reading no more of the log than it takes.
+
+    What became visible together has the same place and stays together, as far as a page's size in bytes allows.
+    """
+    return _read_last(reader, session, limit) if after is None else _read_after(reader, session, after, limit)
+
+
+def _read_last(reader: Reader, session: Session, limit: int) -> list[StoredMessage]:
+    window = RECORDS_A_MESSAGE * limit + LOOK_BACK
+    while True:
+        first = Seq(max(0, session.next_seq - window))
+        messages, incomplete = stored_messages(session, reader.log(session.id, first))
+        page = _last(messages, limit)
+        is_full = len(page) >= limit or len(page) < len(messages)  # the latter for its size in bytes
+        if first == 0 or (is_full and not any(seq >= page[0].seq for seq in incomplete)):
+            return page
+        window *= 4
+
+
+def _read_after(reader: Reader, session: Session, after: Seq, limit: int) -> list[StoredMessage]:
+    back, ahead = LOOK_BACK, RECORDS_A_MESSAGE * limit
+    while True:
+        first, end = Seq(max(0, after + 1 - back)), after + 1 + ahead
+        messages, incomplete = stored_messages(session, reader.log(session.id, first, end - first))
+        messages = [message for message in messages if message.seq > after]
+        page = _first(messages, limit)
+        is_full = len(page) >= limit or len(page) < len(messages) or end >= session.next_seq
+        last = page[-1].seq if page else end
+        if is_full and (first == 0 or not any(after < seq <= last for seq in incomplete)):
+            return page
+        back, ahead = 4 * back, 4 * ahead
+
+
+def read_around(reader: Reader, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
+    """Up to `n` messages before that place, those at it, and up to `n` after."""
+    head = reader.head(session)
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    if seq is None:
+        return read_page(reader, head, None, n)
+    window = 4 * n + LOOK_BACK
+    messages, _ = stored_messages(head, reader.log(session, Seq(max(0, seq - window)), 2 * window))
+    before = [message for message in messages if message.seq < seq]
+    after = [message for message in messages if message.seq > seq]
+    return [*_last(before, n), *(message for message in messages if message.seq == seq), *_first(after, n)]
+
+
+def _last(messages: list[StoredMessage], limit: int) -> list[StoredMessage]:
+    return list(reversed(_fitting(reversed(messages), limit)))
+
+
+def _first(messages: list[StoredMessage], limit: int) -> list[StoredMessage]:
+    page = _fitting(messages, limit)
+    together = [message for message in messages[len(page) :] if page and message.seq == page[-1].seq]
+    return [*page, *together]
+
+
+def _fitting(messages: Iterable[StoredMessage], limit: int) -> list[StoredMessage]:
+    page: list[StoredMessage] = []
+    room = PAGE_BYTES
+    for message in messages:
+        if page and (len(page) >= limit or room < len(message.message)):
+            break
+        page.append(message)
+        room -= len(message.message)
+    return page

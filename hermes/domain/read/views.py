@@ -1,0 +1,54 @@
+"""Views of sessions, messages, turns and actors, as services return them."""
+
+from __future__ import annotations
+
+from hermes.domain.records import Record
+from hermes.domain.types import (
+    EncodedMessage,
+    Seq,
+    Session,
+    SessionId,
+    TurnId,
+)
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionView:
+    session: Session
+    why: str
+    lineage: tuple[SessionId, ...]  # oldest ancestor first, this session last
+    live: bool  # an actor holds it in memory
+    mailbox: int = 0
+    reset: str = ""  # when it will be reset, and what keeps it from that
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredMessage:
+    seq: Seq
+    at: float
+    turn: TurnId
+    message: EncodedMessage
+    note: bool = False  # of the system: the model has it as a user's message, and nobody said it
+    by: str = ""  # who said it: name, platform and user, role; empty: nobody, or stored before there were roles
+    answered: str = ""  # of a tool's result: what was answered when it was asked about, and by whom
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnRecord:
+    session: SessionId
+    seq: Seq
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorView:
+    kind: str
+    name: str
+    state: str  # "running", "stopping", "parked"; of a session its phase
+    mailbox: int
+    oldest_s: float  # age of the oldest waiting message
+    handled: int
+    slowest_s: float
+    age_s: float
+    last_error: str = ""

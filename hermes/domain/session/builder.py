@@ -1,0 +1,108 @@
+"""The pieces that a session's steps are made of: each takes a step and adds what follows from it. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.events import Event as LiveEvent
+from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
+from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
+from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
+from hermes.domain.session.state import evolve
+from hermes.domain.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
+
+
+def then(before: Step, *records: Record, effects: tuple[Effect, ...] = ()) -> Step:
+    session = before.session
+    for record in records:
+        session = evolve(session, record)
+    return replace(before, session=session, records=(*before.records, *records), effects=(*before.effects, *effects))
+
+
+def publishing(before: Step, *events: LiveEvent) -> Step:
+    return replace(before, effects=(*before.effects, *(Publish(event=event) for event in events)))
+
+
+def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
+    after = then(before, record)
+    return publishing(after, PhaseChanged(session=after.session.id, phase=after.session.phase, reason=record.reason))
+
+
+def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
+    """The turn begins, or goes on as its next attempt."""
+    notes = "\n".join(filter(None, (note, _blocked_note(before.session))))
+    started = then(before, TurnStarted(at=now, turn=turn.id, attempt=turn.attempt + 1, note=notes))
+    current = started.session.turn
+    assert current is not None
+    return publishing(started, TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt))
+
+
+def _blocked_note(session: Session) -> str:
+    if not session.blocked_by:
+        return ""
+    return (
+        f"[Note from the system: a reset of this conversation was due and did not happen: {session.blocked_reason}. "
+        "Look at your background processes, and end those that nobody needs any more.]"
+    )
+
+
+def start_next(before: Step, now: float) -> Step:
+    """Start what waits first, unless a stop has been announced or a summary is being made: then it waits on."""
+    session = before.session
+    if session.turn is not None or not session.queue or session.resume_reason or session.compressing:
+        return before
+    return start(before, session.queue[0], now)
+
+
+def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
+    """The turn ends without an answer; the senders of all that was said in it are told.
+
+    `by`: where that was wished. Who said it in that chat knows.
+    """
+    waiting = told(before.session, turn)
+    places = (each.place for each in open_turns(before.session) if each.id == turn)
+    knows = any(by and place and (place.platform, place.chat) == (by.platform, by.chat) for place in places)
+    return publishing(
+        then(before, TurnFailed(at=now, turn=turn, failure=failure, told=knows)),
+        *(TurnGaveUp(session=before.session.id, turn=each, failure=failure) for each in waiting),
+    )
+
+
+def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
+    """Who waits for the end of that turn: its own sender, and those whose messages became part of it."""
+    current = session.turn
+    return (turn, *current.merged) if current is not None and current.id == turn else (turn,)
+
+
+def refuse(session: Session, problem: str) -> Step:
+    return refuse_with(session, BadInputError(problem, code="wrong_phase"))
+
+
+def refuse_with(session: Session, error: BadInputError) -> Step:
+    return Step(session=session, effects=(Refuse(error=error),))
+
+
+def open_turns(session: Session) -> tuple[Turn, ...]:
+    return session.queue if session.turn is None else (session.turn, *session.queue)
+
+
+def given_up(session: Session, failure: Failure) -> list[TurnGaveUp]:
+    """What whoever waits for one of its open turns is told."""
+    return [
+        TurnGaveUp(session=session.id, turn=waiting, failure=failure)
+        for turn in open_turns(session)
+        for waiting in (turn.id, *turn.merged)
+    ]
+
+
+def suspension(session: Session) -> Failure:
+    what = f"session {session.id} is suspended ({session.reason}); the message is kept"
+    message = f"{what}, and `hermes resume {session.id}` goes on with it"
+    return Failure(kind=FailureKind.SUSPENDED, message=message)
+
+
+def encode(**fields: object) -> EncodedMessage:
+    """A chat message as the bytes in which it is stored and sent."""
+    return EncodedMessage(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())

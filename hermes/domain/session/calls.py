@@ -1,0 +1,303 @@
+"""A turn's tool calls: which run now, which wait for a person, how they end. Pure.
+
+Calls run in the order the model gave them; those that are safe beside each other run together. A call is closed by
+exactly one outcome before the model is asked again: its own, or one that says plainly why there is none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.domain.access.permission import grants_for, is_routed, is_unasked, may_answer, needs_approver, rules_of
+from hermes.domain.access.question import (
+    APPROVALS,
+    CUT,
+    FOR_THE_SESSION,
+    ONLY_ONCE,
+    SHOW,
+    asked_by,
+    is_long,
+    waiting_call,
+)
+from hermes.domain.access.role import Role
+from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
+from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
+from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
+from hermes.domain.session.protocol import Answer, Step, ToolReturned, TurnLimits
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
+
+_YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
+_NO = {"no", "n", "deny", "denied", "cancel", "👎"}
+_ALL_OF_IT = {SHOW, "show all", "show it"}
+ONCE_ONLY = "this can be allowed once only: answer once or deny"
+NOT_SEEN = f"only the beginning of what would run was shown: see all of it first, with {SHOW} or /approve {SHOW}"
+
+
+def advance(before: Step, now: float, limits: TurnLimits) -> Step:
+    """Start what can start, ask what must be asked. When nothing is left open, the model goes on."""
+    while (turn := before.session.turn) is not None and turn.calls:
+        if before.session.phase != Phase.RUNNING:
+            return before  # it was put to sleep meanwhile: what has not begun does not begin now
+        started = [call for call in turn.calls if call.state is CallState.STARTED]
+        call = next((call for call in turn.calls if call.state is not CallState.STARTED), None)
+        if call is None or call.state is CallState.ASKED:
+            return before
+        if refusal := _refusal(call):
+            before = close(before, call, *refusal, now)
+        elif _must_ask(call, before.session, limits):
+            return before if started else _ask(before, call, now, limits)
+        elif started and not _fits_beside(call, started, limits):
+            return before
+        else:
+            before = _run(before, call, now)
+    return _steer(before, now)
+
+
+def _fits_beside(call: Call, started: list[Call], limits: TurnLimits) -> bool:
+    return call.parallel and all(other.parallel for other in started) and len(started) < limits.max_parallel
+
+
+def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
+    if call.problem:
+        return CallOutcome.ERROR, call.problem
+    if call.gate.verdict is Verdict.BLOCK:
+        return CallOutcome.DENIED, f"Not run: {call.gate.reason}. Do not try it in another form."
+    return None
+
+
+def _must_ask(call: Call, session: Session, limits: TurnLimits) -> bool:
+    if call.question:
+        return True
+    role, rules = role_of_turn(session), set(call.gate.rules)
+    for_longer = rules and not call.gate.once and rules <= grants_for(role, limits.granted, session.grants)
+    granted = is_unasked(role, yolo=session.preferences.yolo) or for_longer
+    return call.gate.verdict is Verdict.ASK and not granted
+
+
+def _run(before: Step, call: Call, now: float) -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    after = then(before, ToolStarted(at=now, turn=turn.id, call=call.id))
+    began = CallBegan(session=after.session.id, turn=turn.id, call=call.id, name=call.name, summary=call.summary)
+    return publishing(after, began)
+
+
+def _ask(before: Step, call: Call, now: float, limits: TurnLimits) -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    role = role_of_turn(before.session)
+    if role is Role.GUEST:
+        call = replace(call, gate=replace(call.gate, once=True))
+    routed = is_routed(role, rules_of(call))
+    call = replace(call, routed=routed, asked_in=limits.approvers if routed else ())
+    in_chat = turn.place is not None or bool(call.asked_in)
+    if in_chat and is_long(call):
+        call = replace(call, choices=CUT, cut=True)
+    return _put(before, call, now)
+
+
+def show_whole(before: Step, call: Call, now: float) -> Step:
+    """Ask again, with all that would run: from now on it can be allowed, this once."""
+    if not call.cut:
+        return before
+    return _put(before, replace(call, choices=ONLY_ONCE, cut=False), now, file=call.whole_file)
+
+
+def _put(before: Step, call: Call, now: float, *, file: str = "") -> Step:
+    turn = before.session.turn
+    assert turn is not None
+    question = asked_by(call, turn.id, brief=call.cut or bool(file))
+    asked = Asked(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        question=question.text,
+        choices=question.choices,
+        routed=call.routed,
+        asked_in=call.asked_in,
+        cut=call.cut,
+        file=file,
+    )
+    event = CallAsked(
+        session=before.session.id,
+        turn=turn.id,
+        call=call.id,
+        name=call.name,
+        question=question.text,
+        choices=question.choices,
+        approval=question.approval,
+    )
+    return publishing(then(before, asked), event)
+
+
+def _steer(before: Step, now: float) -> Step:
+    """Everything has its outcome: what the person said meanwhile, to steer, is shown to the model with it."""
+    turn = before.session.turn
+    if turn is None or before.session.phase != Phase.RUNNING:
+        return before
+    for waiting in before.session.queue:
+        if waiting.steer:
+            before = then(before, Merged(at=now, turn=waiting.id, into=turn.id))
+            before = publishing(before, Steered(session=before.session.id, turn=turn.id, message=waiting.id))
+    return before
+
+
+def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float) -> Step:
+    """End a call that has not run, or of which nobody knows how it ended."""
+    turn = before.session.turn
+    assert turn is not None
+    message = encode(role="tool", tool_call_id=call.id, content=text)
+    return _finish(
+        before, ToolFinished(at=now, turn=turn.id, call=call.id, message=message, outcome=outcome, name=call.name)
+    )
+
+
+def close_all(before: Step, outcome: CallOutcome, why: str, now: float) -> Step:
+    """What has begun ends as `outcome`, the others were not run."""
+    unrun = f"Not run: {why}"
+    for call in before.session.turn.calls if before.session.turn else ():
+        began = call.state is CallState.STARTED
+        text = f"No recorded outcome: {why} while this ran. It may or may not have had effects." if began else unrun
+        before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
+    return before
+
+
+def _finish(before: Step, finished: ToolFinished) -> Step:
+    ended = CallEnded(
+        session=before.session.id,
+        turn=finished.turn,
+        call=finished.call,
+        name=finished.name,
+        outcome=finished.outcome,
+        took_s=finished.took_s,
+    )
+    return publishing(then(before, finished), ended)
+
+
+def tool_returned(session: Session, event: ToolReturned, now: float, limits: TurnLimits) -> Step:
+    turn = session.turn
+    call = next((call for call in turn.calls if call.id == event.call), None) if turn else None
+    if turn is None or call is None or call.state is not CallState.STARTED:
+        return Step(session=session)
+    if (turn.id, turn.attempt) != (event.turn, event.attempt):
+        return Step(session=session)
+    finished = ToolFinished(
+        at=now,
+        turn=turn.id,
+        call=call.id,
+        message=event.message,
+        outcome=event.outcome,
+        took_s=event.took_s,
+        name=call.name,
+    )
+    return advance(_finish(Step(session=session), finished), now, limits)
+
+
+# ---------------------------------------------------------------- answers
+
+
+def read_answer(call: Call, text: str) -> str:
+    """What a plain message says to a call that waits; empty: it says something else."""
+    said = text.strip()
+    if call.question:
+        return _choice(call, said)
+    word = said.lower().strip(" .!")
+    if word in _ALL_OF_IT:
+        return SHOW if call.cut else ""
+    return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
+
+
+def _choice(call: Call, said: str) -> str:
+    """The choice itself, where its number was said."""
+    if said.isdecimal() and 0 < int(said) <= len(call.choices):
+        return call.choices[int(said) - 1]
+    return said
+
+
+def answer(session: Session, event: Answer, now: float, limits: TurnLimits) -> Step:
+    call = waiting_call(session)
+    if call is None or event.call not in ("", call.id):
+        which = f"call {event.call}" if event.call else "anything"
+        return refuse(session, f"session {session.id} does not wait for an answer to {which}")
+    if not is_asked(session, call, event.source):
+        return refuse(session, f"only whoever began session {session.id} may answer for it")
+    said = read_answer(call, event.answer)
+    if not said:
+        expected = "the answer is empty" if call.question else f"answer one of {', '.join(APPROVALS)}"
+        return refuse(session, expected)
+    if not may_answer(event.source.standing, rules_of(call), said):
+        return refuse_with(session, needs_approver(session.id))
+    if said == SHOW and not call.question:
+        return show_whole(Step(session=session), call, now)
+    if is_unseen(call, said):
+        return refuse(session, NOT_SEEN)
+    if said in FOR_THE_SESSION and said not in call.choices and not call.question:
+        return refuse(session, ONCE_ONLY)
+    return advance(resolve(Step(session=session), call, said, event.source, now), now, limits)
+
+
+def is_asked(session: Session, call: Call, source: Source) -> bool:
+    """Whether an answer of theirs is heard: of whoever began the session, the owner, and for approvals the admins."""
+    role = source.standing
+    if role is Role.OWNER or (role.approves and not call.question):
+        return True
+    return not session.owner or source.user == session.owner
+
+
+def is_unseen(call: Call, said: str) -> bool:
+    """Return whether an answer allows something of which only the beginning was shown."""
+    return call.cut and said not in CUT
+
+
+def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:
+    """The call has its answer. It runs when the calls advance, unless it was denied."""
+    session, turn = before.session, before.session.turn
+    assert turn is not None
+    by = source.by
+    record = Answered(at=now, turn=turn.id, call=call.id, answer=said, by=by, role=source.standing, name=source.name)
+    answered = then(before, record)
+    answered = publishing(
+        answered, CallAnswered(session=session.id, turn=turn.id, call=call.id, name=call.name, answer=said, by=by)
+    )
+    if call.question:
+        return close(answered, call, CallOutcome.OK, said, now)
+    if said == "deny":
+        why = "Not run: the person denied it. Do not try it in another form; ask what to do instead."
+        return close(answered, call, CallOutcome.DENIED, why, now)
+    return answered
+
+
+def merge_answer(before: Step, message: TurnId, now: float) -> Step:
+    """The message that brought an answer is part of the turn that asked, and no news to the model."""
+    turn = before.session.turn
+    assert turn is not None
+    return then(before, Merged(at=now, turn=message, into=turn.id, hidden=True))
+
+
+def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
+    """After an interruption: calls that had begun have no outcome, and then the ones after them are not run either.
+
+    Returns the one note that the model gets of all this. There is none when it had not said anything yet, nor when
+    calls that only read simply run again: nothing may stand between a call and its outcome.
+    """
+    turn = before.session.turn
+    assert turn is not None
+    lost = [call for call in turn.calls if call.state is CallState.STARTED]
+    said = [f"this turn was interrupted ({why}) and goes on now."]
+    if lost:
+        named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
+        said.append(f"There is no recorded outcome of: {named}. Look at what happened before you repeat any of it.")
+        before = close_all(before, CallOutcome.UNKNOWN, why, now)
+    elif turn.calls:
+        return before, ""
+    if turn.written:
+        said.append(
+            f"So far you had written, and the person may have seen: «{turn.written}». Give your whole answer again, "
+            "from its beginning."
+        )
+    if any(waiting.steer for waiting in before.session.queue):
+        said.append("The person has written since: answer that first.")
+    elif not turn.replies and not turn.written:
+        return before, ""  # it is asked the same again
+    return before, f"[Note from the system: {' '.join(said)}]"

@@ -1,0 +1,578 @@
+"""What a session does, as pure functions: `step(session, event, now)` says the next state, what to record and what
+to do once it is recorded; `open_work(session)` what is to be going on meanwhile. No clock, no disk, no loop.
+
+Here are the messages, the turns and the lifecycle; tool calls and compression have modules of their own.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from typing import Any, assert_never
+
+from hermes.domain.access.permission import may_answer, needs_approver, rules_of
+from hermes.domain.access.question import SHOW, waiting_call
+from hermes.domain.end_cause import was_compressed
+from hermes.domain.errors import QueueFullError
+from hermes.domain.events import Notice, TurnAnswered
+from hermes.domain.records import (
+    Amended,
+    Continued,
+    Ended,
+    MarkedResumePending,
+    MessageReceived,
+    ModelReplied,
+    ModelRetried,
+    Preferred,
+    PromptBuilt,
+    Record,
+    ResetBlocked,
+    Resumed,
+    Suspended,
+    TurnFinished,
+    TurnInterrupted,
+    Undone,
+)
+from hermes.domain.session import calls, compression
+from hermes.domain.session.builder import (
+    change_phase,
+    give_up,
+    given_up,
+    open_turns,
+    publishing,
+    refuse,
+    refuse_with,
+    start,
+    start_next,
+    suspension,
+    then,
+    told,
+)
+from hermes.domain.session.protocol import (
+    Accept,
+    AnnounceStop,
+    Answer,
+    Begin,
+    Branch,
+    Compress,
+    Deliver,
+    EndSession,
+    Event,
+    Hold,
+    ModelAnswered,
+    ModelCallWork,
+    ModelFailed,
+    NoteBlocked,
+    Recover,
+    Refuse,
+    Reroute,
+    ResetSession,
+    Resume,
+    RetryModel,
+    Rewrite,
+    SetPreference,
+    StartHeld,
+    Step,
+    StopTurn,
+    Summarised,
+    SummaryFailed,
+    SummaryWork,
+    Suspend,
+    Task,
+    ToolCallWork,
+    ToolReturned,
+    TurnLimits,
+    Undo,
+)
+from hermes.domain.session.state import is_pending
+from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.types import (
+    Busy,
+    Call,
+    CallOutcome,
+    CallState,
+    CompressionEnd,
+    EndCause,
+    Failure,
+    FailureKind,
+    Phase,
+    Place,
+    Preferences,
+    Seen,
+    Session,
+    Turn,
+    TurnId,
+)
+
+MAX_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off
+SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
+DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+_LIMITS = TurnLimits()
+_PREFERENCES = tuple(field.name for field in fields(Preferences))
+
+
+def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMITS) -> Step:  # noqa: C901, PLR0912
+    """The next state, what to record, and what to do once it is recorded."""
+    match event:
+        case Deliver():
+            return _deliver(session, event, now, limits)
+        case StartHeld():
+            return start_next(Step(session=session), now) if _is_open(session) else Step(session=session)
+        case Rewrite():
+            return _rewrite(session, event, now)
+        case Begin():
+            return _begin(session, event, now)
+        case StopTurn():
+            return _stop_turn(session, event, now)
+        case ModelAnswered():
+            return _model_answered(session, event, now, limits)
+        case ModelFailed():
+            return _model_failed(session, event, now)
+        case RetryModel():
+            return _model_retried(session, event, now)
+        case ToolReturned():
+            return calls.tool_returned(session, event, now, limits)
+        case Answer():
+            return calls.answer(session, event, now, limits)
+        case AnnounceStop():
+            return _announce_stop(session, event, now)
+        case Recover():
+            return _recover(session, event, now, limits)
+        case Suspend():
+            return _suspend(session, event, now)
+        case Resume():
+            return _resume(session, event, now, limits)
+        case EndSession():
+            return _end(session, event, now)
+        case ResetSession():
+            return _reset(session, event, now)
+        case NoteBlocked():
+            return _note_blocked(session, event, now)
+        case SetPreference():
+            return _prefer(session, event, now)
+        case Undo():
+            return _undo(session, event, now, limits)
+        case Compress():
+            return compression.on_request(session, event, now)
+        case Summarised():
+            return compression.summarised(session, event, now)
+        case SummaryFailed():
+            return compression.failed(session, event, now)
+        case Branch():
+            return compression.branch(session, event, now)
+        case _:
+            assert_never(event)
+
+
+def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
+    """As `step`, in a daemon that is stopping: whatever is written marks the work in flight as well."""
+    announced = AnnounceStop(reason=reason)
+    before = step(session, announced, now, limits)
+    taken = step(before.session, event, now, limits)
+    after = step(taken.session, announced, now, limits)
+    return replace(
+        taken,
+        session=after.session,
+        records=(*before.records, *taken.records, *after.records),
+        effects=(*before.effects, *taken.effects, *after.effects),
+    )
+
+
+def open_work(session: Session, limits: TurnLimits = _LIMITS) -> tuple[Task, ...]:
+    """What is to be going on while the session is in this state, and nothing else."""
+    if session.phase in (Phase.SUSPENDED, Phase.ENDED):
+        return ()
+    if session.compressing:
+        return (SummaryWork(reason=session.compressing, focus=session.compressing_focus),)
+    turn = session.turn
+    if turn is None or session.phase != Phase.RUNNING:
+        return ()
+    if turn.calls:
+        started = (call.id for call in turn.calls if call.state is CallState.STARTED)
+        return tuple(ToolCallWork(turn=turn.id, attempt=turn.attempt, call=call) for call in started)
+    last = turn.replies >= limits.max_replies
+    return (ModelCallWork(turn=turn.id, attempt=turn.attempt, replies=turn.replies, last=last),)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _begin(session: Session, event: Begin, now: float) -> Step:
+    if not _is_open(session):
+        return Step(session=session, effects=(Reroute(),))
+    preferences = replace(session.preferences, title=event.title or session.preferences.title)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
+
+
+def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -> Step:
+    if session.phase in (Phase.SUSPENDED, Phase.ENDED):
+        return Step(session=session, effects=(Reroute(),))
+    if any(turn.id == event.joins for turn in session.queue):
+        return _join(session, event, now)
+    held = session.turn if session.phase == Phase.RESUME_PENDING else None
+    if held is not None and not event.source.automatic:  # the end of a process is no person's word: it waits, too
+        return _deliver_held(session, held, event, now, limits)
+    if (asking := waiting_call(session)) is not None and (said := _answer_in(event, asking, session)):
+        if not may_answer(event.source.standing, rules_of(asking), said):
+            return refuse_with(session, needs_approver(session.id))
+        if calls.is_unseen(asking, said):
+            return refuse(session, calls.NOT_SEEN)
+        merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
+        if said == SHOW and asking.cut:
+            return calls.show_whole(merged, asking, now)
+        return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
+    if len(session.queue) >= limits.max_queue:
+        return _too_many(session, limits)
+    handling = _handling(session, event, limits)
+    accepted = _received(session, event, now, handling)
+    if handling == "interrupting":
+        accepted = _stopped(accepted, "a new message came", now, event.source.place)
+    return _start_or_hold(accepted, event, now)
+
+
+def _join(session: Session, event: Deliver, now: float) -> Step:
+    """The rest of a message that still waits: no turn of its own."""
+    assert event.joins is not None
+    ahead = [turn.id for turn in open_turns(session)].index(event.joins)
+    accept = Accept(turn=event.joins, position=ahead, handling="joined")
+    amended = Amended(
+        at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
+    )
+    joined = then(Step(session=session), amended, effects=(accept,))
+    return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
+
+
+def _start_or_hold(accepted: Step, event: Deliver, now: float) -> Step:
+    if event.more_s > 0 and accepted.session.turn is None:
+        return replace(accepted, effects=(*accepted.effects, Hold(wait_s=event.more_s)))
+    return start_next(accepted, now)
+
+
+def _rewrite(session: Session, event: Rewrite, now: float) -> Step:
+    waiting = next((turn for turn in session.queue if turn.place == event.place), None)
+    if waiting is None:
+        return refuse(session, "that message does not wait any more: it was answered, or is being answered")
+    return then(
+        Step(session=session),
+        Amended(at=now, turn=waiting.id, messages=(event.message,), replaces=True, role=event.role),
+    )
+
+
+def _too_many(session: Session, limits: TurnLimits) -> Step:
+    many = f"{limits.max_queue} messages already wait in session {session.id}"
+    return Step(session=session, effects=(Refuse(error=QueueFullError(f"{many}; nothing was stored, try again")),))
+
+
+def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: TurnLimits) -> Step:
+    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it.
+
+    What they had said before that, and what waits since, goes first.
+    """
+    if len(session.queue) >= limits.max_queue:
+        return _too_many(session, limits)
+    joins = not session.queue and _may_steer(session, event)
+    received = _received(session, event, now, "steering" if joins else "queued")
+    return _go_on(received, turn, session.reason, now, limits)
+
+
+def _handling(session: Session, event: Deliver, limits: TurnLimits) -> str:
+    if session.turn is None:
+        return "queued" if session.queue or session.compressing else "started"
+    wish = event.busy or session.preferences.busy or limits.busy
+    if wish == Busy.STEER:
+        return "steering" if _may_steer(session, event) else "queued"
+    return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+
+
+def _may_steer(session: Session, event: Deliver) -> bool:
+    """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
+    return event.source.standing.includes(role_of_turn(session))
+
+
+def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
+    opening = event.opening if not session.messages else ()
+    received = MessageReceived(
+        at=now,
+        turn=event.turn,
+        messages=(*opening, *event.messages),
+        source=event.source,
+        options=event.options,
+        steer=handling == "steering",
+        inbound=event.inbound,
+    )
+    ahead = session.turn is not None and handling != "interrupting"
+    first = 0 if handling == "answer" else len(session.queue) + ahead
+    into = session.turn.id if session.turn is not None and handling == "answer" else None
+    accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
+    accepted = then(Step(session=session), received, effects=(accept,))
+    return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
+
+
+def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | None:
+    if not event.inbound:
+        return None
+    return Seen(key=event.inbound, session=session.id, turn=turn, fingerprint=event.fingerprint, at=now)
+
+
+def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
+    """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
+    if event.busy or not event.may_answer:
+        return ""
+    content = json.loads(event.messages[-1]).get("content")
+    if not isinstance(content, str) or not calls.is_asked(session, asking, event.source):
+        return ""
+    return calls.read_answer(asking, event.said or content)
+
+
+# ---------------------------------------------------------------- what the model says
+
+
+def _model_answered(session: Session, event: ModelAnswered, now: float, limits: TurnLimits) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
+        return Step(session=session)
+    before = Step(session=session)
+    if event.prompt is not None and not session.prompted:
+        before = then(before, PromptBuilt(at=now, message=event.prompt))
+    if event.calls:
+        replied = ModelReplied(
+            at=now,
+            turn=event.turn,
+            message=event.message,
+            calls=event.calls,
+            model=event.model,
+            usage=event.usage,
+            context_tokens=event.context_tokens,
+            waited_s=event.waited_s,
+        )
+        return calls.advance(then(before, replied), now, limits)
+    finished = _finish(before, event, now)
+    return start_next(compression.when_full(finished, now) if event.context_full else finished, now)
+
+
+def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
+    session, turn = before.session, before.session.turn
+    assert turn is not None
+    finished = TurnFinished(
+        at=now,
+        turn=event.turn,
+        message=event.message,
+        model=event.model,
+        finish_reason=event.finish_reason,
+        usage=event.usage,
+        context_tokens=event.context_tokens,
+        waited_s=event.waited_s,
+    )
+    answers = (
+        TurnAnswered(
+            session=session.id,
+            turn=waiting,
+            text=event.text,
+            model=event.model,
+            finish_reason=event.finish_reason,
+            usage=turn.usage + event.usage,
+        )
+        for waiting in told(session, event.turn)
+    )
+    return publishing(then(before, finished), *answers)
+
+
+def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
+        return Step(session=session)
+    if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
+        return compression.on_overflow(session, now)
+    return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
+
+
+def _model_retried(session: Session, event: RetryModel, now: float) -> Step:
+    if not _is_current(session, event.turn, event.attempt, event.replies):
+        return Step(session=session)
+    retried = ModelRetried(
+        at=now,
+        turn=event.turn,
+        model=event.model,
+        failure=event.failure,
+        tries=event.tries,
+        delay_s=event.delay_s,
+    )
+    return then(Step(session=session), retried)
+
+
+def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:
+    """A late report of a run that was stopped or restarted since is nobody's any more."""
+    current = session.turn
+    if current is None or session.phase != Phase.RUNNING or session.compressing:
+        return False
+    return (current.id, current.attempt, current.replies) == (turn, attempt, replies)
+
+
+# ---------------------------------------------------------------- stops
+
+
+def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
+    if session.turn is None and session.compressing and event.turn is None:
+        return start_next(
+            compression.called_off(Step(session=session), event.reason, CompressionEnd.STOPPED, now), now
+        )
+    if session.turn is not None and event.turn in (None, session.turn.id):
+        stopped = _stopped(Step(session=session), event.reason, now, event.by)
+        return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
+    if any(turn.id == event.turn for turn in session.queue):
+        assert event.turn is not None
+        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now, by=event.by)
+    return Step(session=session)
+
+
+def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
+    """The turn in flight ends here, and so do its calls."""
+    turn = before.session.turn
+    assert turn is not None
+    closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
+    closed = compression.called_off(closed, reason, CompressionEnd.STOPPED, now)
+    return give_up(closed, turn.id, _cancelled(reason), now, by=by)
+
+
+def _cancelled(reason: str) -> Failure:
+    return Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}")
+
+
+def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
+    before, turn = Step(session=session), session.turn
+    if not open_turns(session) or not _is_open(session):
+        return before
+    written = event.written[:MAX_WRITTEN] if turn is not None else ""
+    if session.resume_reason and (turn is None or written in ("", turn.written)):
+        return before
+    return then(before, MarkedResumePending(at=now, reason=session.resume_reason or event.reason, written=written))
+
+
+# ---------------------------------------------------------------- interruptions
+
+
+def _recover(session: Session, event: Recover, now: float, limits: TurnLimits) -> Step:
+    before = compression.called_off(Step(session=session), event.reason, CompressionEnd.INTERRUPTED, now)
+    turn = session.turn
+    if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
+        return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
+    if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
+        return _waits_on(before, now)
+    if not _is_open(session):
+        return before
+    reason = session.resume_reason or event.reason
+    if session.phase == Phase.RESUME_PENDING:  # it was held, and nothing of it was going on
+        return _waits_on(before, now) if event.hold else _go_on(before, turn, session.reason, now, limits)
+    cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
+    if cut.session.interruptions >= SUSPEND_AFTER:
+        times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
+        closed, _ = calls.cut_off(cut, reason, now)
+        return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
+    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, reason, now, limits)
+
+
+def _waits_on(before: Step, now: float) -> Step:
+    """For its person. The stop that was announced is over: it keeps nothing from starting any more."""
+    announced = before.session.resume_reason
+    return then(before, Resumed(at=now, reason=announced)) if announced else before
+
+
+def _is_open(session: Session) -> bool:
+    return session.phase not in (Phase.SUSPENDED, Phase.ENDED)
+
+
+def _go_on(before: Step, turn: Turn, why: str, now: float, limits: TurnLimits) -> Step:
+    """The turn's next attempt: calls without an outcome are closed, then it goes on where it was."""
+    closed, note = calls.cut_off(before, why, now)
+    return calls.advance(start(closed, turn, now, note=note), now, limits)
+
+
+def _suspend(session: Session, event: Suspend, now: float) -> Step:
+    if not _is_open(session):
+        return refuse(session, f"session {session.id} is {session.phase} already")
+    before = Step(session=session)
+    if session.turn is not None and session.phase != Phase.WAITING:
+        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason)
+        before = then(before, cut)  # what runs may still report; what does not is closed when it goes on
+    return _put_to_sleep(before, Suspended(at=now, reason=event.reason))
+
+
+def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
+    """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
+    after = change_phase(before, suspended)
+    return publishing(after, *given_up(after.session, suspension(after.session)))
+
+
+def _resume(session: Session, event: Resume, now: float, limits: TurnLimits) -> Step:
+    if was_compressed(session):
+        return refuse(session, f"session {session.id} was compressed and goes on as {session.successor}")
+    held = session.turn if session.phase == Phase.RESUME_PENDING else None
+    if _is_open(session) and event.key is None and held is None:
+        return refuse(session, f"session {session.id} is {session.phase}, not suspended: there is nothing to resume")
+    if _is_open(session):
+        resumed: Step = then(Step(session=session), Resumed(at=now, reason=event.reason))
+        resumed = replace(resumed, bind=event.key)
+        return resumed if held is None else _go_on(resumed, held, session.reason, now, limits)
+    resumed = change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
+    resumed = replace(resumed, bind=event.key)
+    if session.turn is None:
+        return start_next(resumed, now)
+    return _go_on(resumed, session.turn, session.reason, now, limits)
+
+
+def _end(session: Session, event: EndSession, now: float) -> Step:
+    if session.phase == Phase.ENDED:
+        return refuse(session, f"session {session.id} has ended already")
+    failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
+    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
+    for turn in open_turns(session):
+        result = give_up(result, turn.id, failure, now, by=event.by)
+    ended = change_phase(result, Ended(at=now, reason=event.reason, cause=event.cause))
+    if event.successor is None:
+        return ended
+    return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
+
+
+# ---------------------------------------------------------------- resets
+
+
+def _reset(session: Session, event: ResetSession, now: float) -> Step:
+    if not _rests_since(session, event.active_at):
+        return Step(session=session)
+    end = Ended(at=now, reason=event.reason, notice=event.notice, cause=EndCause.RESET)
+    ended = change_phase(Step(session=session), end)
+    return publishing(ended, Notice(session=session.id, text=event.notice)) if event.notice else ended
+
+
+def _note_blocked(session: Session, event: NoteBlocked, now: float) -> Step:
+    if not _rests_since(session, event.active_at) or session.blocked_by == event.by:
+        return Step(session=session)
+    return then(Step(session=session), ResetBlocked(at=now, by=event.by, reason=event.reason))
+
+
+def _rests_since(session: Session, active_at: float) -> bool:
+    """It does nothing, and nobody has written since: what was judged then still holds."""
+    return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
+
+
+# ---------------------------------------------------------------- wishes
+
+
+def _prefer(session: Session, event: SetPreference, now: float) -> Step:
+    if event.name not in _PREFERENCES:
+        return refuse(session, f"there is no preference {event.name!r}; there are {', '.join(_PREFERENCES)}")
+    changes: dict[str, Any] = {event.name: event.value}
+    preferences = replace(session.preferences, **changes)
+    if preferences == session.preferences:
+        return Step(session=session)
+    return then(Step(session=session), Preferred(at=now, preferences=preferences, reason=event.reason))
+
+
+def _undo(session: Session, event: Undo, now: float, limits: TurnLimits) -> Step:
+    if session.phase != Phase.IDLE or session.compressing or session.queue:
+        doing = "being compressed" if session.compressing else session.phase
+        return refuse(session, f"session {session.id} is {doing}; wait for it, or stop it first")
+    undone: Record = Undone(at=now, seq=event.seq, offset=event.offset, turns=event.turns, reason=event.reason)
+    after = then(Step(session=session), undone)
+    if event.again is None:
+        return after
+    delivered = _deliver(after.session, event.again, now, limits)
+    return replace(delivered, records=(*after.records, *delivered.records))

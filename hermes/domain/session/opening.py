@@ -1,0 +1,80 @@
+"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure.
+
+Only a person begins one: what comes by itself, the end of a process say, is refused where nobody is there to hear it.
+"""
+
+from __future__ import annotations
+
+from hermes.domain.errors import HermesError, SessionClosedError, SessionParkedError, UnknownSessionError
+from hermes.domain.operations import Append
+from hermes.domain.read.lineage import Address
+from hermes.domain.records import Continued, SessionStarted
+from hermes.domain.session.state import begin, evolve, is_pending
+from hermes.domain.types import Epoch, Phase, Session, SessionId, SessionKey, Source
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    session: Session
+    started: SessionStarted
+    alongside: tuple[Append, ...]  # links the parent to it, in the transaction that first stores it
+    notice: str  # for the person who wrote
+
+
+def open_session(
+    *, fresh_id: SessionId, address: Address, source: Source, parent: Session | None, epoch: Epoch, now: float
+) -> Opening:
+    if parent is None:
+        session = address.session or fresh_id
+        key = address.key or SessionKey(f"agent:main:{source.platform}:dm:{session}")
+        started = SessionStarted(at=now, key=key, source=source, reason="first message")
+        return Opening(session=begin(session, started), started=started, alongside=(), notice="")
+    reason, notice = _why_fresh(parent)
+    if _was_told(parent, source):
+        notice = ""
+    key = address.key or parent.key  # a session can have been taken up under another key than it began with
+    started = SessionStarted(at=now, key=key, source=source, reason=reason, parent=parent.id)
+    link = _link(parent, Continued(at=now, successor=fresh_id, reason=reason), epoch)
+    return Opening(session=begin(fresh_id, started), started=started, alongside=(link,), notice=notice)
+
+
+def nobody_there(address: Address, head: Session | None) -> HermesError:
+    """Why a message that no person wrote goes nowhere. One that is suspended may hear of it later."""
+    if head is None:
+        return UnknownSessionError(f"there is no session {address.session or address.key}")
+    if head.phase == Phase.SUSPENDED:
+        return SessionParkedError(f"session {head.id} is suspended: {head.reason}")
+    return SessionClosedError(f"session {head.id} has ended ({head.reason}), and nobody has written since")
+
+
+def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
+    head = evolve(parent, continued)
+    return Append(
+        session=parent.id,
+        expected_seq=parent.next_seq,
+        epoch=epoch,
+        records=(continued,),
+        head=head,
+        pending=is_pending(head),
+    )
+
+
+def _was_told(parent: Session, source: Source) -> bool:
+    """Whether its end was announced where the person writes now: once is enough."""
+    there, here = parent.place, source.place
+    if there is None or here is None or (parent.notice is None and parent.phase != Phase.SUSPENDED):
+        return False
+    return (there.platform, there.chat, there.thread) == (here.platform, here.chat, here.thread)
+
+
+def _why_fresh(parent: Session) -> tuple[str, str]:
+    """The reason that the journal keeps, and what the person is told."""
+    if parent.notice is not None:
+        return f"{parent.id} was reset ({parent.reason})", parent.notice
+    if parent.phase == Phase.SUSPENDED:
+        return f"{parent.id} is suspended", (
+            f"The earlier session {parent.id} is suspended: {parent.reason}. This is a fresh one; "
+            f"/resume {parent.id} brings the earlier one back."
+        )
+    return f"{parent.id} has ended", f"The earlier session {parent.id} ended ({parent.reason}). This is a fresh one."

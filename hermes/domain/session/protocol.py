@@ -1,0 +1,401 @@
+"""What can happen to a session, what it can ask for in return, and the step that joins the two."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TypeAlias
+
+from hermes.domain.access.role import Role
+from hermes.domain.errors import RefusedError
+from hermes.domain.events import Event as LiveEvent
+from hermes.domain.records import MessageReceived, Record
+from hermes.domain.types import (
+    Busy,
+    Call,
+    CallOutcome,
+    EncodedMessage,
+    EndCause,
+    Failure,
+    InboundKey,
+    Place,
+    Seen,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+    Usage,
+)
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnLimits:
+    max_queue: int = 32
+    max_replies: int = 90  # of the model within one turn
+    max_parallel: int = 8  # tool calls at a time
+    busy: Busy = Busy.QUEUE
+    granted: frozenset[str] = frozenset()  # rules that are allowed in every session
+    admins: frozenset[tuple[str, str]] = frozenset()  # platform and user
+    approvers: tuple[Place, ...] = ()  # where the owner and the admins are asked for approval
+
+
+# ---------------------------------------------------------------- what can happen to a session
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deliver:
+    turn: TurnId
+    messages: tuple[EncodedMessage, ...]
+    source: Source
+    options: bytes = b"{}"
+    inbound: InboundKey | None = None
+    also: tuple[InboundKey, ...] = ()
+    fingerprint: bytes = b""
+    busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
+    joins: TurnId | None = None  # it is the rest of that message, if that still waits
+    more_s: float = 0.0  # how long its turn is held for the rest of it
+    said: str = ""  # the person's own words, where the message has more than these
+    opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
+    may_answer: bool = True  # False: it is never the answer that a call waits for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartHeld:
+    """The rest of a message was waited for long enough."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewrite:
+    """A person wrote anew what they had said at that place. Refused unless it still waits for its turn."""
+
+    place: Place
+    message: EncodedMessage
+    role: Role  # of whoever wrote it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Begin:
+    """Be there, before anybody has said anything."""
+
+    source: Source
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswered:
+    turn: TurnId
+    attempt: int
+    replies: int  # how many there had been before
+    message: EncodedMessage
+    text: str
+    model: str
+    finish_reason: str
+    usage: Usage
+    calls: tuple[Call, ...] = ()
+    prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
+    context_tokens: int = 0
+    context_full: bool = False
+    waited_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFailed:
+    turn: TurnId
+    attempt: int
+    replies: int
+    failure: Failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryModel:
+    """A model call failed and is made again; the turn goes on."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    model: str
+    failure: Failure
+    tries: int
+    delay_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolReturned:
+    turn: TurnId
+    attempt: int
+    call: str
+    message: EncodedMessage
+    outcome: CallOutcome
+    took_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A person answers what a call asked: once, session, always or deny for leave to run, else whatever fits."""
+
+    answer: str
+    source: Source
+    call: str = ""  # empty: the one that waits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopTurn:
+    """End a turn at someone's wish: the running one, or the named one, which may still be waiting."""
+
+    reason: str
+    turn: TurnId | None = None
+    by: Place | None = None  # where it was wished: there people know of it
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnounceStop:
+    """The daemon is about to stop."""
+
+    reason: str
+    written: str = ""  # what the model has written by now of an answer that is not complete
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover:
+    """The session is back in memory, and work that was open when it left is still open.
+
+    `hold`: a turn that was cut off does not go on by itself, but with the person's next message.
+    """
+
+    reason: str
+    hold: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspend:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Take up a suspended session, or open one that has ended; from now on `key` means it, if one is given."""
+
+    reason: str
+    key: SessionKey | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession:
+    reason: str
+    successor: SessionId | None = None  # where the conversation goes on
+    by: Place | None = None  # where it was wished: there people know of it
+    cause: EndCause = EndCause.ASKED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResetSession:
+    """End it, since its reset policy says so. Nothing happens if somebody has written since that was judged."""
+
+    reason: str
+    active_at: float  # what it was judged by
+    notice: str  # for the person; empty: nobody is told
+    left: str = ""  # the background processes that it leaves behind, in words
+    end: tuple[str, ...] = ()  # those of them that are to be ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteBlocked:
+    """A reset is due, but these background processes work. Recorded when they are others than before."""
+
+    by: tuple[str, ...]
+    reason: str
+    active_at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetPreference:
+    """Choose one of the session's preferences."""
+
+    name: str
+    value: str | bool
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Undo:
+    """Go back to before that place of the transcript. `again`: and say the same once more."""
+
+    seq: int
+    offset: int
+    turns: int
+    reason: str
+    again: Deliver | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compress:
+    reason: str
+    focus: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summarised:
+    """What a compressed session is continued from."""
+
+    child: SessionId
+    messages: tuple[EncodedMessage, ...]
+    waiting: tuple[MessageReceived, ...]  # of the session's queue
+    reason: str
+    usage: Usage = Usage()  # of the summary
+    model: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryFailed:
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Branch:
+    """Begin another session from a copy of this one's transcript."""
+
+    child: SessionId
+    messages: tuple[EncodedMessage, ...]
+    prompt: EncodedMessage | None
+    title: str
+    reason: str
+    move_key: bool  # whoever talks to this one talks to the new one from now on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UndoTurns:
+    """Asked: forget the last turns. `again`: and say once more what the last of them began with, as this turn."""
+
+    turns: int
+    again: TurnId | None = None
+    source: Source = Source(platform="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BranchOff:
+    """Asked: a new session from a copy of the transcript, without its last `undo` turns. Answered by its id."""
+
+    reason: str
+    title: str = ""
+    undo: int = 0
+    span: tuple[int, int] | None = None  # first and last record of a turn: what came after it is left out
+    move_key: bool = False
+
+
+Request: TypeAlias = UndoTurns | BranchOff  # these become events when the transcript is at hand
+
+
+Event: TypeAlias = (
+    Deliver
+    | StartHeld
+    | Rewrite
+    | Begin
+    | ModelAnswered
+    | ModelFailed
+    | RetryModel
+    | ToolReturned
+    | Answer
+    | StopTurn
+    | AnnounceStop
+    | Recover
+    | Suspend
+    | Resume
+    | EndSession
+    | ResetSession
+    | NoteBlocked
+    | SetPreference
+    | Undo
+    | Compress
+    | Summarised
+    | SummaryFailed
+    | Branch
+)
+
+
+# ---------------------------------------------------------------- what is to be going on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCallWork:
+    """The model is shown the transcript. `last`: it may not ask for tools any more."""
+
+    turn: TurnId
+    attempt: int
+    replies: int
+    last: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCallWork:
+    turn: TurnId
+    attempt: int
+    call: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryWork:
+    reason: str
+    focus: str
+
+
+Task: TypeAlias = ModelCallWork | ToolCallWork | SummaryWork
+
+
+# ---------------------------------------------------------------- what it can ask for
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accept:
+    """The message is durable: tell its sender. `position` is how many turns go first."""
+
+    turn: TurnId
+    position: int
+    handling: str  # started, queued, steering, interrupting, joined or answer
+    into: TurnId | None = None  # the turn that it is the answer for
+    opened: bool = False  # the opening was taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Say StartHeld after that time; of several, the last one counts."""
+
+    wait_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refuse:
+    error: RefusedError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reroute:
+    """This session takes no more messages: the conversation goes on elsewhere."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Publish:
+    event: LiveEvent
+
+
+Effect: TypeAlias = Accept | Hold | Refuse | Reroute | Publish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SuccessorSession:
+    """A session that begins in the same transaction."""
+
+    session: Session
+    records: tuple[Record, ...]
+    move_key: bool
+
+
+@dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
+class Step:
+    session: Session
+    records: tuple[Record, ...] = ()
+    effects: tuple[Effect, ...] = ()
+    seen: Seen | None = None
+    also: tuple[InboundKey, ...] = ()  # that are seen with it
+    bind: SessionKey | None = None  # from now on this key means this session
+    child: SuccessorSession | None = None

@@ -1,0 +1,116 @@
+"""From what is asked of a session to what happens to it, for what takes a look at the transcript. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.domain.access.role import Role, lowest
+from hermes.domain.errors import BadInputError
+from hermes.domain.read.transcript import Transcript
+from hermes.domain.records import MessageReceived
+from hermes.domain.session.protocol import Branch, BranchOff, Deliver, Undo, UndoTurns
+from hermes.domain.types import EncodedMessage, Session, SessionId, Source, Turn
+
+
+class TooFarBackError(BadInputError):
+    """The turns asked for lie before the beginning of this session. All but `own` are to be taken from its parent."""
+
+    def __init__(self, session: Session, own: int) -> None:
+        super().__init__(f"session {session.id} does not go back that many turns", code="nothing_to_undo")
+        self.own = own
+
+
+def undo_of(request: UndoTurns, session: Session, transcript: Transcript) -> Undo:
+    first = _start_of(request.turns, session, transcript)
+    seq, offset = transcript.place(first)
+    reason = f"{request.turns} turns were taken back" if request.turns != 1 else "the last turn was taken back"
+    again = None
+    if request.again is not None:
+        said = _said_at(first, transcript)
+        role = lowest(request.source.standing, _role_at(first, session, transcript) or request.source.standing)
+        again = Deliver(turn=request.again, messages=said, source=replace(request.source, role=role))
+        reason = "the last message was sent again"
+    return Undo(seq=seq, offset=offset, turns=request.turns, reason=reason, again=again)
+
+
+def branch_of(request: BranchOff, session: Session, transcript: Transcript, child: SessionId) -> Branch:
+    if request.span:
+        end = _end_of(request.span, session, transcript)
+    elif request.undo:
+        end = _start_of(request.undo, session, transcript)
+    else:
+        end = _last_settled(session, transcript)
+    return Branch(
+        child=child,
+        messages=tuple(transcript.messages[:end]),
+        prompt=transcript.prompt if session.prompted else None,
+        title=request.title,
+        reason=request.reason,
+        move_key=request.move_key,
+    )
+
+
+def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceived, ...]:
+    """What waits in the session, as another one can take it over."""
+    return tuple(
+        MessageReceived(
+            at=turn.accepted_at,
+            turn=turn.id,
+            messages=transcript.waiting.get(turn.id, ()),
+            source=_author_of(turn, session),
+            options=turn.options,
+            steer=turn.steer,
+        )
+        for turn in session.queue
+    )
+
+
+def _author_of(turn: Turn, session: Session) -> Source:
+    platform, _, user = (turn.by or session.platform).partition(":")
+    return Source(
+        platform=platform,
+        user=user if turn.by else session.owner,
+        place=turn.place,
+        role=turn.role,
+        name=turn.name,
+    )
+
+
+def _start_of(turns: int, session: Session, transcript: Transcript) -> int:
+    if not 0 < turns <= len(transcript.starts):
+        raise TooFarBackError(session, transcript.own - transcript.taken_back)
+    return transcript.starts[-turns]
+
+
+def _end_of(span: tuple[int, int], session: Session, transcript: Transcript) -> int:
+    first, last = span
+    begin, end = transcript.shown_before(first), transcript.shown_before(last + 1)
+    if begin == end:
+        raise BadInputError(f"that turn of session {session.id} was taken back", code="turn_taken_back")
+    return end
+
+
+def _last_settled(session: Session, transcript: Transcript) -> int:
+    """All there is, but for an answer whose calls have no outcome yet: they are this session's, and no copy's."""
+    if session.turn is None or not session.turn.calls:
+        return len(transcript.messages)
+    return transcript.asked_at(session.turn.calls[0].id)
+
+
+def _role_at(first: int, session: Session, transcript: Transcript) -> Role | None:
+    """With which role that turn began; None: nobody knows, and the conversation is one person's."""
+    known = transcript.roles[transcript.starts.index(first)]
+    shared = session.company is not None and session.company.shared
+    return Role.GUEST if known is None and shared else known
+
+
+def _said_at(first: int, transcript: Transcript) -> tuple[EncodedMessage, ...]:
+    """The person's message there, with the history that came along, where a client brought its own."""
+    own = transcript.starts[len(transcript.starts) - transcript.own :]
+    if first not in own:
+        return (transcript.messages[first],)
+    end = next(
+        (n for n in range(first, len(transcript.messages)) if transcript.place(n)[0] != transcript.place(first)[0]),
+        None,
+    )
+    return tuple(transcript.messages[first:end])

@@ -1,0 +1,40 @@
+"""The role with which a turn runs, and whose turn it is. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.domain.access.role import Role, assumed, lowest
+from hermes.domain.records import Answered
+from hermes.domain.types import Session, Source, Turn
+
+
+def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
+    """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
+    several = turn.several or by not in ("", turn.by)
+    if role is None or turn.role is None:
+        return replace(turn, several=several)
+    return replace(turn, role=lowest(turn.role, role), several=several)
+
+
+def role_of_turn(session: Session) -> Role:
+    """The role with which the turn in flight runs."""
+    return (session.turn and session.turn.role) or assumed(session.platform)
+
+
+def who_wants(turn: Turn) -> str:
+    """Whose turn it is, in words: name, platform and user, role."""
+    return _who(turn.name, turn.by, turn.role)
+
+
+def who_said(source: Source) -> str:
+    return _who(source.name, source.by, source.standing)
+
+
+def answered_by(answered: Answered) -> str:
+    return _who(answered.name, answered.by, answered.role)
+
+
+def _who(name: str, by: str, role: Role | None) -> str:
+    known = ", ".join(filter(None, (by, role)))
+    return f"{name} ({known})" if name else known or "somebody"

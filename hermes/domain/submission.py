@@ -1,0 +1,48 @@
+"""A message on its way into a session, and the receipt for it."""
+
+from __future__ import annotations
+
+from hermes.domain.types import (
+    EncodedMessage,
+    InboundKey,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
+from hermes.domain.values import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submission:
+    """A person's message on its way in. `session` or `key` says which conversation; neither: a fresh one."""
+
+    turn: TurnId
+    messages: tuple[EncodedMessage, ...]  # earlier history first, if the sender brings it; the new one last
+    source: Source
+    session: SessionId | None = None
+    key: SessionKey | None = None
+    options: bytes = b"{}"
+    inbound: InboundKey | None = None  # the source's own id of it, for exactly-once
+    also: tuple[InboundKey, ...] = ()  # under which more of it came; none of them was accepted before
+    fingerprint: bytes = b""
+    busy: str = ""  # what it does to a turn in flight: queue, steer or interrupt; empty: as configured
+    joins: TurnId | None = None  # it is the rest of that message, which a client split; if that still waits
+    more_s: float = 0.0  # how long its turn is held for the rest of it
+    said: str = ""  # the person's own words, where the message has more than these: only they can answer a question
+    opening: tuple[EncodedMessage, ...] = ()  # instructions that go first if this is the session's first message
+    may_answer: bool = True  # False: it brings a forwarded message, which answers no question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """The message is durable. A duplicate's receipt names the turn that was accepted the first time."""
+
+    session: SessionId
+    turn: TurnId
+    position: int = 0  # how many turns go first
+    duplicate: bool = False
+    notice: str = ""  # for the person: why this is a fresh session, say
+    handling: str = "started"  # or queued, steering, interrupting, joined, answer
+    into: TurnId | None = None  # the turn that it is the answer for
+    opened: bool = False  # the opening was taken

@@ -1,0 +1,451 @@
+"""The nouns: ids, phases and the values that sessions, the journal and the adapters share.
+
+Everything here is immutable. Times are seconds since the epoch, UTC; durations carry `_s` in their name.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NewType
+
+from hermes.domain.access.role import Role, assumed
+from hermes.domain.values import dataclass
+
+SessionId = NewType("SessionId", str)
+SessionKey = NewType("SessionKey", str)
+TurnId = NewType("TurnId", str)
+InboundKey = NewType("InboundKey", str)  # "<platform>:<the platform's own id of an update>"
+Epoch = NewType("Epoch", int)  # grows by one with each daemon that owns the store
+Seq = NewType("Seq", int)  # position of a record in its session's log, from 0
+EncodedMessage = NewType("EncodedMessage", bytes)  # one chat message as UTF-8 JSON, encoded once
+
+
+class Phase(StrEnum):
+    IDLE = "idle"
+    RUNNING = "running"
+    WAITING = "waiting"
+    RESUME_PENDING = "resume_pending"
+    SUSPENDED = "suspended"
+    ENDED = "ended"
+
+
+class EndCause(StrEnum):
+    """Why a session ended. The reason beside it is free text and decides nothing."""
+
+    UNKNOWN = ""  # written by a version that kept the reason only
+    ASKED = "asked"  # by a person, or by a program for one
+    COMPRESSION = "compression"  # the conversation goes on from a summary
+    TAKEN_BACK = "taken_back"  # the conversation goes on from before its beginning
+    RESET = "reset"
+
+
+class CompressionCause(StrEnum):
+    """Why a summary is made."""
+
+    FULL = "full"  # the context is nearly full
+    OVERFLOW = "overflow"  # a turn no longer fits
+    ASKED = "asked"  # a person wants it
+
+
+class CompressionEnd(StrEnum):
+    """How a compression that changed nothing ended."""
+
+    FAILED = "failed"
+    STOPPED = "stopped"  # by a person
+    INTERRUPTED = "interrupted"  # the daemon stopped
+
+
+class FailureKind(StrEnum):
+    """Why a turn has no answer."""
+
+    AUTH = "auth"
+    BILLING = "billing"
+    RATE_LIMIT = "rate_limit"
+    OVERLOADED = "overloaded"
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    CONTEXT_OVERFLOW = "context_overflow"
+    BAD_REQUEST = "bad_request"
+    MALFORMED_REPLY = "malformed_reply"
+    POLICY = "policy"
+    UNSUPPORTED = "unsupported"
+    BUDGET = "budget"  # what may be spent has been spent
+    CANCELLED = "cancelled"
+    SUSPENDED = "suspended"  # not ended: it goes on when its session is resumed
+    INTERNAL = "internal"
+
+
+class FailureCause(StrEnum):
+    """What was wrong between Hermes and a model endpoint."""
+
+    NONE = ""  # not known, or there is no endpoint
+    REFUSED = "refused"
+    UNKNOWN_HOST = "unknown_host"
+    TLS = "tls"
+    TIMEOUT = "timeout"
+    BROKEN = "broken"  # the connection ended too early
+    UNREACHABLE = "unreachable"
+    STATUS = "status"  # the endpoint answered with an HTTP error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    kind: FailureKind
+    message: str
+    retry_after_s: float | None = None
+    address: str = ""  # of the endpoint, without user name and query
+    cause: FailureCause = FailureCause.NONE
+    status: int = 0  # of HTTP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What the provider says was used. `prompt_tokens` holds the cached ones."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+    cost_usd: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
+            cost_usd=self.cost_usd + other.cost_usd,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where something is said on a chat platform."""
+
+    platform: str
+    chat: str
+    thread: str = ""
+    message: str = ""  # what it answers, in the platform's own words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatContext:
+    """Whom a conversation is with, as its platform tells it. Names are written by strangers."""
+
+    kind: str = ""  # of chat: dm, group, channel or thread
+    chat: str = ""  # the chat's name
+    person: str = ""  # the person's name, where the conversation is theirs alone
+    shared: bool = False  # several people talk in it: what each says begins with their name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a message came from."""
+
+    platform: str
+    user: str = ""
+    automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
+    place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
+    company: ChatContext | None = None  # of the conversation that it begins, if it does; None: nobody tells
+    role: Role | None = None  # of the person; None: stored before there were roles
+    name: str = ""  # of the person, as the platform shows it
+
+    @property
+    def standing(self) -> Role:
+        """The person's role; the least one where none is stored, except on the owner's own surfaces."""
+        return self.role or assumed(self.platform)
+
+    @property
+    def by(self) -> str:
+        """Who that is, in one word: platform and user."""
+        return ":".join(filter(None, (self.platform, self.user)))
+
+
+class Effect(StrEnum):
+    """What running a tool call a second time would mean, for one whose outcome was not recorded."""
+
+    PURE = "pure"  # it only reads: run it again
+    EFFECT = "effect"  # it may have changed something: never run it again by itself
+
+
+class Verdict(StrEnum):
+    ALLOW = "allow"
+    ASK = "ask"
+    BLOCK = "block"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """Whether a tool call may run. `rules` are what a grant for longer than once would cover; all must be granted."""
+
+    verdict: Verdict = Verdict.ALLOW
+    reason: str = ""
+    rules: tuple[str, ...] = ()
+    once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+    findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
+
+
+class CallState(StrEnum):
+    PROPOSED = "proposed"  # the model asked for it
+    ASKED = "asked"  # waits for a person
+    STARTED = "started"  # may have had effects
+
+
+class CallOutcome(StrEnum):
+    OK = "ok"
+    ERROR = "error"
+    DENIED = "denied"
+    STOPPED = "stopped"  # ended by whoever stopped the turn
+    NOT_RUN = "not_run"
+    UNKNOWN = "unknown"  # it began, and nothing says how it ended
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A tool call that has no outcome yet. Its arguments are in the transcript, not here."""
+
+    id: str
+    name: str
+    summary: str = ""  # one line for people
+    state: CallState = CallState.PROPOSED
+    parallel: bool = False
+    effect: Effect = Effect.EFFECT
+    gate: Gate = Gate()
+    problem: str = ""  # not empty: it cannot run, and this is what the model is told
+    question: str = ""  # not empty: it is no work but a question to the person
+    choices: tuple[str, ...] = ()
+    routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
+    asked_in: tuple[Place, ...] = ()  # where they were
+    approved_by: str = ""  # name, platform and user, role; empty: nobody was asked
+    whole: str = ""  # what runs, to the letter; empty: the summary says all
+    whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
+    cut: bool = False  # only the beginning of the question was shown so far
+
+
+class Busy(StrEnum):
+    """What a message does that comes while a turn runs."""
+
+    QUEUE = "queue"
+    STEER = "steer"
+    INTERRUPT = "interrupt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preferences:
+    """What a person has chosen for one conversation; empty means as configured."""
+
+    title: str = ""
+    model: str = ""
+    personality: str = ""
+    reasoning: str = ""
+    busy: str = ""
+    yolo: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """An accepted message and the work it asks for. Its text is in the log, not here."""
+
+    id: TurnId
+    accepted_at: float
+    attempt: int = 0  # how often it was started
+    options: bytes = b"{}"  # model options of this turn, as a JSON object
+    steer: bool = False  # to be told to the turn in flight, if that comes to a point where it can listen
+    replies: int = 0  # how often the model has answered within this turn
+    calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
+    usage: Usage = Usage()
+    merged: tuple[TurnId, ...] = ()  # messages that became part of it, whose senders wait for its end
+    place: Place | None = None  # where its answer is to be said
+    written: str = ""  # how much of the model's answer was there when a stop cut it off
+    role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
+    by: str = ""  # who began it: platform and user
+    name: str = ""  # of the same person
+    several: bool = False  # somebody else has a say in it, too
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """All there is to know about a session but its transcript. It is a fold over the session's records."""
+
+    id: SessionId
+    key: SessionKey
+    phase: Phase
+    reason: str  # of the phase, in plain words
+    since: float  # of the phase
+    created_at: float
+    active_at: float  # the last time a person wrote
+    next_seq: Seq
+    platform: str
+    parent: SessionId | None = None
+    successor: SessionId | None = None  # where the conversation went on
+    turn: Turn | None = None  # in flight, or to be continued
+    queue: tuple[Turn, ...] = ()  # accepted, waiting
+    resume_reason: str = ""  # not empty: a stop was announced while the turn ran
+    interruptions: int = 0  # since the last finished turn
+    messages: int = 0
+    turns: int = 0
+    usage: Usage = Usage()
+    last_failure: Failure | None = None
+    root: SessionId | None = None  # the oldest ancestor, whose folder it works in; None: itself
+    owner: str = ""  # the user who began it, where its platform tells users apart
+    preferences: Preferences = Preferences()
+    grants: tuple[str, ...] = ()  # rules that its person has allowed for the whole session
+    prompted: bool = False  # the log holds its system prompt
+    context_tokens: int = 0  # what the model was shown last, and its answer
+    compressing: str = ""  # not empty: a summary is being made, and why
+    compressing_focus: str = ""
+    compression_failures: int = 0  # in a row
+    compression_failed_at: float = 0.0
+    hidden: tuple[tuple[int, int, int], ...] = ()  # undone: from a record's n-th message up to another record
+    compression_problem: str = ""  # of the last failure
+    blocked_by: tuple[str, ...] = ()  # background processes for which a due reset waits, as far as it is recorded
+    blocked_reason: str = ""
+    taken_up_at: float = 0.0  # when somebody last came back to it
+    notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
+    place: Place | None = None  # where its person wrote last
+    company: ChatContext | None = None  # whom it is with, as was told when it began
+    end_cause: EndCause = EndCause.UNKNOWN  # of a session that has ended; see `end_cause.py`
+    compressing_cause: CompressionCause = CompressionCause.FULL
+    compressing_since: float = 0.0
+    compression_failed_tokens: int = 0  # size of the context at the last failure
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """The memory of an accepted inbound id: the same id again is the same turn, also after a crash."""
+
+    key: InboundKey
+    session: SessionId
+    turn: TurnId
+    fingerprint: bytes  # of the request's content; another content under the same id is a client's mistake
+    at: float
+
+
+class OutboxKind(StrEnum):
+    """What an obligation is to its reader."""
+
+    REPLY = "reply"
+    QUESTION = "question"
+    NOTICE = "notice"
+    SIGN = "sign"  # that a message was heard and waits: shown once, if at all, and never stored
+
+
+class TurnEnd(StrEnum):
+    """What a turn came to."""
+
+    ANSWERED = "answered"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxMessage:
+    """Something that is to be said on a chat platform, until the platform has confirmed it.
+
+    A reply that is shown while it grows and its final text are one obligation. Without text and files there is
+    nothing to say, unless a part of it is shown already. The last fields are the delivery's.
+    """
+
+    id: str  # the same for the same thing, whoever makes it
+    kind: OutboxKind
+    place: Place
+    text: str
+    at: float
+    session: SessionId | None = None
+    turn: TurnId | None = None
+    choices: tuple[str, ...] = ()  # of a question
+    call: str = ""  # that asks it
+    final: bool = True  # False: a turn in flight is shown, and its answer is yet to come
+    order: int = 0  # among all, as they came to the store
+    sent: tuple[str, ...] = ()  # the platform's ids of the messages that show it, the first part first
+    sending: bool = False  # one more was on its way; nothing says yet whether it arrived
+    tries: int = 0  # that failed in a row
+    problem: str = ""  # of the last try
+    repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
+    files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
+    superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
+    end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
+    amends: str = ""  # not empty: it is no message of its own, but what those of that obligation say from now on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeliveredMessage:
+    """The memory of an obligation that was met."""
+
+    id: str
+    kind: OutboxKind
+    place: Place
+    at: float  # when it was owed
+    sent_at: float
+    messages: tuple[str, ...]
+    session: SessionId | None = None
+    turn: TurnId | None = None
+    repeated: bool = False  # a part of it may have arrived twice, and was marked so
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadLetter:
+    """A message that crashed its session twice, or one that cannot be delivered. Kept whole, so that it can be
+    replayed.
+    """
+
+    id: str
+    session: SessionId
+    turn: TurnId
+    messages: tuple[EncodedMessage, ...]
+    source: Source
+    options: bytes
+    problem: str
+    at: float
+    undelivered: OutboxMessage | None = None  # set: this is what nobody could be told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessRecord:
+    """A background process as the store knows it. It is there before the process is, so that none is ever lost."""
+
+    id: str  # "proc_" and 12 hex digits
+    root: SessionId  # whose folder its conversation works in
+    session: SessionId  # that started it
+    key: SessionKey
+    platform: str
+    command: str  # a summary, one line
+    cwd: str
+    started_at: float
+    notify: bool = False  # its end is told to its conversation
+    watch: tuple[str, ...] = ()  # words in its output that are told
+    pty: bool = False
+    pid: int = 0  # 0: not known to have started
+    active_at: float = 0.0  # about when it last did something
+    watched_bytes: int = 0  # of its output, looked through for `watch`
+    ended_at: float | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
+    detail: str = ""
+    output_bytes: int = 0  # at its end
+    told: bool = False  # its end was handed over to its conversation
+    role: Role | None = None  # of the turn that started it; None: stored before there were roles
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessView:
+    """What everyone is shown of a background process."""
+
+    id: str
+    session: SessionId
+    command: str  # a summary, one line
+    pid: int
+    started_at: float  # from the kernel's own count of its age, so that it moves along when the clock is set
+    heartbeat_at: float  # when its actor last saw it alive
+    active_at: float  # when it last did something: CPU above a floor, or output
+    cpu_s: float = 0.0
+    output_bytes: int = 0
+    ports: tuple[int, ...] = ()  # that it listens on
+    ended_at: float | None = None
+    exit_code: int | None = None  # None after its end: nobody knows
+    signal: int | None = None  # that ended it
+    reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
+    detail: str = ""
+    memory_bytes: int = 0
+    known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
+    untold: bool = False  # it has ended, and its conversation is still to be told
+    notify: bool = False  # its end is told

@@ -1,0 +1,109 @@
+"""What is stored, for whoever asks: reads from the journal, and never a word to an actor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hermes.actors.journal import ActorJournal
+from hermes.domain.access.grants import PREFIX as GRANT
+from hermes.domain.access.grants import rules_in
+from hermes.domain.access.question import waiting_call
+from hermes.domain.end_cause import was_compressed
+from hermes.domain.errors import UnknownSessionError
+from hermes.domain.operations import Tally
+from hermes.domain.read.lineage import Address, find_lineage, find_route
+from hermes.domain.read.reader import Reader
+from hermes.domain.read.trace_search import find_trace
+from hermes.domain.read.transcript import read_around, read_page
+from hermes.domain.read.turn_log import records_of
+from hermes.domain.read.views import StoredMessage, TurnRecord
+from hermes.domain.trace import TraceLine
+from hermes.domain.types import DeadLetter, InboundKey, Seq, Session, SessionId, SessionKey, TurnId
+from hermes.ports.given import Clock
+
+
+class Archive:
+    def __init__(self, journal: ActorJournal, clock: Clock) -> None:
+        self._journal = journal
+        self._clock = clock
+
+    async def reply_of(self, command: InboundKey) -> bytes | None:
+        seen = await self._journal.fetch(lambda reader: reader.seen(reply_key(command)))
+        return None if seen is None else seen.fingerprint
+
+    async def bound(self, key: SessionKey) -> SessionId | None:
+        return await self._journal.fetch(lambda reader: reader.bound(key))
+
+    async def conversation(self, session: SessionId) -> Session:
+        return await self._journal.fetch(lambda reader: _end_of_own(reader, session))
+
+    async def messages(
+        self, session: SessionId, after: Seq | None, limit: int, *, exact: bool = False
+    ) -> list[StoredMessage]:
+        return await self._journal.fetch(
+            lambda reader: read_page(reader, look_up(reader, session, exact=exact)[0], after, limit),
+        )
+
+    async def around(self, session: SessionId, seq: Seq | None, n: int) -> list[StoredMessage]:
+        """Messages of that very session before, at and after a place; `None` is the end."""
+        return await self._journal.fetch(lambda reader: read_around(reader, session, seq, n))
+
+    async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]:
+        return await self._journal.fetch(lambda reader: reader.recent(limit, after))
+
+    async def heads(self, sessions: Iterable[SessionId]) -> dict[SessionId, Session]:
+        """Of those that are there."""
+
+        def read(reader: Reader) -> dict[SessionId, Session]:
+            routes = [find_route(reader, Address(session=each, exact=True)) for each in sessions]
+            return {route.head.id: route.head for route in routes if route.head is not None}
+
+        return await self._journal.fetch(read)
+
+    async def used(self, first_day: str) -> list[Tally]:
+        return await self._journal.fetch(lambda reader: reader.tallies(first_day))
+
+    async def records(self, session: SessionId, turn: TurnId) -> list[TurnRecord]:
+        """Everything that the journal says about a turn, wherever it went on."""
+        return await self._journal.fetch(lambda reader: records_of(reader, session, turn))
+
+    async def trace(self, name: str, limit: int) -> list[TraceLine]:
+        now = self._clock()
+        return await self._journal.fetch(lambda reader: find_trace(reader, name, limit=limit, now=now))
+
+    async def fact(self, name: str) -> bytes | None:
+        return await self._journal.fetch(lambda reader: reader.fact(name))
+
+    async def granted(self) -> list[str]:
+        return sorted(await self._journal.fetch(lambda reader: rules_in(reader.facts(GRANT))))
+
+    async def awaiting_approval(self) -> list[Session]:
+        def read(reader: Reader) -> list[Session]:
+            heads = (find_route(reader, Address(session=each, exact=True)).head for each in reader.pending())
+            return [head for head in heads if head is not None and (call := waiting_call(head)) and call.routed]
+
+        return await self._journal.fetch(read)
+
+    async def dead_letters(self) -> list[DeadLetter]:
+        return await self._journal.fetch(lambda reader: reader.dead_letters())
+
+
+def reply_key(command: InboundKey) -> InboundKey:
+    """Beside the command's own, to be forgotten as that is."""
+    return InboundKey(f"{command}:reply")
+
+
+def _end_of_own(reader: Reader, session: SessionId) -> Session:
+    head = find_route(reader, Address(session=session, exact=True)).head
+    while head is not None and was_compressed(head) and head.successor is not None:
+        head = find_route(reader, Address(session=head.successor, exact=True)).head
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    return head
+
+
+def look_up(reader: Reader, session: SessionId, *, exact: bool = False) -> tuple[Session, tuple[SessionId, ...]]:
+    head = find_route(reader, Address(session=session, exact=exact)).head
+    if head is None:
+        raise UnknownSessionError(f"there is no session {session}")
+    return head, find_lineage(reader, head)

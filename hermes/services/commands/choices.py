@@ -1,0 +1,150 @@
+"""Commands that choose how a conversation goes on. They hold for this conversation, and what grows out of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from hermes.domain.types import Busy, Preferences
+from hermes.services.commands.context import CommandContext, Handler
+from hermes.services.commands.registry import REASONING
+from hermes.services.commands.reply import CommandReply, refused
+
+DEFAULT = "default"
+_MODEL_NAME = re.compile(r"[!-~]{1,200}")
+_MAX_BUTTON = 60  # characters; platforms cut longer ones
+_MAX_BUTTONS = 25
+_BUSY = {
+    Busy.QUEUE: "waits for the end of the turn",
+    Busy.STEER: "is taken into account by the turn",
+    Busy.INTERRUPT: "stops the turn and is answered instead",
+}
+
+
+async def model(context: CommandContext) -> CommandReply:
+    known, wanted = context.desk.models(), context.argument
+    chosen = _chosen(context).model
+    if not wanted:
+        now = f"The model is {chosen}." if chosen else f"The model is {next(iter(known), 'as configured')}."
+        others = f" Known: {', '.join(known)}." if known else ""
+        return CommandReply(
+            text=f"{now}{others} /model NAME chooses one, /model default goes back to the configured one.",
+            choices=_for_buttons(DEFAULT, *known),
+        )
+    if wanted.lower() == DEFAULT:
+        return await _prefer(context, "model", "", f"The model is the configured one, {next(iter(known), '')}.")
+    if not _MODEL_NAME.fullmatch(wanted):
+        return context.usage("That is no name of a model.")
+    name = next((each for each in known if each.lower() == wanted.lower()), "")
+    if name:
+        return await _prefer(context, "model", name, f"The model is now {name}.")
+    doubt = f"It is not among those that are configured{_meant(wanted, known)}: whether it is there shows"
+    return await _prefer(
+        context,
+        "model",
+        wanted,
+        f"The model is now {wanted}. {doubt} with the next message. /model default goes back.",
+    )
+
+
+async def personality(context: CommandContext) -> CommandReply:
+    known, wanted = context.desk.personalities(), context.argument.lower()
+    if wanted in ("", "list"):
+        now = _chosen(context).personality or "as configured"
+        return CommandReply(
+            text=f"The personality is {now}. There are: {', '.join(known)}; and none, and default.",
+            choices=_for_buttons(DEFAULT, "none", *known),
+        )
+    if wanted == DEFAULT:
+        return await _prefer(context, "personality", "", "The personality is the configured one.")
+    if wanted != "none" and wanted not in known:
+        return refused(f"There is no personality “{wanted[:50]}”{_meant(wanted, known)}. /personality lists them.")
+    return await _prefer(context, "personality", wanted, f"The personality is now {wanted}.")
+
+
+async def reasoning(context: CommandContext) -> CommandReply:
+    wanted = context.argument.lower()
+    if not wanted:
+        now = _chosen(context).reasoning or "as configured"
+        return CommandReply(
+            text=f"The reasoning effort is {now}. There are: {', '.join(REASONING)}; and default.",
+            choices=_for_buttons(*REASONING, DEFAULT),
+        )
+    if wanted == DEFAULT:
+        return await _prefer(context, "reasoning", "", "The reasoning effort is the configured one.")
+    if wanted not in REASONING:
+        return context.usage(f"There is no effort “{wanted[:50]}”{_meant(wanted, REASONING)}.")
+    return await _prefer(context, "reasoning", wanted, f"The reasoning effort is now {wanted}.")
+
+
+async def busy(context: CommandContext) -> CommandReply:
+    wanted = context.argument.lower()
+    if not wanted:
+        now = _chosen(context).busy
+        told = f"{_BUSY[Busy(now)]} ({now})" if now else "does what is configured"
+        return CommandReply(
+            text=f"A message that comes while a turn runs {told}.", choices=_for_buttons(*Busy, DEFAULT)
+        )
+    if wanted == DEFAULT:
+        return await _prefer(context, "busy", "", "A message that comes while a turn runs does what is configured.")
+    if wanted not in set(Busy):
+        return context.usage(f"“{wanted[:50]}” is nothing that a message can do{_meant(wanted, tuple(Busy))}.")
+    return await _prefer(
+        context, "busy", wanted, f"From now on a message that comes while a turn runs {_BUSY[Busy(wanted)]}."
+    )
+
+
+async def yolo(context: CommandContext) -> CommandReply:
+    wanted = context.argument.lower() or ("off" if _chosen(context).yolo else "on")
+    if wanted not in ("on", "off"):
+        return context.usage(f"“{wanted[:50]}” is neither on nor off.")
+    told = {
+        "on": "Tools run without asking in this conversation. What is blocked stays blocked. /yolo off ends it.",
+        "off": "Tools ask before they do something dangerous.",
+    }
+    return await _prefer(context, "yolo", wanted == "on", told[wanted])
+
+
+async def grants(context: CommandContext) -> CommandReply:
+    verb, _, kind = context.argument.partition(" ")
+    if verb == "withdraw" and kind.strip():
+        await context.sessions.withdraw(kind.strip())
+        return CommandReply(text=f"Commands of the kind {kind.strip()} are asked about again.")
+    if verb:
+        return context.usage(f"“{context.argument[:50]}” is not understood.")
+    kinds = await context.sessions.granted()
+    if not kinds:
+        return CommandReply(text="Nothing is allowed for good.")
+    return CommandReply(
+        text="\n".join(["Allowed for good, in every conversation:", *kinds, "/grants withdraw KIND ends it."])
+    )
+
+
+async def _prefer(context: CommandContext, name: str, value: str | bool, text: str) -> CommandReply:
+    session = await context.opened()
+    return context.reply(text, await context.sessions.prefer(session.id, name, value, context.reason))
+
+
+def _for_buttons(*choices: str) -> tuple[str, ...]:
+    """Those that a button has room for; the others can be typed."""
+    return tuple(dict.fromkeys(choice for choice in choices if len(choice) <= _MAX_BUTTON))[:_MAX_BUTTONS]
+
+
+def _chosen(context: CommandContext) -> Preferences:
+    return Preferences() if context.open is None else context.open.preferences
+
+
+def _meant(word: str, known: Sequence[str]) -> str:
+    near = get_close_matches(word, known, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
+
+
+HANDLERS: dict[str, Handler] = {
+    "model": model,
+    "personality": personality,
+    "reasoning": reasoning,
+    "busy": busy,
+    "grants": grants,
+    "yolo": yolo,
+}

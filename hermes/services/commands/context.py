@@ -1,0 +1,91 @@
+"""One command on its way: what was asked, by whom, and the conversation it is about."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from hermes.domain.types import Phase, Session, TurnId
+from hermes.domain.values import dataclass
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessList
+from hermes.ports.prompt_files import PromptFiles
+from hermes.ports.sessions import Sessions
+from hermes.services.commands.registry import Parsed
+from hermes.services.commands.reply import CommandCaller, CommandReply, refused
+from hermes.services.commands.shown import ShownChoices
+from hermes.services.commands.wording import Default
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desk:
+    """What the commands work with."""
+
+    sessions: Sessions
+    new_turn_id: Callable[[], TurnId]
+    clock: Clock
+    models: Callable[[], Sequence[str]]  # that are known by name, the configured one first
+    personalities: Callable[[], Sequence[str]]
+    context_window: Callable[[], int]
+    processes: ProcessList
+    shown: ShownChoices
+    restart: Callable[[str], Awaitable[None]]  # takes the reason
+    prompt_files: PromptFiles | None = None
+
+    def default(self) -> Default:
+        return Default(model=next(iter(self.models()), ""), context_window=self.context_window())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommandContext:
+    desk: Desk
+    parsed: Parsed
+    caller: CommandCaller
+    session: Session | None = None  # the live end of the conversation; None: nothing was said here yet
+    why: str = ""
+    reset: str = ""  # when it will be reset, and what keeps it from that
+
+    @property
+    def argument(self) -> str:
+        return self.parsed.argument
+
+    @property
+    def sessions(self) -> Sessions:
+        return self.desk.sessions
+
+    @property
+    def open(self) -> Session | None:
+        """The conversation, unless it has ended."""
+        return None if self.session is None or self.session.phase is Phase.ENDED else self.session
+
+    @property
+    def reason(self) -> str:
+        """For the journal: who wanted it, and how."""
+        source = self.caller.source
+        return f"/{self.parsed.command.name} by {':'.join(filter(None, (source.platform, source.user)))}"
+
+    async def opened(self) -> Session:
+        """The conversation, begun if there is none: a choice can come before the first word."""
+        if self.open is not None:
+            return self.open
+        ended = None if self.session is None else self.session.id
+        return await self.sessions.begin(
+            self.caller.source, session=ended or self.caller.session, key=self.caller.key
+        )
+
+    def reply(self, text: str, session: Session) -> CommandReply:
+        """Says where the conversation is now, if that is not where it was."""
+        moved = self.session is None or session.id != self.session.id
+        return CommandReply(text=text, session=session.id if moved else None)
+
+    def usage(self, problem: str) -> CommandReply:
+        return refused(f"{problem}\nUsage: {self.parsed.command.written}")
+
+
+Handler = Callable[[CommandContext], Awaitable[CommandReply]]
+
+
+def whole_number(text: str, *, low: int, high: int) -> int | None:
+    """None: it is none, or not one of these."""
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        return None
+    return int(text) if low <= int(text) <= high else None

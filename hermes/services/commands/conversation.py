@@ -1,0 +1,208 @@
+"""Commands that change a conversation as a whole: begin, take back, shorten, copy, name."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from hermes.domain.errors import BadInputError
+from hermes.domain.types import Session
+from hermes.services.commands.context import CommandContext, Handler, whole_number
+from hermes.services.commands.reply import NO, YES, CommandReply, refused
+from hermes.services.commands.wording import UNTITLED, count, dropped, excerpt
+
+MAX_UNDO = 100
+MAX_TITLE = 100
+MAX_BUTTON_TITLE = 25
+NOW = "now"  # confirms like yes
+MAX_TOPIC = 500
+PATIENCE_S = 3.0  # for a summary, before the reply says that it is being made
+_NOTHING_YET = "There is no conversation here yet: say something first."
+
+
+async def new(context: CommandContext) -> CommandReply:
+    earlier = context.open
+    if context.argument.lower() == NO:
+        return CommandReply(text="Nothing was changed.")
+    running = 0 if earlier is None else await _running_processes(context, earlier)
+    sure, title = _sure(context.argument, asked=running > 0)
+    if running and not sure:
+        return _ask_before_new(running, title)
+    if earlier is not None:
+        await context.sessions.end(earlier.id, context.reason, by=context.caller.source.place)
+    before = context.session.id if context.session is not None else context.caller.session
+    fresh = await context.sessions.begin(context.caller.source, session=before, key=context.caller.key, title=title)
+    named = f" “{fresh.preferences.title}”" if fresh.preferences.title else ""
+    lines = [f"A fresh conversation{named}, session {fresh.id}."]
+    if earlier is not None and earlier.turn is not None:
+        lines.append("The turn that ran was stopped.")
+    if earlier is not None and earlier.queue:
+        lines.append(dropped(earlier))
+    if earlier is not None:
+        lines.append(f"The earlier one is kept: /resume {earlier.id} brings it back.")
+    if running:
+        what = "A background process" if running == 1 else f"{running} background processes"
+        lines.append(f"{what} of it still run{'s' if running == 1 else ''}: /processes shows more.")
+    return CommandReply(text="\n".join(lines), session=fresh.id)
+
+
+async def _running_processes(context: CommandContext, session: Session) -> int:
+    return sum(view.ended_at is None for view in await context.desk.processes.listed(session.id))
+
+
+def _sure(argument: str, *, asked: bool) -> tuple[bool, str]:
+    """Return whether the person has confirmed it, and the title. `asked`: only then a first word can confirm."""
+    first, _, rest = argument.partition(" ")
+    confirms = first.lower().rstrip(",") in (YES, NOW)
+    if not confirms or (rest and not asked):
+        return False, _title(argument)
+    return True, _title(rest)
+
+
+def _ask_before_new(running: int, title: str) -> CommandReply:
+    many = running > 1
+    what = f"{count(running, 'background process')}es" if many else "1 background process"
+    text = (
+        f"{what} of this conversation still run{'' if many else 's'}. A fresh conversation does not stop "
+        f"{'them' if many else 'it'}, and hears nothing of {'their' if many else 'its'} end. Begin one all the same? "
+        "/new now goes ahead; /processes shows more."
+    )
+    yes = f"{YES}, {title}" if title and len(title) <= MAX_BUTTON_TITLE else YES
+    return CommandReply(text=text, choices=(yes, NO))
+
+
+async def retry(context: CommandContext) -> CommandReply:
+    if context.open is None:
+        return refused(_NOTHING_YET)
+    desk = context.desk
+    try:
+        receipt = await context.sessions.retry(context.open.id, desk.new_turn_id(), context.caller.source)
+    except BadInputError as error:
+        if error.code != "nothing_to_undo":
+            raise
+        return refused("There is no message here that could be sent again.")
+    moved = receipt.session != context.open.id
+    return CommandReply(
+        text="The last message is sent again.", session=receipt.session if moved else None, receipt=receipt
+    )
+
+
+async def undo(context: CommandContext) -> CommandReply:
+    wish, sure = _wish(context.argument)
+    if wish == NO:
+        return CommandReply(text="Nothing was taken back.")
+    turns = whole_number(wish or "1", low=1, high=MAX_UNDO)
+    if turns is None:
+        return context.usage(f"n is a whole number from 1 to {MAX_UNDO}.")
+    if context.open is None:
+        return refused(_NOTHING_YET)
+    if turns > 1 and context.caller.has_buttons and not sure:
+        asked = f"Take back the last {turns} turns? The agent forgets what was said in them."
+        return CommandReply(text=asked, choices=(f"{YES}, {turns} turns", NO))
+    try:
+        after = await context.sessions.undo(context.open.id, turns)
+    except BadInputError as error:
+        if error.code != "nothing_to_undo":
+            raise
+        few = "There are no turns here" if turns == 1 else f"There are no {turns} turns here"
+        return refused(f"{few} to take back. Nothing was changed.")
+    taken = "The last turn was" if turns == 1 else f"The last {turns} turns were"
+    return context.reply(f"{taken} taken back. {await _end_of(context, after)}", after)
+
+
+def _wish(argument: str) -> tuple[str, bool]:
+    """What is left of it without the yes, and whether there was one: as typed, or as it stands on the button."""
+    words = argument.lower().removesuffix(" turns").replace(",", " ").split()
+    return " ".join(word for word in words if word != YES), YES in words
+
+
+async def _end_of(context: CommandContext, session: Session) -> str:
+    last = await context.sessions.messages(session.id, None, 1)
+    said = excerpt(last[-1].message) if last else ""
+    return f"The last thing said is now: “{said}”" if said else "Nothing is left of what was said."
+
+
+async def compress(context: CommandContext) -> CommandReply:
+    if context.open is None:
+        return refused(_NOTHING_YET)
+    topic = _on_one_line(context.argument, MAX_TOPIC)
+    after = await _soon_done(context, await context.sessions.compress(context.open.id, topic))
+    if after.successor is not None:
+        return context.reply(
+            "The conversation goes on from a summary. What was said before is kept and can be found.", after
+        )
+    if not after.compressing:
+        return refused(
+            f"It was not compressed: {after.compression_problem or 'it was called off'}. Nothing was lost."
+        )
+    about = f" with most about “{topic}”" if topic else ""
+    return context.reply(
+        f"A summary{about} is being made, and the conversation goes on from it. Messages wait until it is there.",
+        after,
+    )
+
+
+async def _soon_done(context: CommandContext, session: Session) -> Session:
+    """The session when the summary has come to something, or after as long as a person likes to wait."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(PATIENCE_S):
+            while session.compressing:
+                await asyncio.sleep(0.05)
+                session = (await context.sessions.view(session.id, exact=True)).session
+    return session
+
+
+async def branch(context: CommandContext) -> CommandReply:
+    session, key = context.open, context.caller.key
+    if session is None:
+        return refused(_NOTHING_YET)
+    earlier = session.preferences.title
+    title = _title(context.argument) or (f"{earlier} (branch)" if earlier else "")
+    own_key = key is not None and key == session.key  # else it was taken up from elsewhere, and that stays as it is
+    child = await context.sessions.branch(session.id, title, move_key=own_key)
+    if key is not None and not own_key:
+        child = await context.sessions.resume(child.id, context.reason, key)
+    return CommandReply(
+        text=f"This goes on in a copy, session {child.id}.\n"
+        f"The conversation so far is kept as it is: /resume {session.id} brings it back.",
+        session=child.id,
+    )
+
+
+async def title(context: CommandContext) -> CommandReply:
+    chosen = _title(context.argument)
+    if not chosen:
+        shown = context.open.preferences.title if context.open is not None else ""
+        return CommandReply(text=f"The title is “{shown}”." if shown else f"{UNTITLED} Set one with /title TEXT.")
+    session = await context.opened()
+    after = await context.sessions.prefer(session.id, "title", chosen, context.reason)
+    return context.reply(f"The title is now “{chosen}”.", after)
+
+
+def _title(text: str) -> str:
+    return _on_one_line(text, MAX_TITLE)
+
+
+def _on_one_line(text: str, chars_most: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= chars_most else line[: chars_most - 1].rstrip() + "…"
+
+
+def busy_with(session: Session) -> str:
+    """Why a command that needs rest has to wait; empty: it need not."""
+    if session.compressing:
+        return "The conversation is being compressed: wait for that, or begin afresh with /new."
+    if session.turn is not None or session.queue:
+        waiting = f" {count(len(session.queue), 'message')} more waiting." if session.queue else ""
+        return f"A turn is running: wait for it, or /stop first.{waiting}"
+    return ""
+
+
+HANDLERS: dict[str, Handler] = {
+    "new": new,
+    "retry": retry,
+    "undo": undo,
+    "compress": compress,
+    "branch": branch,
+    "title": title,
+}

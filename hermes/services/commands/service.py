@@ -1,0 +1,114 @@
+"""The desk that carries out slash commands, the same for every surface.
+
+Commands act at once, also while a turn runs; those that need rest say so plainly. What goes wrong becomes a reply:
+whoever calls `run` gets an answer for the person, never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from hermes.domain.access.role import Role
+from hermes.domain.errors import BadInputError, HermesError, UnknownSessionError
+from hermes.domain.read.views import SessionView
+from hermes.domain.types import TurnId
+from hermes.ports.given import Clock
+from hermes.ports.processes import ProcessList
+from hermes.ports.prompt_files import PromptFiles
+from hermes.ports.sessions import Sessions
+from hermes.services.commands import background, choices, conversation, earlier, home, knowledge, trust, turn
+from hermes.services.commands.context import CommandContext, Desk, Handler
+from hermes.services.commands.registry import Parsed, SlashCommand, Unknown
+from hermes.services.commands.reply import CommandCaller, CommandReply, refused
+from hermes.services.commands.shown import ShownChoices
+
+_HANDLERS: Mapping[str, Handler] = {
+    **conversation.HANDLERS,
+    **earlier.HANDLERS,
+    **turn.HANDLERS,
+    **choices.HANDLERS,
+    **knowledge.HANDLERS,
+    **background.HANDLERS,
+    **home.HANDLERS,
+    **trust.HANDLERS,
+}
+
+
+_OF = {Role.OWNER: "the owner", Role.ADMIN: "the owner and the admins", Role.USER: "the users, not the guests,"}
+
+
+def _beyond(command: SlashCommand, role: Role) -> str:
+    article = "an" if role is Role.ADMIN else "a"
+    return f"/{command.name} is for {_OF[command.needs]} of this Hermes. You are {article} {role} here."
+
+
+async def _cannot_restart(_: str) -> None:
+    raise BadInputError("nothing here can be restarted")
+
+
+class CommandService:
+    def __init__(
+        self,
+        sessions: Sessions,
+        *,
+        new_turn_id: Callable[[], TurnId],
+        clock: Clock,
+        models: Callable[[], Sequence[str]],
+        personalities: Callable[[], Sequence[str]],
+        processes: ProcessList,
+        context_window: Callable[[], int] = lambda: 0,
+        restart: Callable[[str], Awaitable[None]] = _cannot_restart,
+        prompt_files: PromptFiles | None = None,
+    ) -> None:
+        self._desk = Desk(
+            sessions=sessions,
+            new_turn_id=new_turn_id,
+            clock=clock,
+            models=models,
+            personalities=personalities,
+            context_window=context_window,
+            processes=processes,
+            shown=ShownChoices(),
+            restart=restart,
+            prompt_files=prompt_files,
+        )
+
+    async def run(self, parsed: Parsed | Unknown, caller: CommandCaller) -> CommandReply:
+        if isinstance(parsed, Unknown):
+            return refused(parsed.advice)
+        if not caller.role.includes(parsed.command.needs):
+            return refused(_beyond(parsed.command, caller.role))
+        try:
+            return await self._run(parsed, caller)
+        except HermesError as error:
+            return refused(f"/{parsed.command.name} could not be done: {str(error).rstrip('.')}.")
+
+    async def _run(self, parsed: Parsed, caller: CommandCaller) -> CommandReply:
+        view = await self._view(caller)
+        session = None if view is None else view.session
+        context = CommandContext(
+            desk=self._desk,
+            parsed=parsed,
+            caller=caller,
+            session=session,
+            why="" if view is None else view.why,
+            reset="" if view is None else view.reset,
+        )
+        if session is not None and parsed.command.needs_rest and (problem := conversation.busy_with(session)):
+            return refused(problem)
+        reply = await _HANDLERS[parsed.command.name](context)
+        if reply.session is None and session is not None and caller.session not in (None, session.id):
+            return replace(reply, session=session.id)  # the caller came with an earlier id of this conversation
+        return reply
+
+    async def _view(self, caller: CommandCaller) -> SessionView | None:
+        session = caller.session
+        if session is None and caller.key is not None:
+            session = await self._desk.sessions.bound(caller.key)
+        if session is None:
+            return None
+        with suppress(UnknownSessionError):  # an id that nobody has used yet: most commands can do without
+            return await self._desk.sessions.view(session)
+        return None

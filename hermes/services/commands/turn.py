@@ -1,0 +1,147 @@
+"""Commands about the turn in flight: stop it, add to it, answer what it asks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from hermes.domain.access.question import SHOW, whole_question
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import Busy, Call, EncodedMessage, Session
+from hermes.services.commands.context import CommandContext, Handler
+from hermes.services.commands.reply import NO, YES, CommandReply, refused
+from hermes.services.commands.wording import count, dropped, pending, question
+
+
+async def stop(context: CommandContext) -> CommandReply:
+    session = context.open
+    if session is None or not (session.turn or session.queue or session.compressing):
+        return CommandReply(text="Nothing is running.")
+    running = () if session.turn is None else (session.turn,)
+    for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
+        await context.sessions.stop_turn(session.id, context.reason, turn.id, by=context.caller.source.place)
+    if session.turn is None and session.compressing:
+        await context.sessions.stop_turn(session.id, context.reason, None, by=context.caller.source.place)
+    done = "Stopped the summary; nothing was lost." if session.compressing else "Stopped."
+    return CommandReply(text=" ".join(filter(None, (done, dropped(session)))))
+
+
+async def queue(context: CommandContext) -> CommandReply:
+    return await _say(context, Busy.QUEUE)
+
+
+async def steer(context: CommandContext) -> CommandReply:
+    return await _say(context, Busy.STEER)
+
+
+async def _say(context: CommandContext, how: Busy) -> CommandReply:
+    text, session, caller = context.argument, context.session, context.caller
+    if not text:
+        return context.usage("There is nothing to say.")
+    if session is not None and (asking := pending(session)) is not None and asking.question:
+        return refused(f"{question(asking)}\nAnswer that first, or /stop. Nothing was stored.")
+    shown = f"{caller.speaker} {text}" if caller.speaker else text
+    receipt = await context.sessions.submit(
+        Submission(
+            turn=context.desk.new_turn_id(),
+            messages=(_encoded(shown),),
+            source=caller.source,
+            session=caller.session if session is None else session.id,
+            key=caller.key,
+            inbound=caller.inbound,
+            fingerprint=hashlib.sha256(_encoded(text)).digest() if caller.inbound else b"",
+            busy=how,
+        )
+    )
+    moved = session is None or receipt.session != session.id
+    return CommandReply(text=_handled(receipt), session=receipt.session if moved else None, receipt=receipt)
+
+
+def _encoded(text: str) -> EncodedMessage:
+    message = {"role": "user", "content": text}
+    return EncodedMessage(json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode())
+
+
+def _handled(receipt: Receipt) -> str:
+    if receipt.duplicate:
+        return "This came before, and was taken then."
+    match receipt.handling:
+        case "queued":
+            return f"Queued. {count(receipt.position, 'turn')} before it."
+        case "steering":
+            return "The running turn takes it into account at its next step."
+        case "answer":
+            return "Taken as the answer to what was asked."
+    return " ".join(filter(None, ("Nothing was running: it starts now.", receipt.notice)))
+
+
+# ---------------------------------------------------------------- leave
+
+
+async def approve(context: CommandContext) -> CommandReply:
+    how = context.argument.lower() or "once"
+    if how in (SHOW, "show all"):
+        return await _show(context)
+    if how not in ("once", "session", "always"):
+        return context.usage(f"“{context.argument[:50]}” is not a way to approve.")
+    lasting = {"session": " for the rest of this conversation", "always": " from now on, in every conversation"}
+    return await _answer(context, how, f"Approved{lasting.get(how, '')}")
+
+
+async def _show(context: CommandContext) -> CommandReply:
+    """All of what waits for permission, on the surface that asks for it."""
+    asking = _asking(context.open)
+    if asking is None or asking.question:
+        return refused("Nothing waits for permission.")
+    assert context.open is not None
+    if not asking.cut:
+        return CommandReply(text=whole_question(asking))
+    after = await context.sessions.answer(context.open.id, SHOW, context.caller.source, asking.id)
+    if context.caller.source.place is None:  # a terminal: nothing else shows it there
+        return context.reply(whole_question(asking), after)
+    return context.reply("All of it follows.", after)
+
+
+async def deny(context: CommandContext) -> CommandReply:
+    return await _answer(context, "deny", "Denied")
+
+
+async def _answer(context: CommandContext, answer: str, done: str) -> CommandReply:
+    asking = _asking(context.open)
+    if asking is None:
+        return refused("Nothing waits for permission.")
+    if asking.question:
+        return refused(f"{question(asking)}\nThat is a question: answer it with a plain message, or /stop.")
+    assert context.open is not None
+    after = await context.sessions.answer(context.open.id, answer, context.caller.source, asking.id)
+    text = f"{done}: {asking.summary or asking.name}."
+    return context.reply("\n".join(filter(None, (text, _next_question(after)))), after)
+
+
+def _asking(session: Session | None) -> Call | None:
+    return None if session is None else pending(session)
+
+
+def _next_question(session: Session) -> str:
+    asking = pending(session)
+    return "" if asking is None else question(asking)
+
+
+async def restart(context: CommandContext) -> CommandReply:
+    wish = context.argument.lower()
+    if wish == NO:
+        return CommandReply(text="Nothing was restarted.")
+    if context.caller.has_buttons and wish != YES:
+        return CommandReply(text="Restart Hermes? It is away for a moment, for everybody.", choices=(YES, NO))
+    await context.desk.restart(context.reason)
+    return CommandReply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
+
+
+HANDLERS: dict[str, Handler] = {
+    "stop": stop,
+    "restart": restart,
+    "queue": queue,
+    "steer": steer,
+    "approve": approve,
+    "deny": deny,
+}

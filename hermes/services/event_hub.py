@@ -1,0 +1,94 @@
+"""Live events, from whoever makes them to whoever watches. Loop-only, bounded, and never a reason to wait.
+
+A watcher that falls too far behind is cut off and told so: the journal has what it missed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Self
+
+from hermes.domain.events import CallEvent, Event, TextDelta
+from hermes.domain.types import SessionId, TurnId
+
+_EVERYTHING = None
+
+
+class EventFeed:
+    """One watcher's events, in order."""
+
+    def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
+        self.lagged = False
+        self._late = late
+        self._hub = hub
+        self._topic = topic
+        self._bound = bound
+        self._events: deque[Event] = deque()
+        self._arrived = asyncio.Event()
+        self._closed = False
+
+    def put(self, event: Event) -> None:
+        if self._late:
+            if isinstance(event, TextDelta):
+                return
+            self._late = not isinstance(event, CallEvent)
+        if len(self._events) >= self._bound:
+            self.lagged = True
+            self.close()
+            return
+        self._events.append(event)
+        self._arrived.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while not self._events:
+            if self._closed:
+                raise StopAsyncIteration
+            self._arrived.clear()
+            await self._arrived.wait()
+        return self._events.popleft()
+
+    def waiting(self) -> list[Event]:
+        taken = list(self._events)
+        self._events.clear()
+        return taken
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._hub.drop(self._topic, self)
+            self._arrived.set()
+
+
+class EventHub:
+    def __init__(self, bound: int = 4096) -> None:
+        self._bound = bound
+        self._feeds: dict[str | None, list[EventFeed]] = {}
+
+    def subscribe(
+        self, *, turn: TurnId | None = None, session: SessionId | None = None, late: bool = False
+    ) -> EventFeed:
+        topic = f"turn:{turn}" if turn is not None else f"session:{session}" if session is not None else _EVERYTHING
+        feed = EventFeed(self, topic, self._bound, late=late)
+        self._feeds.setdefault(topic, []).append(feed)
+        return feed
+
+    def publish(self, event: Event) -> None:
+        if not self._feeds:
+            return
+        for topic in (f"turn:{getattr(event, 'turn', '')}", f"session:{getattr(event, 'session', '')}", _EVERYTHING):
+            for feed in tuple(self._feeds.get(topic, ())):
+                feed.put(event)
+
+    def drop(self, topic: str | None, feed: EventFeed) -> None:
+        feeds = self._feeds[topic]
+        feeds.remove(feed)
+        if not feeds:
+            del self._feeds[topic]
+
+    @property
+    def watchers(self) -> int:
+        return sum(map(len, self._feeds.values()))

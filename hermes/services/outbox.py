@@ -1,0 +1,43 @@
+"""What adapters and others owe people directly, without a session: stored first, then handed to delivery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from hermes.actors.commit import store
+from hermes.actors.journal import ActorJournal
+from hermes.domain.errors import AlreadySeenError
+from hermes.domain.operations import Enqueue, See
+from hermes.domain.read.reader import Reader
+from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+
+
+class OutboxService:
+    def __init__(self, journal: ActorJournal, deliver: Callable[[Sequence[OutboxMessage]], None]) -> None:
+        self._journal = journal
+        self._deliver = deliver
+
+    async def enqueue(self, outgoing: OutboxMessage) -> None:
+        """Have it said; what was said before under the same id is not said again."""
+        if not await self.is_known(outgoing.id):
+            await store(self._journal, (Enqueue(outgoing=outgoing),))
+            self._deliver((outgoing,))
+
+    async def is_known(self, name: str) -> bool:
+        return await self._journal.fetch(lambda reader: (reader.outgoing(name) or reader.sent(name)) is not None)
+
+    async def progress(self, name: str) -> OutboxMessage | DeliveredMessage | DeadLetter | None:
+        return await self._journal.fetch(lambda reader: _progress(reader, name))
+
+    async def see(self, seen: Seen) -> bool:
+        """Whether this inbound id is new; from now on it is not."""
+        try:
+            await store(self._journal, (See(seen=seen),))
+        except AlreadySeenError:
+            return False
+        return True
+
+
+def _progress(reader: Reader, name: str) -> OutboxMessage | DeliveredMessage | DeadLetter | None:
+    found = reader.outgoing(name) or reader.sent(name)
+    return found or next((letter for letter in reader.dead_letters() if letter.id == name), None)

@@ -1,0 +1,229 @@
+"""Pairing: how somebody who is in no list comes to be allowed to talk. Pure; time and chance are arguments.
+
+A stranger who writes in a private chat gets a code, and whoever runs Hermes approves it. Of the code only a slow,
+salted hash is kept. What could be guessed is limited: codes end after an hour, few wait at a time, and wrong tries
+to approve one lock approving for an hour. Strangers cannot keep others from asking: in a full list the oldest request
+gives way once it has waited for a while, and one person can ask only a few times a day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from enum import StrEnum
+from typing import Any
+
+from hermes.domain.access.role import Role
+from hermes.domain.types import Place
+from hermes.domain.values import dataclass
+
+ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # without 0 and O, 1 and I
+CODE_CHARS = 8
+VALID_S = 3600.0
+MAX_PENDING = 10  # on one platform
+KEPT_S = 600.0  # that a request stays in a full list, for its approval
+MAX_REQUESTS = 3  # of one person in a day
+_DAY_S = 86_400.0
+_MAX_PAST = 1000  # requests that are remembered for this
+MAX_WRONG = 5
+LOCKED_S = 3600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A stranger who waits for approval. The hash is empty until the code is on its way to them."""
+
+    place: Place
+    user: str
+    name: str
+    at: float
+    salt: str = ""
+    hash: str = ""
+
+    @property
+    def platform(self) -> str:
+        return self.place.platform
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approved:
+    platform: str
+    user: str
+    name: str
+    at: float
+    chat: str = ""  # where they asked: their direct chat; empty: let in before this was kept
+    role: Role = Role.GUEST
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRequest:
+    """A request of the last day, whatever became of it."""
+
+    platform: str
+    user: str
+    at: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PairingBook:
+    """Everything that is remembered about pairing."""
+
+    pending: tuple[Request, ...] = ()
+    approved: tuple[Approved, ...] = ()
+    wrong: int = 0  # tries to approve, since the last right one
+    locked_until: float = 0.0
+    past: tuple[PastRequest, ...] = ()
+
+
+class PairingOutcome(StrEnum):
+    NEW = "new"  # a code is to be sent
+    KNOWN = "known"  # one was sent, and is still good
+    FULL = "full"  # too many wait already
+    TOO_OFTEN = "too_often"  # this person has asked several times today
+
+
+# ---------------------------------------------------------------- codes
+
+
+def make_code(choose: Callable[[str], str]) -> str:
+    return "".join(choose(ALPHABET) for _ in range(CODE_CHARS))
+
+
+def read_code(text: str) -> str:
+    """A code as somebody typed it."""
+    return "".join(char for char in text.upper() if char not in " -")
+
+
+def hash_of(code: str, salt: str) -> str:
+    """Takes a while, on purpose: not for the event loop."""
+    return hashlib.scrypt(code.encode(), salt=salt.encode(), n=1 << 14, r=8, p=1, dklen=32).hex()
+
+
+# ---------------------------------------------------------------- what happens to the book
+
+
+def role_of(book: PairingBook, platform: str, user: str) -> Role | None:
+    """None: nobody let them in."""
+    return next((each.role for each in book.approved if (each.platform, each.user) == (platform, user)), None)
+
+
+def with_role(book: PairingBook, platform: str, user: str, role: Role) -> PairingBook:
+    """The same book: nobody of that id was let in."""
+    return replace(
+        book,
+        approved=tuple(
+            replace(each, role=role) if (each.platform, each.user) == (platform, user) else each
+            for each in book.approved
+        ),
+    )
+
+
+def current(book: PairingBook, now: float) -> PairingBook:
+    """Without the requests whose time is over."""
+    pending = tuple(each for each in book.pending if 0 <= now - each.at < VALID_S)
+    past = tuple(each for each in book.past if 0 <= now - each.at < _DAY_S)
+    return replace(book, pending=pending, past=past)
+
+
+def ask(book: PairingBook, request: Request) -> tuple[PairingBook, PairingOutcome]:
+    book = current(book, request.at)
+    same = [each for each in book.pending if each.platform == request.platform]
+    if any(each.user == request.user for each in same):
+        return book, PairingOutcome.KNOWN
+    if sum((each.platform, each.user) == (request.platform, request.user) for each in book.past) >= MAX_REQUESTS:
+        return book, PairingOutcome.TOO_OFTEN
+    pending = book.pending
+    if len(same) >= MAX_PENDING:
+        oldest = min(same, key=lambda each: each.at)
+        if request.at - oldest.at < KEPT_S:
+            return book, PairingOutcome.FULL
+        pending = tuple(each for each in pending if each is not oldest)
+    past = PastRequest(platform=request.platform, user=request.user, at=request.at)
+    return replace(book, pending=(*pending, request), past=(*book.past, past)[-_MAX_PAST:]), PairingOutcome.NEW
+
+
+def issue(book: PairingBook, request: Request, salt: str, hashed: str) -> PairingBook:
+    """The code that this hash belongs to is the one that counts for that request from now on."""
+    issued = replace(request, salt=salt, hash=hashed)
+    return replace(book, pending=tuple(issued if each is request else each for each in book.pending))
+
+
+def approve(
+    book: PairingBook,
+    platform: str,
+    code: str,
+    now: float,
+    hashing: Callable[[str, str], str] = hash_of,
+    *,
+    role: Role = Role.GUEST,
+) -> tuple[PairingBook, Request | str]:
+    """The book afterwards, and who was approved, or why nobody was."""
+    if now < book.locked_until:
+        return book, f"too many wrong codes: {_locked(platform, book.locked_until - now)}"
+    book = current(book, now)
+    typed = read_code(code)
+    for request in book.pending:
+        fits = request.platform == platform and request.hash
+        if fits and hmac.compare_digest(request.hash, hashing(typed, request.salt)):
+            friend = Approved(
+                platform=platform, user=request.user, name=request.name, at=now, chat=request.place.chat, role=role
+            )
+            left = tuple(each for each in book.pending if each is not request)
+            return replace(book, pending=left, approved=(*book.approved, friend), wrong=0), request
+    wrong = book.wrong + 1
+    if wrong >= MAX_WRONG:
+        locked = replace(book, wrong=0, locked_until=now + LOCKED_S)
+        return locked, f"wrong code, for the {wrong}th time: {_locked(platform, LOCKED_S)}"
+    return replace(book, wrong=wrong), (
+        f"no request on {platform} has that code, or its hour is over; "
+        f"{'1 try is' if wrong == MAX_WRONG - 1 else f'{MAX_WRONG - wrong} tries are'} left"
+    )
+
+
+def revoke(book: PairingBook, platform: str, user: str) -> PairingBook:
+    """Nobody of that id may talk (by pairing), nor waits for it. The same book: nobody did."""
+    return replace(
+        book,
+        pending=tuple(each for each in book.pending if (each.platform, each.user) != (platform, user)),
+        approved=tuple(each for each in book.approved if (each.platform, each.user) != (platform, user)),
+    )
+
+
+def _locked(platform: str, seconds: float) -> str:
+    return (
+        f"approving is locked for {_minutes(seconds)}. Without a code, put the person's id into "
+        f"{platform}.allowed_users of the configuration, and `hermes restart`"
+    )
+
+
+def _minutes(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    return "1 minute" if minutes == 1 else f"{minutes} minutes"
+
+
+# ---------------------------------------------------------------- as bytes
+
+
+def encode(book: PairingBook) -> bytes:
+    return json.dumps(asdict(book), ensure_ascii=False).encode("utf-8", "replace")
+
+
+def decode(raw: bytes | None) -> PairingBook:
+    if raw is None:
+        return PairingBook()
+    fields = json.loads(raw)
+    return PairingBook(
+        pending=tuple(Request(**{**each, "place": Place(**each["place"])}) for each in fields["pending"]),
+        approved=tuple(_approved(each) for each in fields["approved"]),
+        wrong=fields["wrong"],
+        locked_until=fields["locked_until"],
+        past=tuple(PastRequest(**each) for each in fields.get("past", ())),
+    )
+
+
+def _approved(fields: dict[str, Any]) -> Approved:
+    """One that was let in before there were roles is a guest."""
+    return Approved(**{**fields, "role": Role(fields.get("role", Role.GUEST))})

@@ -1,0 +1,405 @@
+"""The front desk: what adapters can ask about sessions, on top of the directory and the journal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
+
+from hermes.actors.commit import store
+from hermes.actors.directory_protocol import Peek, Release, SessionGlance
+from hermes.actors.journal import ActorJournal
+from hermes.actors.kernel.ref import ActorDeadError, ActorRef
+from hermes.actors.session_mail import ApproverPlaces, Granted, Post, Revoked
+from hermes.domain.access.approver_chat import is_one
+from hermes.domain.access.grants import PREFIX as GRANT
+from hermes.domain.access.grants import rules_in
+from hermes.domain.access.role import Role
+from hermes.domain.end_cause import was_compressed
+from hermes.domain.errors import (
+    AlreadySeenError,
+    BadInputError,
+    BusyError,
+    RefusedError,
+    SessionClosedError,
+    StoppingError,
+    StorageFullError,
+    UnknownSessionError,
+)
+from hermes.domain.events import TurnAnswered, TurnGaveUp, TurnOutcome
+from hermes.domain.operations import DropDeadLetter, Enqueue, PutFact, See
+from hermes.domain.read.explain import explain
+from hermes.domain.read.lineage import Address
+from hermes.domain.read.turn_log import find_end, span_of
+from hermes.domain.read.views import SessionView
+from hermes.domain.records import TurnFailed, TurnFinished
+from hermes.domain.session.builder import open_turns, suspension
+from hermes.domain.session.machine import DELETED
+from hermes.domain.session.protocol import (
+    Answer,
+    Begin,
+    BranchOff,
+    Compress,
+    Deliver,
+    EndSession,
+    Event,
+    Request,
+    Resume,
+    Rewrite,
+    SetPreference,
+    StopTurn,
+    Suspend,
+    UndoTurns,
+)
+from hermes.domain.session.request import TooFarBackError
+from hermes.domain.session.state import is_pending
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import (
+    DeadLetter,
+    EncodedMessage,
+    EndCause,
+    Failure,
+    FailureKind,
+    InboundKey,
+    OutboxMessage,
+    Phase,
+    Place,
+    Seen,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
+from hermes.ports.given import Clock
+from hermes.ports.storage import Transaction
+from hermes.services.archive import Archive, look_up, reply_key
+from hermes.services.erasure import Erasing
+from hermes.supervision.crash_log import parking
+
+SPACE_AGAIN_BYTES = 8 << 20  # free space at which a full disk counts as usable again
+
+
+async def _nothing_else(_: SessionId) -> None:
+    """Nobody else keeps anything."""
+
+
+class SessionService(Archive):
+    def __init__(
+        self,
+        *,
+        directory: Callable[[], ActorRef[Any]],
+        journal: ActorJournal,
+        clock: Clock,
+        max_waiting: int,
+        erased: Callable[[SessionId], Awaitable[None]] = _nothing_else,
+        resets: Callable[[Session], str] = lambda _: "",
+        deliver: Callable[[Sequence[OutboxMessage]], None] = lambda _: None,
+    ) -> None:
+        super().__init__(journal, clock)
+        self._directory = directory
+        self._erased = erased  # whoever else keeps something of a session
+        self._resets = resets  # explains when a session is reset
+        self._deliver = deliver  # has said what is owed
+        self._closed = ""
+        self._full = ""
+        self.max_waiting = max_waiting
+        self.waiting = 0
+
+    def close(self, reason: str) -> None:
+        """Take no more messages; everything else goes on."""
+        self._closed = reason
+
+    async def submit(self, submission: Submission) -> Receipt:
+        if self._closed and (before := await self.accepted(submission)) is not None:
+            return before
+        self._check_intake()
+        if self.waiting >= self.max_waiting:
+            raise BusyError(f"{self.waiting} messages are on their way to disk already; try again")
+        self.waiting += 1
+        try:
+            return cast("Receipt", await self._ask(_post_of(submission)))
+        except AlreadySeenError as error:
+            receipt = _receipt_of_duplicate(error.seen, submission)
+            await self._take_up_held(submission, receipt.session)
+            return receipt
+        except (BusyError, SessionClosedError):
+            seen = await self._seen(submission)  # a retry of what waits already, or was heard, is not turned away
+            if seen is None:
+                raise
+            return _receipt_of_duplicate(seen, submission)
+        finally:
+            self.waiting -= 1
+
+    async def _take_up_held(self, submission: Submission, session: SessionId) -> None:
+        """Whoever waits for an answer, and asks again for a turn that is held, wants it to go on."""
+        if submission.source.place is not None or submission.source.automatic:
+            return  # a platform delivers again by itself, and so does a process that has ended: nobody has asked
+        with suppress(RefusedError, UnknownSessionError):
+            head = await self.conversation(session)
+            if head.phase == Phase.RESUME_PENDING and head.turn is not None:
+                await self.resume(head.id, "somebody asked again for its answer")
+
+    async def rewrite(self, session: SessionId, place: Place, message: EncodedMessage, role: Role) -> Session:
+        return await self._command(session, Rewrite(place=place, message=message, role=role))
+
+    async def accepted(self, submission: Submission) -> Receipt | None:
+        seen = await self._seen(submission)
+        return None if seen is None else _receipt_of_duplicate(seen, submission)
+
+    async def note_command(self, submission: Submission) -> Receipt | None:
+        if submission.inbound is None:
+            return None
+        try:
+            await self._see(submission, submission.inbound, submission.fingerprint)
+        except AlreadySeenError as error:
+            return _receipt_of_duplicate(error.seen, submission)
+        return None
+
+    async def note_reply(self, submission: Submission, reply: bytes) -> None:
+        if submission.inbound is not None:
+            await self._see(submission, reply_key(submission.inbound), reply)
+
+    async def _see(self, command: Submission, key: InboundKey, fingerprint: bytes) -> None:
+        session = command.session or SessionId("")
+        seen = Seen(key=key, session=session, turn=command.turn, fingerprint=fingerprint, at=self._clock())
+        await self._store((See(seen=seen),))
+
+    def _check_intake(self) -> None:
+        if self._closed:
+            raise StoppingError(f"{self._closed}; nothing was stored, try again when it is back")
+
+    async def begin(
+        self, source: Source, *, session: SessionId | None = None, key: SessionKey | None = None, title: str = ""
+    ) -> Session:
+        event = Begin(source=source, title=title)  # also while the daemon is stopping: it is no work
+        return cast("Session", await self._ask(Post(event=event, address=Address(session=session, key=key))))
+
+    async def _seen(self, submission: Submission) -> Seen | None:
+        key = submission.inbound
+        return None if key is None else await self._journal.fetch(lambda reader: reader.seen(key))
+
+    async def outcome(self, session: SessionId, turn: TurnId) -> TurnOutcome | None:
+        head, record, usage = await self._journal.fetch(lambda reader: find_end(reader, session, turn))
+        if head is None:
+            return TurnGaveUp(session=session, turn=turn, failure=DELETED)
+        match record:
+            case TurnFinished():
+                return TurnAnswered(
+                    session=head.id,
+                    turn=turn,
+                    text=json.loads(record.message)["content"],
+                    model=record.model,
+                    finish_reason=record.finish_reason,
+                    usage=usage,
+                )
+            case TurnFailed():
+                return TurnGaveUp(session=head.id, turn=turn, failure=record.failure)
+            case None:
+                failure = await self._why_never(head, turn)
+                return None if failure is None else TurnGaveUp(session=head.id, turn=turn, failure=failure)
+
+    async def _why_never(self, head: Session, turn: TurnId) -> Failure | None:
+        """Why a turn that has no end will not get one by itself; None: it will."""
+        if all(turn not in (open_turn.id, *open_turn.merged) for open_turn in open_turns(head)):
+            return Failure(kind=FailureKind.INTERNAL, message="the record of how this turn ended is damaged")
+        if head.phase == Phase.SUSPENDED:
+            return suspension(head)
+        glimpse: SessionGlance = await self._ask(Peek(session=head.id))
+        return parking(head.id, glimpse.parked) if glimpse.parked else None
+
+    async def view(self, session: SessionId, *, exact: bool = False) -> SessionView:
+        head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session, exact=exact))
+        glimpse: SessionGlance = await self._ask(Peek(session=head.id))
+        reset = self._resets(head)
+        return SessionView(
+            session=head,
+            why="\n".join(filter(None, (explain(head, self._clock()), reset, glimpse.parked, self._journal.full))),
+            reset=reset,
+            lineage=lineage,
+            live=glimpse.mailbox is not None,
+            mailbox=glimpse.mailbox or 0,
+        )
+
+    async def stop_turn(
+        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+    ) -> Session:
+        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by))
+
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
+        return await self._command(session, EndSession(reason=reason, by=by))
+
+    async def suspend(self, session: SessionId, reason: str) -> Session:
+        return await self._command(session, Suspend(reason=reason))
+
+    async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session:
+        if key is not None:  # whoever takes up a conversation has any of its ids
+            session = (await self.conversation(session)).id
+        return await self._command(session, Resume(reason=reason, key=key), exact=True)
+
+    # ------------------------------------------------------------ a person's wishes
+
+    async def answer(self, session: SessionId, answer: str, source: Source, call: str = "") -> Session:
+        return await self._command(session, Answer(answer=answer, source=source, call=call))
+
+    async def prefer(self, session: SessionId, name: str, value: str | bool, reason: str) -> Session:
+        return await self._command(session, SetPreference(name=name, value=value, reason=reason))
+
+    async def compress(self, session: SessionId, focus: str = "") -> Session:
+        return await self._command(session, Compress(reason="somebody asked for it", focus=focus))
+
+    async def branch(
+        self, session: SessionId, title: str = "", *, move_key: bool = False, after: TurnId | None = None
+    ) -> Session:
+        branch = BranchOff(reason=f"a branch of {session}", title=title, move_key=move_key)
+        if after is None:
+            return await self._command(session, branch)
+        place, span = await self._journal.fetch(lambda reader: span_of(reader, session, after))
+        return await self._command(place, replace(branch, span=span), exact=True)
+
+    async def undo(self, session: SessionId, turns: int = 1) -> Session:
+        """Forget the last turns, also those from before a compression."""
+        try:
+            return await self._command(session, UndoTurns(turns=turns))
+        except TooFarBackError as error:
+            return await self._undo_before(session, turns, error)
+
+    async def retry(self, session: SessionId, turn: TurnId, source: Source) -> Receipt:
+        """Say the last message again, as that turn."""
+        return cast("Receipt", await self._command(session, UndoTurns(turns=1, again=turn, source=source)))
+
+    async def _undo_before(self, session: SessionId, turns: int, error: TooFarBackError) -> Session:
+        """The turns lie before a compression: the conversation goes on from the parent, as it was before them."""
+        head, lineage = await self._journal.fetch(lambda reader: look_up(reader, session))
+        if is_pending(head):
+            raise BadInputError(
+                f"session {head.id} is {head.phase}; wait for it, or stop it first", code="wrong_phase"
+            )
+        own = error.own
+        for ancestor in reversed(lineage[:-1]):
+            if not await self._was_compressed(ancestor):
+                break
+            try:
+                request = BranchOff(reason=f"{turns} turns were taken back", undo=turns - own, move_key=True)
+                earlier = await self._command(ancestor, request, exact=True)
+            except TooFarBackError as further:
+                own += further.own
+                continue
+            reason = "taken back to before its beginning"
+            end = EndSession(reason=reason, successor=earlier.id, cause=EndCause.TAKEN_BACK)
+            await self._ask(Post(event=end, address=Address(session=head.id)))
+            return earlier
+        raise BadInputError(f"there are no {turns} turns to take back", code="nothing_to_undo")
+
+    async def _was_compressed(self, session: SessionId) -> bool:
+        head = await self._journal.fetch(lambda reader: reader.head(session))
+        return head is not None and was_compressed(head)
+
+    async def remember(self, name: str, value: bytes | None) -> None:
+        await self._store((PutFact(name=name, value=value),))
+        if name.startswith(GRANT):
+            rules = rules_in([name])
+            with suppress(ActorDeadError):  # the next directory reads it from disk
+                self._directory().tell(Revoked(rules=rules) if value is None else Granted(rules=rules))
+        elif is_one(name):
+            with suppress(ActorDeadError):
+                self._directory().tell(ApproverPlaces(facts={name: value}))
+
+    async def withdraw(self, kind: str) -> None:
+        if kind not in await self.granted():
+            raise BadInputError(f"{kind} was not allowed for good", code="not_granted")
+        await self.remember(GRANT + kind, None)
+
+    async def erase(self, session: SessionId) -> None:
+        """Forget the whole conversation: this session and everything it grew from or into."""
+        await Erasing(self._journal, end=self._end_for_good, erased=self._erased).erase(session)
+
+    async def _end_for_good(self, session: SessionId) -> None:
+        with suppress(BadInputError, UnknownSessionError):  # ended already, or gone; else it is not let go of
+            await self._command(session, EndSession(reason="it is being deleted"), exact=True)
+        await self._ask(Release(session=session))
+
+    async def replay(self, dead_letter: str) -> Receipt:
+        letter = next((letter for letter in await self.dead_letters() if letter.id == dead_letter), None)
+        if letter is None:
+            raise BadInputError(f"there is no dead letter {dead_letter}", code="unknown_dead_letter")
+        if letter.undelivered is not None:
+            return await self._say_again(letter, letter.undelivered)
+        receipt = await self.submit(
+            Submission(
+                turn=letter.turn,
+                messages=letter.messages,
+                source=letter.source,
+                session=letter.session,
+                options=letter.options,
+            )
+        )
+        await self._store((DropDeadLetter(id=letter.id),))
+        return receipt
+
+    async def _say_again(self, letter: DeadLetter, outgoing: OutboxMessage) -> Receipt:
+        outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="")
+        await self._store((DropDeadLetter(id=letter.id), Enqueue(outgoing=outgoing)))
+        self._deliver((outgoing,))
+        return Receipt(session=letter.session, turn=letter.turn, handling="delivering")
+
+    async def round_trip(self) -> str:
+        """Through the store and the directory and back; says what is wrong, if anything."""
+        await self._journal.fetch(lambda reader: reader.bound(SessionKey("pulse")))
+        await self._ask(Peek(session=SessionId("pulse")))
+        self._full = self._journal.full or self._full
+        if self._full:
+            stats = await self._journal.fetch(lambda reader: reader.stats())
+            if stats.free_disk_bytes > SPACE_AGAIN_BYTES and await self._can_write():
+                self._full = ""
+        return self._full
+
+    async def _can_write(self) -> bool:
+        """Found out by writing: a quota or a limit on file sizes does not show in the disk's free space."""
+        try:
+            await self._store((PutFact(name="pulse", value=b""),))
+        except StorageFullError:
+            return False
+        return True
+
+    async def _store(self, transaction: Transaction) -> None:
+        await store(self._journal, transaction)
+
+    async def _command(self, session: SessionId, event: Event | Request, *, exact: bool = False) -> Session:
+        return cast("Session", await self._ask(Post(event=event, address=Address(session=session, exact=exact))))
+
+    async def _ask(self, message: object) -> Any:
+        try:
+            return await self._directory().ask(message, block=False)
+        except ActorDeadError as error:
+            raise StoppingError("the session directory is not there at the moment; try again") from error
+
+
+def _post_of(submission: Submission) -> Post:
+    event = Deliver(
+        turn=submission.turn,
+        messages=submission.messages,
+        source=submission.source,
+        options=submission.options,
+        inbound=submission.inbound,
+        also=submission.also,
+        fingerprint=submission.fingerprint,
+        busy=submission.busy,
+        joins=submission.joins,
+        said=submission.said,
+        may_answer=submission.may_answer,
+        more_s=submission.more_s,
+        opening=submission.opening,
+    )
+    return Post(event=event, address=Address(session=submission.session, key=submission.key))
+
+
+def _receipt_of_duplicate(seen: Seen, submission: Submission) -> Receipt:
+    if seen.fingerprint != submission.fingerprint:
+        raise BadInputError(
+            "this Idempotency-Key was used before with another request; nothing was stored, use a new key",
+            code="idempotency_mismatch",
+        )
+    return Receipt(session=seen.session, turn=seen.turn, duplicate=True)

@@ -1,0 +1,80 @@
+"""What is known of the variables of a command line: each may have one of several values."""
+
+from __future__ import annotations
+
+import copy
+from typing import Self
+
+from hermes.shell_policy.bash.syntax import UNKNOWN, Literal, Variable
+
+MAX_CHOICES = 12
+DAEMON_PID = "PPID"  # what `$PPID` is: the shell's parent is the daemon
+_MAX_REFERENCES = 8
+
+
+class ShellVariables:
+    def __init__(self, *, cwd: str, home: str, hermes_home: str) -> None:
+        self.candidates: dict[str, list[tuple[str, ...]]] = {  # a value is what an array has; most have one
+            "HOME": [(home,)],
+            "PWD": [(cwd,)],
+            "IFS": [(" \t\n",)],
+            "SHELL": [("/bin/bash",)],
+            "BASH": [("/bin/bash",)],
+            "0": [("bash",)],
+            "PPID": [(DAEMON_PID,)],
+        }
+        if hermes_home:
+            self.candidates["HERMES_HOME"] = [(hermes_home,)]
+        self.references: dict[str, str] = {}  # of `declare -n`
+        self.positional: tuple[str, ...] = ()
+        self.choice: dict[str, int] = {}  # which candidate counts; else the last one
+        self.ambiguous: set[str] = set()  # were asked for, and have several
+
+    def copy(self) -> Self:
+        """For a subshell to change."""
+        other = copy.copy(self)
+        other.candidates = dict(self.candidates)
+        return other
+
+    def last(self, name: str, otherwise: tuple[str, ...] = (UNKNOWN,)) -> tuple[str, ...]:
+        return self.candidates.get(name, [otherwise])[-1]
+
+    def set(self, name: str, values: tuple[str, ...], *, maybe: bool) -> None:
+        """`maybe`: perhaps it keeps what it had."""
+        name = self._referred(name)
+        candidates = self.candidates.get(name, []) if maybe else []
+        if len(candidates) >= MAX_CHOICES:
+            candidates, values = [], (UNKNOWN,)
+        self.candidates[name] = [*(each for each in candidates if each != values), values]
+
+    def known(self, variable: Variable) -> tuple[str, ...] | None:
+        """None: nobody has said."""
+        name = self._referred(variable.name)
+        if name in {"@", "*"}:
+            return self.positional
+        if name.isdigit() and name != "0":
+            if UNKNOWN in "".join(self.positional):
+                return (UNKNOWN,)
+            index = int(name) - 1 if len(name) < 4 else len(self.positional)
+            return (self.positional[index],) if index < len(self.positional) else ("",)
+        candidates = self.candidates.get(name)
+        if not candidates:
+            return None
+        if len(candidates) > 1:
+            self.ambiguous.add(name)
+        picked = candidates[min(self.choice.get(name, len(candidates) - 1), len(candidates) - 1)]
+        if variable.subscript is None:
+            return picked[:1] or ("",)
+        index_text = "".join(part.text for part in variable.subscript if isinstance(part, Literal))
+        if index_text in {"@", "*"}:
+            return picked
+        if index_text.isdecimal() and len(index_text) < 4:
+            return picked[int(index_text) : int(index_text) + 1] or (UNKNOWN,)
+        return (UNKNOWN,)
+
+    def _referred(self, name: str) -> str:
+        for _ in range(_MAX_REFERENCES):
+            if name not in self.references:
+                break
+            name = self.references[name]
+        return name

@@ -1,0 +1,53 @@
+"""What a rule has to say about one simple command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Self
+
+from hermes.domain.values import dataclass
+from hermes.shell_policy.bash.simple_command import SimpleCommand
+from hermes.shell_policy.protected_path import Kind, LookupContext, absolute, kinds_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    rule: str  # stable: grants name it
+    why: str  # goes after the command, as in "`rm -r x`: deletes a directory tree"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A simple command, and where it runs."""
+
+    command: SimpleCommand
+    place: LookupContext
+    name: str
+    arguments: tuple[str, ...]
+
+    @classmethod
+    def of(cls, command: SimpleCommand, place: LookupContext) -> Self:
+        if command.cwd != place.cwd:
+            place = replace(place, cwd=command.cwd)
+        return cls(command=command, place=place, name=command.name, arguments=command.argv[1:])
+
+    def real(self, path: str) -> tuple[str, ...]:
+        """Return the path, and what the symbolic links on it lead to."""
+        return (path, *self.place.targets(absolute(path, self.place)))
+
+    def kinds(self, path: str) -> frozenset[Kind]:
+        """Return what a path is, also by what it leads to."""
+        first, *others = (kinds_of(each, self.place) for each in self.real(path))
+        return first.union(*others)
+
+    def has(self, *options: str) -> bool:
+        """Whether one of these is among the arguments: whole, or as a letter in a bundle of short ones."""
+        for argument in self.arguments:
+            if argument in options or any(
+                each.startswith("--") and argument.startswith(each + "=") for each in options
+            ):
+                return True
+            if argument.startswith("-") and not argument.startswith("--"):  # noqa: SIM102 - reads best so
+                if any(len(each) == 2 and each[1] in argument[1:] for each in options if not each.startswith("--")):
+                    return True
+        return False

@@ -1,0 +1,260 @@
+"""What is never run, whatever the mode and whatever was granted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from hermes.shell_policy.bash.shell_variables import DAEMON_PID
+from hermes.shell_policy.bash.syntax import UNKNOWN
+from hermes.shell_policy.file_access import only_lists, operands, read_files, written_files
+from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.own_daemon import talks_to_daemon
+from hermes.shell_policy.protected_path import Kind, is_critical
+
+DELETERS = frozenset({"rm", "rmdir", "unlink", "shred", "srm", "grm", "wipe", "trash", "trash-put", "gio", "del"})
+_FORMATS = re.compile(r"mkfs(?:\.\w+)?|mke2fs|mkswap|wipefs|blkdiscard|newfs|mkdosfs|mkntfs|zpool-destroy")
+_DISKS = {
+    "cryptsetup": re.compile(r"luksformat|erase|luksErase", re.IGNORECASE),
+    "nvme": re.compile(r"format|sanitize"),
+    "hdparm": re.compile(r"--(?:security-erase|trim-sector|yes-i-know).*|--security-erase.*"),
+    "badblocks": re.compile(r"-\w*w\w*"),
+    "sgdisk": re.compile(r"-[zZo]|--zap.*|--clear"),
+    "diskutil": re.compile(r"erase\w+|partitiondisk|zerodisk", re.IGNORECASE),
+    "zpool": re.compile(r"destroy|labelclear"),
+    "format": re.compile(r"[a-z]:", re.IGNORECASE),
+}
+_POWER = frozenset({"shutdown", "reboot", "halt", "poweroff", "telinit", "kexec"})
+_POWER_VERBS = frozenset({"poweroff", "reboot", "halt", "kexec", "emergency", "rescue", "soft-reboot", "exit"})
+_KILLS = frozenset({"kill", "pkill", "killall", "killall5", "skill", "slay", "xkill", "tskill", "taskkill", "fuser"})
+_FUSED = re.compile(rf"(?:^|\s)(?:/|/home|/usr|~)\S*(?:\s|$)|{UNKNOWN}")
+_SERVICES = frozenset(
+    {
+        "systemctl",
+        "service",
+        "rc-service",
+        "launchctl",
+        "supervisorctl",
+        "sv",
+        "s6-svc",
+        "pm2",
+        "docker",
+        "podman",
+        "initctl",
+        "snap",
+    }
+)
+_ENDS = frozenset(
+    {
+        "stop",
+        "restart",
+        "kill",
+        "disable",
+        "mask",
+        "rm",
+        "remove",
+        "down",
+        "unload",
+        "bootout",
+        "pause",
+        "try-restart",
+        "reload",
+        "delete",
+        "-d",
+        "-k",
+        "force-reload",
+        "condrestart",
+    }
+)
+
+
+def catastrophes(case: Case) -> Iterator[Finding]:
+    for rule in _RULES:
+        yield from rule(case)
+
+
+def _deletes_critical(case: Case) -> Iterator[Finding]:
+    if case.name in DELETERS:
+        for path in operands(case.command):
+            if is_critical(path, case.place):
+                yield Finding(
+                    rule="delete-system", why=f"deletes {_shown(path)}, which the system or a home consists of"
+                )
+        if case.has("--no-preserve-root"):
+            yield Finding(rule="delete-system", why="is told not to spare the root directory")
+    elif case.name in {"find", "gfind"} and "-delete" in case.arguments:
+        narrowed = any(
+            each in {"-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-size", "-empty", "-newer"}
+            for each in case.arguments
+        )
+        for path in _find_roots(case):
+            if is_critical(path, case.place) and not narrowed:
+                yield Finding(rule="delete-system", why=f"deletes all in {_shown(path)}")
+
+
+def _moves_critical(case: Case) -> Iterator[Finding]:
+    if case.name in {"mv", "rsync"} and len(operands(case.command)) > 1:
+        sources = operands(case.command)[:-1]
+        if case.name == "mv" and any(is_critical(path, case.place) for path in sources):
+            yield Finding(rule="delete-system", why="moves a part of the system or a home away")
+        if case.name == "mv" and any(Kind.HOLDS_SECRET in case.kinds(path) for path in sources):
+            yield Finding(rule="hermes-home", why="moves the directory that Hermes keeps its own in")
+        deletes = case.name == "rsync" and any(each.startswith("--del") for each in case.arguments)
+        if deletes and is_critical(operands(case.command)[-1], case.place):
+            yield Finding(rule="delete-system", why="deletes what is not in its source from the system or a home")
+    elif case.name in {"chmod", "chown", "chgrp", "chattr", "setfacl"} and case.has("-R", "--recursive"):  # noqa: SIM102 - reads best so
+        if any(is_critical(path, case.place) and path not in {".", "./"} for path in operands(case.command)):
+            yield Finding(rule="delete-system", why="changes the permissions of the system or a home as a whole")
+
+
+def _locks_critical(case: Case) -> Iterator[Finding]:
+    if case.name != "chmod":
+        return
+    mode = next(
+        (each for each in case.arguments if not each.startswith("--") and each not in {"-R", "-v", "-f", "-c"}), ""
+    )
+    octal = re.fullmatch(r"[0-7]*?([0-7])[0-7]{2}|0{1,2}|[0-7]{1,2}", mode)
+    locks = (
+        (int(octal[1] or "0") & 5 != 5)
+        if octal
+        else bool(re.search(r"(?:^|,)[ugoa]*-[rwXst]*[rx]|(?:^|,)(?:[goa]*[ua][ugoa]*)?=[rwst]*(?:,|$)", mode))
+    )
+    if locks and any(is_critical(path, case.place) for path in (*operands(case.command), *case.arguments[1:])):
+        yield Finding(rule="delete-system", why="locks everybody out of the system or a home")
+
+
+def _find_roots(case: Case) -> list[str]:
+    roots = []
+    for argument in case.arguments:
+        if argument.startswith("-") and argument not in {"-H", "-L", "-P"}:
+            break
+        if not argument.startswith("-"):
+            roots.append(argument)
+    return roots or ["."]
+
+
+def _formats(case: Case) -> Iterator[Finding]:
+    if _FORMATS.fullmatch(case.name) and not {"--help", "-V", "--version"} & set(case.arguments):
+        yield Finding(rule="format-disk", why="makes a new file system over what is there")
+    if (pattern := _DISKS.get(case.name)) and any(pattern.fullmatch(each) for each in case.arguments):
+        yield Finding(rule="format-disk", why="erases a disk")
+
+
+def _writes_device(case: Case) -> Iterator[Finding]:
+    linked = operands(case.command) if case.name == "ln" else ()
+    for path in (*written_files(case.command), *linked):
+        if Kind.DEVICE in case.kinds(path):
+            yield Finding(rule="write-device", why=f"writes to {_shown(path)}, a device")
+
+
+def _powers_off(case: Case) -> Iterator[Finding]:
+    if (case.name in _POWER and not {"--help", "--version", "-c"} & set(case.arguments)) or (
+        case.name == "init" and {"0", "1", "6", "s", "S"} & set(case.arguments)
+    ):
+        yield Finding(rule="power-off", why="stops the machine")
+    elif case.name in {"systemctl", "loginctl"}:
+        targets = {
+            "poweroff.target",
+            "reboot.target",
+            "halt.target",
+            "rescue.target",
+            "emergency.target",
+            "shutdown.target",
+        }
+        if (_POWER_VERBS | targets) & set(operands(case.command)):
+            yield Finding(rule="power-off", why="stops the machine")
+
+
+def _asks_the_bus(case: Case) -> Iterator[Finding]:
+    if case.name in {"busctl", "dbus-send", "gdbus", "qdbus"} and re.search(
+        r"PowerOff|Reboot|Halt|KExec", " ".join(case.arguments)
+    ):
+        yield Finding(rule="power-off", why="stops the machine")
+
+
+def _kills_all(case: Case) -> Iterator[Finding]:
+    if case.name == "killall5":
+        yield Finding(rule="kill-all", why="kills every process")
+    if case.name != "kill":
+        return
+    arguments = case.arguments
+    targets = arguments[1:] if arguments[:1] and arguments[0].startswith("-") else arguments
+    if arguments[:1] in {("-s",), ("-n",)}:
+        targets = arguments[2:]
+    if "-1" in targets or arguments == ("-1",) or "1" in targets:
+        yield Finding(rule="kill-all", why="kills every process, or the first one")
+    if {DAEMON_PID, *case.place.daemon} & {each.lstrip("-") for each in targets}:
+        yield Finding(rule="stop-hermes", why="kills the process that runs this conversation")
+
+
+def _stops_hermes(case: Case) -> Iterator[Finding]:
+    said = "hermes" in " ".join(case.arguments).lower()
+    if (case.name in _KILLS and said) or (
+        case.name in _KILLS and case.name in {"pkill", "killall"} and _pattern_hits_hermes(case)
+    ):
+        yield Finding(rule="stop-hermes", why="kills Hermes itself")
+    elif case.name == "fuser" and case.has("-k", "--kill") and _fuses_hermes(case):
+        yield Finding(rule="stop-hermes", why="kills whoever uses the port or disk of Hermes")
+    elif case.name in {"kill-port", "killport", "fkill"} and _names_port(case):
+        yield Finding(rule="stop-hermes", why="kills Hermes itself")
+    elif case.name in _SERVICES and said and _ENDS & set(case.arguments):
+        yield Finding(rule="stop-hermes", why="stops Hermes itself")
+
+
+def _fuses_hermes(case: Case) -> bool:
+    return _names_port(case) or bool(_FUSED.search(" ".join(case.arguments)))
+
+
+def _names_port(case: Case) -> bool:
+    numbers = re.findall(r"\d+", " ".join(case.arguments))
+    return any(int(number) in case.place.own.ports for number in numbers if len(number) <= 5)
+
+
+def _pattern_hits_hermes(case: Case) -> bool:
+    """pkill takes a regular expression: `[h]ermes` and `herm.s` are as good as the name."""
+    for pattern in operands(case.command):
+        if len(pattern) > 200 or re.search(r"[*+{][^*+{]*[*+{]", pattern):
+            if re.search(r"h.{0,4}e.{0,4}r", pattern):
+                return True
+            continue
+        try:
+            if re.search(pattern, "hermes", re.IGNORECASE) or re.search(pattern, "python -m hermes", re.IGNORECASE):
+                return True
+        except re.error:
+            continue
+    return False
+
+
+def _touches_hermes(case: Case) -> Iterator[Finding]:
+    for path in written_files(case.command):
+        if case.kinds(path) & {Kind.HERMES_HOME, Kind.HERMES_SECRET}:
+            yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, where Hermes keeps its own")
+    if only_lists(case.command):
+        return
+    for path in read_files(case.command):
+        kinds = case.kinds(path)
+        if Kind.HERMES_SECRET in kinds:
+            yield Finding(rule="hermes-secret", why=f"reads {_shown(path)}, a secret of Hermes")
+        if Kind.PROCESS_SECRET in kinds:
+            yield Finding(
+                rule="process-secret", why=f"reads {_shown(path)}, where the secrets of other processes are"
+            )
+
+
+def _shown(path: str) -> str:
+    return path.replace(UNKNOWN, "…")[:80]
+
+
+_RULES: tuple[Callable[[Case], Iterator[Finding]], ...] = (
+    _deletes_critical,
+    _moves_critical,
+    _locks_critical,
+    _formats,
+    _writes_device,
+    _powers_off,
+    _asks_the_bus,
+    _kills_all,
+    _stops_hermes,
+    talks_to_daemon,
+    _touches_hermes,
+)

@@ -1,0 +1,390 @@
+"""What a person is asked about before it runs. A rule's name is what a lasting grant covers, so names stay."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from hermes.shell_policy.bash.simple_command import shell_argument
+from hermes.shell_policy.bash.syntax import UNKNOWN, words
+from hermes.shell_policy.bash.wrapper import SHELLS
+from hermes.shell_policy.file_access import (
+    only_lists,
+    operands,
+    paths_in_code,
+    read_files,
+    reads_unknown_list,
+    trees_read,
+    written_files,
+)
+from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.protected_path import Kind, goes_through
+from hermes.shell_policy.rules.catastrophe import DELETERS
+from hermes.shell_policy.rules.git_rules import git_rules
+from hermes.shell_policy.rules.inline_code import code_in, language_of, read_code
+from hermes.shell_policy.rules.network_rules import network_rules
+from hermes.shell_policy.rules.path_rules import path_rules
+from hermes.shell_policy.rules.permission_rules import permission_rules
+from hermes.shell_policy.rules.program_rules import table_rules
+
+_SQL_CLIENTS = words(
+    "psql mysql mariadb sqlite3 sqlcmd sqlplus clickhouse-client duckdb mongosh mongo redis-cli cqlsh isql usql"
+    " pgcli mycli litecli"
+)
+_SQL = re.compile(
+    r"\b(?:drop\s+(?:table|database|schema|user|role|index|view|collection)|truncate\b|delete\s+from|alter\s+table\s+\S+\s+drop"
+    r"|dropDatabase|\.drop\(|deleteMany|deleteOne|remove\(|flushall|flushdb|grant\s+all|copy\s[^;]{0,200}\bprogram\b|update\s+\w+\s+set(?![^;]{0,400}\bwhere\b))"
+    r"|\\!|\\copy[^;]{0,200}program|(?:^|\s)\.(?:sh|sy|lo|on|ou|rea|res|ed|exc|ar|im|ba|sa|cl)[a-z]*(?=\s|\Z)|\bsystem\s|load_extension|writefile\(|into\s+outfile|unlink\s|\bdel\s",
+    re.IGNORECASE | re.DOTALL,
+)
+_MODULES = words(
+    "insmod rmmod modprobe sysctl swapoff swapon iptables ip6tables nft ufw firewall-cmd ebtables mount umount"
+    " losetup fdisk sfdisk cfdisk parted gdisk sgdisk lvremove vgremove pvremove lvreduce resize2fs fsck e2fsck"
+    " tune2fs mdadm dmsetup zfs zpool btrfs setenforce apparmor_parser auditctl ifdown ifup tc brctl hostnamectl"
+    " timedatectl localectl update-grub grub-install efibootmgr useradd userdel usermod groupadd groupdel groupmod"
+    " passwd chpasswd adduser deluser addgroup delgroup gpasswd chsh chfn update-rc.d chkconfig"
+    " update-alternatives dpkg-reconfigure setcap setfacl chattr debugfs hdparm cryptsetup nvme kexec wipefs"
+)
+_PACKAGES = re.compile(
+    r"apt|apt-get|aptitude|dnf|yum|pacman|zypper|apk|brew|snap|flatpak|dpkg|rpm|port|nix-env|emerge|pkg|opkg|winget|choco"
+)
+_REMOVES = re.compile(
+    r"remove|purge|autoremove|erase|uninstall|del|delete|rm|-R\w*|-r|-e|-P|--remove|--purge|--erase|--unmerge|-C|full-upgrade|dist-upgrade"
+)
+_ENDS_SERVICE = words(
+    "stop restart disable mask kill try-restart force-reload isolate daemon-reexec suspend hibernate hybrid-sleep"
+    " edit revert set-default unload bootout remove"
+)
+_FETCHERS = words("curl wget fetch aria2c http https lynx links nc ncat netcat socat ftp tftp scp ssh")
+_DECODERS = words(
+    "base64 base32 xxd openssl gzip gunzip zcat bzip2 bunzip2 xz rev tr uudecode gpg od hexdump printf awk sed"
+    " python perl"
+)
+_RUNS_SCRIPT_FILE = words(
+    "awk gawk mawk nawk sed gsed psql mysql gdb lldb vim vi nvim ex expect bc octave m4 gnuplot"
+)
+_SCRIPTED = words("awk gawk mawk nawk sed gsed vim vi nvim ex view emacs ed gdb lldb")
+_MAX_SCRIPT = 16 * 1024
+_REMOTE_WIPES = re.compile(
+    r"(?:aws|gsutil|gcloud|az|kubectl|oc|helm|terraform|tofu|pulumi|heroku|fly|flyctl|doctl|vercel|netlify|gh|rclone|s3cmd|mc|eksctl|vagrant|virsh|lxc|consul|vault|etcdctl|ansible|ansible-playbook)"
+)
+_WIPE_VERBS = re.compile(
+    r"delete\S*|rm|rb|remove\S*|destroy|uninstall|purge|terminate\S*|drain|cordon|scale|undefine|del|-destroy|prune|sync|apply|exec|revoke|sweep|deletefile|transfer"
+)
+
+
+def dangers(case: Case) -> Iterator[Finding]:
+    for rule in _rules_for(case.name):
+        yield from rule(case)
+
+
+def _deletes(case: Case) -> Iterator[Finding]:
+    if case.name in DELETERS - {"rmdir", "unlink", "trash", "trash-put", "gio"}:
+        if case.has("-r", "-R", "--recursive", "--r", "--rec", "--recurs", "--recursiv") or any(
+            re.match(r"--r\w*", each) for each in case.arguments
+        ):
+            yield Finding(rule="recursive-delete", why="deletes a directory tree")
+        elif case.name in {"shred", "srm", "wipe"}:
+            yield Finding(rule="recursive-delete", why="destroys a file for good")
+        elif any(
+            each.rstrip("/").endswith(("*", "*.*")) and len(each.rpartition("/")[2]) < 3
+            for each in operands(case.command)
+        ):
+            yield Finding(rule="recursive-delete", why="deletes every file of a directory")
+        elif any(each.startswith(UNKNOWN) for each in case.arguments[:-1]):
+            yield Finding(rule="recursive-delete", why="deletes with options that are only known when it runs")
+
+
+def _deletes_found(case: Case) -> Iterator[Finding]:
+    if case.name in {"find", "gfind", "fd", "fdfind"}:
+        if "-delete" in case.arguments:
+            yield Finding(rule="find-delete", why="deletes what it finds")
+        for index, argument in enumerate(case.arguments):
+            if argument in {"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}:
+                run = case.arguments[index + 1 : index + 2]
+                if run and (
+                    run[0].rpartition("/")[2] in DELETERS | SHELLS or UNKNOWN in run[0] or run[0].startswith("{}")
+                ):
+                    yield Finding(rule="find-delete", why="deletes, or runs a shell for, what it finds")
+    if case.name in {"xargs", "parallel"} and (DELETERS | SHELLS) & {
+        each.rpartition("/")[2] for each in case.arguments
+    }:
+        yield Finding(rule="xargs-delete", why="deletes, or runs a shell for, whatever it reads")
+    if case.name == "rsync" and any(each.startswith(("--del", "--remove-source")) for each in case.arguments):
+        yield Finding(rule="recursive-delete", why="deletes what is not in its source")
+    if case.name == "truncate" or (case.name == "mv" and operands(case.command)[-1:] == ("/dev/null",)):
+        yield Finding(rule="recursive-delete", why="empties files")
+
+
+def _disk(case: Case) -> Iterator[Finding]:
+    if case.name in {"dd", "ddrescue", "dcfldd"} and not {"--help", "--version"} & set(case.arguments):
+        yield Finding(rule="dd", why="copies raw data")
+
+
+def _sql(case: Case) -> Iterator[Finding]:
+    if case.name in {"dropdb", "dropuser", "mysqladmin", "pg_dropcluster"}:
+        yield Finding(rule="sql-destructive", why="administers a database")
+    if case.name not in _SQL_CLIENTS:
+        return
+    if _SQL.search(" ".join(case.arguments)) or (case.command.stdin and _SQL.search(case.command.stdin)):
+        yield Finding(rule="sql-destructive", why="deletes or changes data, or runs a program, in a database client")
+    elif case.command.feeders and case.command.stdin is None:
+        yield Finding(rule="sql-destructive", why="runs statements that are only known when it runs")
+    elif any(UNKNOWN in each for each in case.arguments if " " in each or each == UNKNOWN):
+        yield Finding(rule="sql-destructive", why="runs a statement that is only known when it runs")
+
+
+def _files(case: Case) -> Iterator[Finding]:
+    for path in written_files(case.command):
+        kinds = case.kinds(path)
+        shown = path.replace(UNKNOWN, "…")[:80]
+        if Kind.CREDENTIAL in kinds:
+            yield Finding(rule="credential-write", why=f"changes {shown}, where credentials are")
+        elif Kind.STARTUP in kinds:
+            yield Finding(rule="startup-write", why=f"changes {shown}, which runs or is trusted by itself later")
+        elif Kind.SYSTEM in kinds:
+            yield Finding(rule="system-write", why=f"changes {shown}, a part of the system")
+        elif re.match(r"/dev/(?:tcp|udp)/", path):
+            yield Finding(rule="network-shell", why="opens a network connection from the shell")
+    for redirection in case.command.redirections:
+        if re.match(r"/dev/(?:tcp|udp)/", redirection.target):
+            yield Finding(rule="network-shell", why="opens a network connection from the shell")
+
+
+def _reads(case: Case) -> Iterator[Finding]:
+    if only_lists(case.command):
+        return
+    for path in read_files(case.command):
+        kinds = case.kinds(path)
+        shown = path.replace(UNKNOWN, "…")[:80]
+        if Kind.CREDENTIAL in kinds:
+            yield Finding(rule="credential-read", why=f"reads {shown}, where credentials are")
+        if Kind.HERMES_HOME in kinds:
+            yield Finding(rule="hermes-home-read", why=f"reads {shown}, where Hermes keeps its own")
+        if Kind.HOLDS_SECRET in kinds and goes_through(path):
+            yield Finding(rule="secret-tree", why=f"reads what it finds in {shown}, which holds secrets of Hermes")
+    for path in trees_read(case.command):
+        if Kind.HOLDS_SECRET in case.kinds(path):
+            shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
+            why = f"reads everything in {shown}, which holds secrets of Hermes or of running processes"
+            yield Finding(rule="secret-tree", why=why)
+    if reads_unknown_list(case.command):
+        yield Finding(rule="secret-tree", why="reads files that are only known when it runs")
+
+
+def _services(case: Case) -> Iterator[Finding]:
+    verbs = set(operands(case.command))
+    if case.name in {"systemctl", "service", "rc-service", "launchctl", "supervisorctl", "initctl", "sv", "loginctl"}:  # noqa: SIM102 - reads best so
+        if verbs & _ENDS_SERVICE:
+            yield Finding(rule="service-stop", why="stops or changes a service")
+    if case.name == "crontab" and case.arguments != ("-l",):
+        yield Finding(rule="crontab", why="changes what runs by the clock")
+    if case.name in {"at", "batch"} and not case.has("-l"):
+        yield Finding(rule="crontab", why="runs something later")
+    if (
+        case.name in _MODULES
+        and not ({"--help", "-l", "--list", "--version", "-L", "list", "status", "show", "-n"} & set(case.arguments))
+        and not (case.name in {"mount", "sysctl", "timedatectl", "hostnamectl"} and not case.arguments)
+    ):
+        yield Finding(rule="system-administration", why="changes the system's configuration")
+    if re.fullmatch(r"pip[\d.]*|gem|pipx", case.name) and "uninstall" in case.arguments:
+        yield Finding(rule="package-removal", why="removes packages")
+    if _PACKAGES.fullmatch(case.name) and any(_REMOVES.fullmatch(each) for each in case.arguments[:4]):
+        yield Finding(rule="package-removal", why="removes packages")
+
+
+def _kills(case: Case) -> Iterator[Finding]:
+    if case.name == "fuser" and case.has("-k", "--kill"):
+        yield Finding(rule="kill-by-name", why="kills processes by what they use")
+    if case.name == "kill" and case.arguments[:1] not in {("-l",), ("-L",)}:
+        signals = [
+            each
+            for each in case.arguments
+            if re.fullmatch(r"-(?:9|s?(?:SIG)?KILL|n9|s9)|(?:SIG)?KILL|9", each, re.IGNORECASE)
+        ]
+        if signals:
+            yield Finding(rule="kill-9", why="kills without a chance to clean up")
+        elif any(re.search(r"[\0*?\[]", each) and "$!" not in case.command.written for each in case.arguments):
+            yield Finding(rule="kill-unknown", why="kills a process that is only known when it runs")
+        elif any(re.fullmatch(r"-\d{2,}", each) for each in case.arguments[1:]):
+            yield Finding(rule="kill-unknown", why="kills a group of processes")
+
+
+def _shells(case: Case) -> Iterator[Finding]:
+    """A shell or interpreter whose program comes from elsewhere."""
+    command = case.command
+    interpreter = language_of(case.name)
+    sources = case.name in {"source", "."} and case.arguments
+    if case.name in SHELLS or sources or interpreter:
+        fed = [each for each in command.feeders if each != "text"]
+        names = operands(command)
+        told = (
+            shell_argument(command.argv)[0] is not None
+            if not interpreter
+            else code_in(case.name, command.argv) is not None
+        )
+        from_stdin = (
+            not told
+            and (not names or names[0] in {"/dev/stdin", "/dev/fd/0", "-"} or case.has("-s"))
+            and not _only_asks(case)
+        )
+        if names and names[0].startswith("/dev/fd/") and names[0] != "/dev/fd/0":
+            yield Finding(rule="pipe-to-shell", why="runs what another command prints")
+        if from_stdin and command.stdin is None:
+            rule = "pipe-to-shell" if fed else "shell-from-stdin"
+            if any(each in _FETCHERS for each in fed):
+                why = "runs what comes from the network"
+            elif any(each in _DECODERS for each in fed):
+                why = "runs what was encoded before"
+            else:
+                why = "runs whatever it reads"
+            yield Finding(rule=rule, why=why)
+        if from_stdin and command.stdin is not None and UNKNOWN in command.stdin:
+            yield Finding(rule="pipe-to-shell", why="runs a text that is only known when it runs")
+        if any(each.startswith(("--rcfile", "--init-file")) for each in case.arguments):
+            yield Finding(rule="pipe-to-shell", why="runs a file at its start")
+
+
+def _script_files(case: Case) -> Iterator[Finding]:
+    """Other programs, and the shell itself, whose program comes from elsewhere."""
+    command = case.command
+    if case.name == "make" and (
+        command.feeders
+        or "/dev/fd/63" in case.arguments
+        or any(re.match(r"SHELL=|\.SHELLFLAGS=|--ev|-[a-zA-Z]*E", each) for each in case.arguments)
+    ):
+        yield Finding(rule="pipe-to-shell", why="runs recipes, or with a shell, that come from elsewhere")
+    if case.name in _RUNS_SCRIPT_FILE and any(
+        each.lstrip("-fSxi=").startswith(("/dev/fd/", "/dev/stdin")) for each in case.arguments
+    ):
+        yield Finding(rule="pipe-to-shell", why="runs a script that another command prints")
+    if case.name == "exec" and not operands(command) and any(each.operator == "<" for each in command.redirections):
+        yield Finding(rule="pipe-to-shell", why="makes the shell read its commands from elsewhere")
+    if command.runs_file is not None and UNKNOWN in command.runs_file:
+        yield Finding(rule="download-and-run", why="runs a file that this line has just written")
+    if case.name in {"source", "."} and any(each.startswith(("/dev/", UNKNOWN)) for each in case.arguments[:1]):
+        yield Finding(rule="pipe-to-shell", why="runs a file that is only known when it runs")
+
+
+def _only_asks(case: Case) -> bool:
+    return bool({"--version", "-V", "--help", "-h", "-v", "-m", "-c", "-e"} & set(case.arguments)) or any(
+        re.fullmatch(r"-m\S+|-[a-zA-Z]*m|-VV", each) for each in case.arguments
+    )
+
+
+def _code(case: Case) -> Iterator[Finding]:
+    code = inline_code(case)
+    if code is None:
+        return
+    for path in paths_in_code(code):
+        if Kind.CREDENTIAL in case.kinds(path):
+            yield Finding(rule="credential-read", why=f"may read {path[:80]}, where credentials are")
+    if UNKNOWN in code:
+        yield Finding(rule="inline-code", why="runs code that is only known when it runs")
+    elif harm := read_code(code).harm:
+        yield Finding(rule="inline-code", why=f"runs code that may delete or execute something ({harm})")
+
+
+def inline_code(case: Case) -> str | None:
+    """Code that an interpreter, or a program with a language of its own, is given."""
+    if language_of(case.name):
+        code = code_in(case.name, case.command.argv)
+        return code if code is not None else case.command.stdin
+    if case.name in _SCRIPTED and sum(map(len, case.arguments)) > _MAX_SCRIPT:
+        return UNKNOWN  # too long to be checked
+    if case.name in {"awk", "gawk", "mawk", "nawk"}:
+        text = " ".join(case.arguments)
+        return (
+            f"system({text})"
+            if re.search(r"system\s*\(|\|\s*getline|\|&|\|\s*\"|@load|>\s*\"/|print\s.*\|", text)
+            else None
+        )
+    if case.name in {"sed", "gsed"}:
+        text = "\n".join(case.arguments)
+        runs = re.search(
+            r"(?:^|[;{\d$/])\s*e(?:\s|$|\n)|s(.)(?:(?!\1).)*\1(?:(?!\1).)*\1[gpiIm0-9]*e",
+            text,
+            re.MULTILINE,
+        )
+        return f"system({text})" if runs else None
+    if case.name in {"vim", "vi", "nvim", "ex", "view", "emacs", "ed", "gdb", "lldb"}:
+        text = " ".join(case.arguments) + (case.command.stdin or "")
+        return f"system({text})" if re.search(r"!|shell|system|--eval|-e\b|python|-ex|call\(", text) else None
+    return None
+
+
+def _docker(case: Case) -> Iterator[Finding]:
+    if case.name not in {"docker", "podman", "nerdctl", "docker-compose", "podman-compose"}:
+        return
+    words = [each for each in case.arguments if not each.startswith("-")]
+    if {"stop", "kill", "rm", "rmi", "restart", "pause", "down", "prune", "remove", "update", "swarm"} & set(
+        words[:3]
+    ):
+        yield Finding(rule="docker-lifecycle", why="stops or removes containers, images or volumes")
+    text = " ".join(case.arguments)
+    if re.search(
+        r"--privileged|--cap-add|--security-opt|--pid[= ]host|--net(?:work)?[= ]host|--userns[= ]host|--device|--ipc[= ]host",  # noqa: E501
+        text,
+    ):
+        yield Finding(rule="docker-privileged", why="gives a container rights over the machine")
+    if re.search(
+        r"(?:-v|--volume)[= ]?(?:/|~|\.\.)?(?:/?(?:etc|usr|var|root|home|proc|sys|dev|boot))?/?:|docker\.sock|source=/(?:,|etc|root|home)",  # noqa: E501
+        text,
+    ):
+        yield Finding(rule="docker-privileged", why="gives a container a part of the machine's files")
+
+
+def _remote(case: Case) -> Iterator[Finding]:
+    if _REMOTE_WIPES.fullmatch(case.name) and any(_WIPE_VERBS.fullmatch(each) for each in case.arguments[:4]):
+        yield Finding(rule="remote-change", why="deletes or changes something elsewhere")
+    if case.name in {"npm", "cargo", "twine", "gem", "poetry", "pnpm", "yarn", "uv"} and {
+        "publish",
+        "unpublish",
+        "upload",
+        "yank",
+    } & set(case.arguments[:2]):
+        yield Finding(rule="remote-change", why="publishes or withdraws a package")
+
+
+def _processes(case: Case) -> Iterator[Finding]:
+    if case.name == "ps" and any(
+        re.fullmatch(r"-?[a-zA-Z]*e[a-zA-Z]*", each) and not each.startswith("-") for each in case.arguments
+    ):
+        yield Finding(rule="process-environment", why="shows the environment of other processes")
+    if case.name in {"gdb", "strace", "ltrace", "gcore", "py-spy", "reptyr", "lldb", "bpftrace", "perf"} and (
+        case.has("-p", "--pid", "--attach") or case.name == "gcore"
+    ):
+        yield Finding(rule="process-attach", why="looks into a running process")
+    if case.name in {"history", "fc"} and case.has("-c", "-s", "-e"):
+        yield Finding(rule="history", why="changes or repeats the history")
+    if (case.name == "enable" and case.has("-f")) or (case.name == "hash" and case.has("-p")):
+        yield Finding(rule="code-injection", why="loads a program into the shell")
+
+
+_Rule: TypeAlias = Callable[[Case], Iterator[Finding]]
+_RULES: tuple[_Rule, ...] = (
+    _deletes,
+    _deletes_found,
+    permission_rules,
+    _disk,
+    _sql,
+    _services,
+    _kills,
+    _code,
+    _docker,
+    git_rules,
+    network_rules,
+    _remote,
+    _processes,
+)
+_FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, table_rules)
+# Programs that only the rules for all have something to say about, and that are most of what is run.
+_PLAIN = words(
+    "ls cd pwd cat head tail wc sort uniq cut tr echo printf grep egrep rg cp ln mkdir touch test [ true false :"
+    " sleep date make cmake go pytest ruff mypy tsc eslint diff tee which export read basename dirname seq"
+)
+
+
+def _rules_for(name: str) -> tuple[_Rule, ...]:
+    return _FOR_ALL if name in _PLAIN else (*_RULES, *_FOR_ALL)

@@ -1,0 +1,44 @@
+"""Dangers of the network: what is sent, and what this machine is opened to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hermes.shell_policy.bash.syntax import UNKNOWN, words
+from hermes.shell_policy.file_access import only_lists
+from hermes.shell_policy.finding import Case, Finding
+from hermes.shell_policy.own_daemon import connects_to_unknown_socket
+
+_REQUESTS = words("curl wget http https xh curlie")
+_LOOKUPS = words("dig nslookup host ping ping6 drill kdig getent traceroute")
+_SENDS_FILE = re.compile(
+    r"(?:^|\s)(?:-[a-zA-Z#]*d|--data(?:-\w+)?|--json|-[a-zA-Z#]*H|--header|-[a-zA-Z#]*u)(?:=|\s*)[\w.\[\]-]*@(?!-(?:\s|$))\S"
+    r"|(?:^|\s)(?:-[a-zA-Z#]*b|--cookie)(?:=|\s*)[^\s=]+(?:\s|$)|--(?:post|body)-file"
+)
+
+
+def network_rules(case: Case) -> Iterator[Finding]:
+    text = " ".join(case.arguments)
+    if case.name in {"nc", "ncat", "netcat", "nc.traditional", "nc.openbsd"} and case.has(
+        "-e", "-c", "--exec", "--sh-exec", "-l", "--listen"
+    ):
+        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
+    if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
+        yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
+    if case.name in _REQUESTS and _uploads(case, text):
+        yield Finding(rule="data-upload", why="sends a file, or what another command prints, over the network")
+    if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
+        yield Finding(rule="data-upload", why="sends something over the network that is only known when it runs")
+    if connects_to_unknown_socket(case):
+        yield Finding(rule="unix-socket", why="connects to a socket that is only known when it runs")
+    fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
+    if case.name in {"ssh", "autossh"} and fed:
+        yield Finding(rule="data-upload", why="sends what it reads to another machine")
+
+
+def _uploads(case: Case, text: str) -> bool:
+    if _SENDS_FILE.search(text):
+        return True
+    fed = bool(case.command.feeders) or any(each.operator == "<" for each in case.command.redirections)
+    return fed and (case.name in {"http", "https", "xh"} or bool(re.search(r"@-|-d\b|--data", text)))

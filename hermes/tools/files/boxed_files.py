@@ -1,0 +1,187 @@
+"""File access through workers inside sandboxes: one worker for each conversation that uses files, while it does.
+
+A worker sees what its conversation's commands see. It is ended after a minute without work, when its sandbox would be
+another one by now, and when a call takes too long or is cancelled: a file can be made to keep its reader for ever.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import sys
+from asyncio.subprocess import DEVNULL, Process
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any, Final, Self
+
+import hermes
+from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.sandbox.box import boxed_line
+from hermes.sandbox.plan import HOME, BadWorkdirError, SandboxPlan
+from hermes.sandbox.sandbox import Sandbox, code_directories
+from hermes.tools.files.file_worker import OPEN, receive, send
+from hermes.tools.tool import ToolContext, ToolError
+from hermes.tools.workplace import Workplace
+
+IDLE_S: Final = 60.0
+_CALL_S: Final = 60.0
+_MAX_WORKERS: Final = 8
+_PROGRAM: Final = "import sys; sys.path.append(sys.argv[1]); from hermes.tools.files.file_worker import main; main()"
+_ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
+class BoxedFiles:
+    """Runs on the event loop."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        workplace: Workplace,
+        *,
+        call_s: float = _CALL_S,
+    ) -> None:
+        self._sandbox = sandbox
+        self._workplace = workplace
+        self._call_s = call_s
+        self._workers: dict[Path, _Worker] = {}
+
+    async def perform(self, context: ToolContext, operation: str, arguments: Mapping[str, Any]) -> str:
+        return await self._call(context, operation, arguments, [])
+
+    async def open(self, context: ToolContext, path: str) -> tuple[int, str]:
+        """A descriptor of the file and its real name in the sandbox. The caller closes it."""
+        descriptors: list[int] = []
+        real = await self._call(context, OPEN, {"path": path}, descriptors)
+        return descriptors[0], real
+
+    async def box(self, context: ToolContext) -> Box:
+        """For a program that searches."""
+        plan = await asyncio.to_thread(self._plan, context)
+        return await asyncio.to_thread(self._sandbox.box, plan)
+
+    async def close(self) -> None:
+        workers = tuple(self._workers.values())
+        self._workers.clear()
+        for worker in workers:
+            worker.close()
+            await worker.ended()
+
+    async def _call(
+        self, context: ToolContext, operation: str, arguments: Mapping[str, Any], descriptors: list[int]
+    ) -> str:
+        worker = await self._worker(context)
+        cwd = await asyncio.to_thread(self._workplace.cwd_of, context.folder, context.role)
+        request = {"operation": operation, "arguments": dict(arguments), "cwd": cwd, "home": HOME}
+        try:
+            async with worker.lock, asyncio.timeout(self._call_s):
+                answer = await asyncio.to_thread(worker.exchange, request, descriptors)
+        except BaseException as error:
+            self._drop(context.folder, worker)
+            if isinstance(error, TimeoutError):
+                raise ToolError(f"it did not end within {self._call_s:g} s and was given up") from error
+            raise
+        if answer is None:
+            self._drop(context.folder, worker)
+            raise ToolError("the worker in the sandbox ended; call the tool again")
+        worker.idle_after(IDLE_S, lambda: self._drop(context.folder, worker))
+        if "problem" in answer:
+            raise ToolError(_explained(answer["problem"], self._workplace.work_of(context.folder, context.role)))
+        text: str = answer["text"]
+        return text
+
+    async def _worker(self, context: ToolContext) -> _Worker:
+        plan = await asyncio.to_thread(self._plan, context)
+        worker = self._workers.get(context.folder)
+        if worker is not None and (worker.plan != plan or not worker.lives):
+            self._drop(context.folder, worker)
+            worker = None
+        if worker is None:
+            if len(self._workers) >= _MAX_WORKERS:
+                oldest = next(iter(self._workers))
+                self._drop(oldest, self._workers[oldest])
+            box = await asyncio.to_thread(self._sandbox.box, plan)
+            worker = self._workers[context.folder] = await _Worker.start(plan, box)
+        return worker
+
+    def _plan(self, context: ToolContext) -> SandboxPlan:
+        """Blocking."""
+        work = self._workplace.work_of(context.folder, context.role)
+        try:
+            place = self._sandbox.place(context.folder, work, readable=context.received)
+            return self._sandbox.plan(place, cwd="/", programs=code_directories())
+        except BadWorkdirError as error:
+            raise ToolError(f"{error}. Choose another directory (terminal.cwd).") from error
+
+    def _drop(self, folder: Path, worker: _Worker) -> None:
+        worker.close()
+        if self._workers.get(folder) is worker:
+            del self._workers[folder]
+
+
+class _Worker:
+    def __init__(self, plan: SandboxPlan, process: Process, connection: socket.socket) -> None:
+        self.plan = plan
+        self.lock = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._process = process
+        self._ours = connection
+
+    @classmethod
+    async def start(cls, plan: SandboxPlan, box: Box) -> Self:
+        """On the event loop's thread: the sandbox ends with the thread that forked it."""
+        ours, theirs = socket.socketpair()
+        with theirs, ExitStack() as held:
+            packages = str(Path(hermes.__file__).parents[1])
+            program = (sys.executable, "-I", "-S", "-c", _PROGRAM, packages)
+            line, descriptors = boxed_line(box, program, held, _ENVIRONMENT)
+            process = await asyncio.create_subprocess_exec(
+                *line,
+                stdin=theirs.fileno(),
+                stdout=DEVNULL,
+                stderr=DEVNULL,
+                env=OUTER_ENVIRONMENT,
+                cwd="/",
+                start_new_session=True,
+                pass_fds=descriptors,
+            )
+        return cls(plan, process, ours)
+
+    @property
+    def lives(self) -> bool:
+        return self._process.returncode is None
+
+    async def ended(self) -> None:
+        await self._process.wait()
+
+    def exchange(self, request: Mapping[str, Any], descriptors: list[int]) -> Any:
+        """Blocking. None when the worker is gone."""
+        if self._timer is not None:
+            self._timer.cancel()
+        try:
+            send(self._ours, request)
+            return receive(self._ours, descriptors)
+        except (OSError, ValueError):
+            return None
+
+    def idle_after(self, seconds: float, end: Callable[[], None]) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(seconds, end)
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with suppress(OSError):
+            self._ours.shutdown(socket.SHUT_RDWR)
+        self._ours.close()
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+
+def _explained(problem: str, work: str) -> str:
+    """A sandbox says "read-only" where the reason is that it is one."""
+    if os.strerror(30) in problem:  # EROFS
+        return f"{problem}: in the sandbox only {work}, /tmp and {HOME} can be written"
+    return problem

@@ -1,0 +1,69 @@
+"""A file's content is replaced whole or not at all, also when the power goes.
+
+The new content is written beside the file under another name, synced, and renamed over it. The file keeps its mode
+and owner; a new one gets the usual mode, or the one that is asked for. Blocking: call it in a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+_MAX_NAME = 200  # bytes of the old name that the draft's name repeats; names end at 255
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_SET_ID = stat.S_ISUID | stat.S_ISGID
+
+
+class Draft:
+    """New content for one file, on disk but under another name until `publish`."""
+
+    def __init__(self, path: Path, data: bytes, *, mode: int | None = None) -> None:
+        self.path = path
+        name = os.fsdecode(os.fsencode(path.name)[:_MAX_NAME])
+        self._draft = path.with_name(f".{name}.{secrets.token_hex(4)}.new")
+        try:
+            descriptor = os.open(self._draft, _NEW, 0o666 if mode is None else mode)
+        except OSError as error:  # of the draft nobody has heard
+            raise OSError(error.errno, error.strerror, str(path)) from error
+        try:
+            with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
+                file.write(data)
+                file.flush()
+                if not _keep_mode_and_owner(path, descriptor) and mode is not None:
+                    os.fchmod(descriptor, mode)
+                os.fsync(descriptor)
+        except BaseException:
+            self.discard()
+            raise
+
+    def publish(self) -> None:
+        self._draft.replace(self.path)
+
+    def discard(self) -> None:
+        self._draft.unlink(missing_ok=True)
+
+
+def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    draft = Draft(path, data, mode=mode)
+    try:
+        draft.publish()
+    except BaseException:
+        draft.discard()
+        raise
+
+
+def _keep_mode_and_owner(path: Path, descriptor: int) -> bool:
+    """Whether there is a file to take them from."""
+    try:
+        old = path.stat()
+    except FileNotFoundError:
+        return False
+    if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+        with suppress(PermissionError):  # only root may give files away
+            os.fchown(descriptor, old.st_uid, old.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & ~_SET_ID)  # as the kernel does when a file is written
+    return True

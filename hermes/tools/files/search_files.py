@@ -1,0 +1,207 @@
+"""Search in files by content or by name: ripgrep where it is installed, else our own worker, with the same results.
+
+Both run in a process that is ended when there is enough, when time is up, or when the call is cancelled. The worker
+is the reference: whatever ripgrep cannot do (a look-around, a line of megabytes, an option of a newer version) it
+does. Names are always its work. Files that the conversation may not read are left out, and counted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import shutil
+import sys
+from asyncio.subprocess import DEVNULL, PIPE
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from hermes.domain.process.box import OUTER_ENVIRONMENT, Box
+from hermes.domain.values import dataclass
+from hermes.sandbox.box import boxed_line
+from hermes.tools.files import search_worker
+from hermes.tools.terminal.output import cut_line
+from hermes.tools.tool import ToolError
+
+DEADLINE_S = 30.0
+MAX_PATTERN_CHARS = 10_000
+_EVENT_BYTES = 2**20  # of one line of the program's report
+_LINE_CHARS = 500
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # the daemon's may hold secrets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileQuery:
+    root: str  # absolute, without links
+    pattern: str | None  # None: every file that the glob names
+    glob: str | None
+    context: int = 0
+    lines: bool = True  # the matching lines, or only the files and their counts
+    most: int = 50  # matches, or files when lines are not wanted; one more is sought, to know whether there is more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    path: str
+    number: int
+    text: str
+    is_match: bool
+
+
+class FileMatches:
+    """What the search has come upon so far."""
+
+    def __init__(self, query: FileQuery, allowed: Callable[[str], bool]) -> None:
+        self.lines: list[Line] = []
+        self.files: list[tuple[str, int]] = []  # with the number of their matching lines
+        self.protected = 0
+        self.timed_out = False
+        self._query = query
+        self._allowed = allowed
+        self._pending: list[Line] = []  # of the file being searched: it may still prove to be binary
+        self._matches = 0
+
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Whether that is enough."""
+        kind, data = event["type"], event["data"]
+        if kind == "refused":
+            raise ToolError(f"the pattern is not a valid regular expression: {data['text']}")
+        if kind == "file":
+            self._file(_bytes_or_text(data["path"]), 0)
+        elif kind == "end":
+            self._end(data)
+        elif kind in ("match", "context") and self._query.lines:
+            self._line(data, is_match=kind == "match")
+        seen = self._matches if self._query.lines and self._query.pattern is not None else len(self.files)
+        if seen > self._query.most:
+            self.lines += self._pending
+            return True
+        return False
+
+    def _line(self, data: Mapping[str, Any], *, is_match: bool) -> None:
+        path = _bytes_or_text(data["path"])
+        if not self._allowed(path):
+            return
+        text = cut_line(_bytes_or_text(data["lines"]).rstrip("\r\n"), _LINE_CHARS)
+        self._pending.append(Line(path=path, number=data["line_number"], text=text, is_match=is_match))
+        self._matches += is_match
+
+    def _end(self, data: Mapping[str, Any]) -> None:
+        if data["binary_offset"] is not None:
+            self._matches -= sum(line.is_match for line in self._pending)
+        elif data["stats"]["matched_lines"]:
+            self._file(_bytes_or_text(data["path"]), data["stats"]["matched_lines"])
+            self.lines += self._pending
+        self._pending = []
+
+    def _file(self, path: str, count: int) -> None:
+        if self._allowed(path):
+            self.files.append((path, count))
+        else:
+            self.protected += 1
+
+
+def _bytes_or_text(value: Mapping[str, str]) -> str:
+    return value["text"] if "text" in value else os.fsdecode(base64.b64decode(value["bytes"]))
+
+
+async def search(
+    query: FileQuery, allowed: Callable[[str], bool], *, deadline_s: float = DEADLINE_S, box: Box | None = None
+) -> FileMatches:
+    """Search until there is enough or time is up. `allowed` says of a path whether it may be read.
+
+    With a box the programs run in that sandbox.
+    """
+    if query.pattern is not None and (len(query.pattern) > MAX_PATTERN_CHARS or "\0" in query.pattern):
+        raise ToolError(f"the pattern must have at most {MAX_PATTERN_CHARS:,} characters and no NUL")
+    found = FileMatches(query, allowed)
+    try:
+        async with asyncio.timeout(deadline_s):
+            ripgrep = await asyncio.to_thread(shutil.which, "rg")
+            if ripgrep is None or not _suits_ripgrep(query) or not await _by_ripgrep(ripgrep, query, found, box):
+                found = FileMatches(query, allowed)
+                await _by_worker(query, found, box)
+    except TimeoutError:
+        found.timed_out = True
+    return found
+
+
+def _suits_ripgrep(query: FileQuery) -> bool:
+    return query.pattern is not None and (query.glob is None or "/" not in query.glob)
+
+
+async def _by_ripgrep(program: str, query: FileQuery, found: FileMatches, box: Box | None) -> bool:
+    """Whether it could do it."""
+    # A type instead of --glob, which would bring back what .gitignore names.
+    names = [f"--type-add=wanted:{query.glob}", "--type=wanted"] if query.glob else []
+    command = [
+        program,
+        "--no-config",
+        "--json",
+        "--sort=path",
+        "--hidden",
+        "--glob=!.git",
+        "--no-require-git",
+        "--no-ignore-global",
+        "--no-ignore-exclude",
+        "--no-ignore-dot",
+        "--no-messages",
+        "--encoding=none",
+        "--crlf",
+        f"--context={query.context}",
+        *names,
+        f"--regexp={query.pattern}",
+        "--",
+        query.root,
+    ]
+    try:
+        code = await _run(command, None, found.take, box)
+    except (ValueError, LookupError, TypeError, OSError):  # a report too long or of another shape; no program
+        return False
+    return code in (0, 1) or bool(found.files)  # 2 is also for a directory that it may not read
+
+
+async def _by_worker(query: FileQuery, found: FileMatches, box: Box | None) -> None:
+    request = {"root": query.root, "pattern": query.pattern, "glob": query.glob, "context": query.context}
+    command = [sys.executable, "-I", "-S", str(Path(search_worker.__file__))]
+    code = await _run(command, json.dumps(request).encode(), found.take, box)
+    if code:
+        raise ToolError("the search failed; try a simpler pattern or another path")
+
+
+async def _run(
+    command: Sequence[str],
+    request: bytes | None,
+    take: Callable[[Mapping[str, Any]], bool],
+    box: Box | None,
+) -> int:
+    with ExitStack() as held:
+        line, descriptors = (command, ()) if box is None else boxed_line(box, command, held, _ENVIRONMENT)
+        process = await asyncio.create_subprocess_exec(
+            *line,
+            stdin=DEVNULL if request is None else PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            cwd="/",
+            env=_ENVIRONMENT if box is None else OUTER_ENVIRONMENT,
+            limit=_EVENT_BYTES,
+            start_new_session=True,  # a Ctrl+C at the daemon's terminal is not for it
+            pass_fds=descriptors,
+        )
+    assert process.stdout is not None
+    try:
+        if request is not None:
+            assert process.stdin is not None
+            process.stdin.write(request)
+            process.stdin.close()
+        while report := await process.stdout.readline():
+            if take(json.loads(report)):
+                return 0
+        return await process.wait()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.communicate()  # what is left in the pipe, so that it closes

@@ -1,0 +1,341 @@
+"""A small world for session tests: real actors and machine, a journal without threads, work that ends when told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias, cast
+
+from pykka import ActorRef
+
+from hermes.actors.after_reset import AfterReset, Hook
+from hermes.actors.directory import SessionDirectory
+from hermes.actors.kernel.actor import live_actors
+from hermes.actors.reset_rules import ResetRules, ResetSettings
+from hermes.domain.directory_settings import DirectorySettings
+from hermes.domain.session.jobs import ModelJob, ModelReport, SummaryJob, SummaryReport, ToolJob, ToolReport
+from hermes.domain.session.protocol import TurnLimits
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import (
+    Call,
+    CallOutcome,
+    EncodedMessage,
+    Failure,
+    InboundKey,
+    OutboxMessage,
+    ProcessView,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+    Usage,
+)
+from hermes.ports.given import IdSource
+from hermes.services.event_hub import EventHub
+from hermes.services.sessions import SessionService
+from hermes.supervision.policy import RestartIntensity
+from tests.actors.talk import assistant, result, user
+from tests.support.journals import LoopJournal
+
+SETTINGS = DirectorySettings(
+    idle_after_s=600, max_live=1000, limits=TurnLimits(max_queue=4), memory_limit_bytes=0, seen_for_s=86400
+)
+API = Source(platform="api")
+USAGE = Usage(prompt_tokens=1, completion_tokens=1)
+
+
+Deliver: TypeAlias = Callable[[Sequence[OutboxMessage]], object]
+
+
+def _to_nobody(_: Sequence[OutboxMessage]) -> None:
+    """There is no chat platform."""
+
+
+@dataclass
+class Thought:
+    """A model call in flight."""
+
+    job: ModelJob
+    report: Callable[[ModelReport], None]
+    cancelled: bool = False
+    written: str = ""
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def answer(self, text: str = "yes", *, full: bool = False) -> None:
+        self.report(self._made(text, (), full=full))
+
+    def call(self, *calls: Call) -> None:
+        """Ask for tools."""
+        self.report(self._made("", calls))
+
+    def fail(self, failure: Failure) -> None:
+        job = self.job
+        self.report(ModelReport(turn=job.turn, attempt=job.attempt, replies=job.replies, failure=failure))
+
+    def _made(self, text: str, calls: tuple[Call, ...], *, full: bool = False) -> ModelReport:
+        job = self.job
+        return ModelReport(
+            turn=job.turn,
+            attempt=job.attempt,
+            replies=job.replies,
+            message=assistant(text, calls),
+            text=text,
+            model="m",
+            finish_reason="tool_calls" if calls else "stop",
+            usage=USAGE,
+            calls=calls,
+            prompt=None if job.prompt else EncodedMessage(b'{"role":"system","content":"be kind"}'),
+            context_full=full,
+        )
+
+
+@dataclass
+class Deed:
+    """A tool call in flight."""
+
+    job: ToolJob
+    report: Callable[[ToolReport], None]
+    cancelled: bool = False
+    written: str = ""
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def finish(self, text: str = "done") -> None:
+        job = self.job
+        self.report(
+            ToolReport(
+                turn=job.turn,
+                attempt=job.attempt,
+                call=job.call,
+                message=result(job.call, text),
+                outcome=CallOutcome.OK,
+                took_s=0.1,
+            )
+        )
+
+
+@dataclass
+class Shortening:
+    """A summary being made."""
+
+    job: SummaryJob
+    report: Callable[[SummaryReport], None]
+    cancelled: bool = False
+    written: str = ""
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+    def finish(self, keep: int = 1) -> None:
+        """A summary, and so many of the last messages as they are."""
+        kept = tuple(self.job.messages[len(self.job.messages) - keep :])
+        self.report(SummaryReport(messages=(user("[Summary of the earlier part]"), *kept)))
+
+    def fail(self, problem: str = "the model was busy") -> None:
+        self.report(SummaryReport(problem=problem))
+
+
+@dataclass
+class FakeAgent:
+    """Remembers what was started. `poison` raises in whoever asks a model about a prompt that holds it."""
+
+    started: list[Thought] = field(default_factory=list)
+    deeds: list[Deed] = field(default_factory=list)
+    summaries: list[Shortening] = field(default_factory=list)
+    poison: bytes = b"no such text"
+
+    def think(self, job: ModelJob, report: Callable[[ModelReport], None]) -> Thought:
+        if any(self.poison in bytes(message) for message in job.messages):
+            raise RuntimeError("poisoned")
+        self.started.append(Thought(job=job, report=report))
+        return self.started[-1]
+
+    def act(self, job: ToolJob, report: Callable[[ToolReport], None]) -> Deed:
+        self.deeds.append(Deed(job=job, report=report))
+        return self.deeds[-1]
+
+    def summarise(self, job: SummaryJob, report: Callable[[SummaryReport], None]) -> Shortening:
+        self.summaries.append(Shortening(job=job, report=report))
+        return self.summaries[-1]
+
+    def prompt(self, number: int = -1) -> list[str]:
+        return [message.decode() for message in self.started[number].job.messages]
+
+
+class FakeProcesses:
+    """All of them are heard of; those that work do so all the time."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self.all: list[ProcessView] = []
+        self.working: set[str] = set()
+        self.heard_at: float | None = None  # a time: nothing was heard of any since
+        self._clock = clock
+
+    def views(self, root: SessionId | None = None) -> tuple[ProcessView, ...]:
+        return tuple(self._seen(process) for process in self.all if root in (None, process.session))
+
+    def _seen(self, process: ProcessView) -> ProcessView:
+        now = self._clock() if self.heard_at is None else self.heard_at
+        return replace(process, heartbeat_at=now, active_at=now if process.id in self.working else process.active_at)
+
+
+class World:
+    def __init__(self, journal: LoopJournal, settings: ResetSettings, deliver: Deliver) -> None:
+        self.now = 1000.0
+        self.set_by = 0.0  # how far the clock was set since the beginning
+        self.frozen_s = 0.0  # how long the daemon was
+        self.processes = FakeProcesses(lambda: self.now)
+        self.rules = ResetRules(
+            settings,
+            processes=self.processes,
+            clock=lambda: self.now,
+            steady=lambda: self.now - self.set_by,
+            pulse=lambda: self.frozen_s,
+        )
+        self.ended: list[str] = []  # processes
+        self.hooks: list[Hook] = []
+        self.after_reset = AfterReset(self.hooks, journal=journal, end_process=self._end_process)
+        self.memory = 0
+        self.journal = journal
+        self.agent = FakeAgent()
+        self.hub = EventHub()
+        self.ids = 0
+        self.directory: ActorRef[SessionDirectory] = SessionDirectory.start(
+            settings=SETTINGS,
+            journal=journal,
+            agent=self.agent,
+            hub=self.hub,
+            clock=lambda: self.now,
+            identity=IdSource(session=self._next_id, turn=lambda: TurnId("unused")),
+            restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
+            memory_bytes=lambda: self.memory,
+            resets=self.rules,
+            was_reset=self.after_reset,
+            deliver=deliver,
+            name="directory",
+        )
+        self.desk = SessionService(
+            directory=lambda: self.directory,
+            journal=cast("Any", journal),
+            clock=lambda: self.now,
+            max_waiting=100,
+            resets=self.rules.explain,
+        )
+
+    async def _end_process(self, process: str) -> None:
+        self.ended.append(process)
+
+    def _next_id(self, now: float) -> SessionId:
+        self.ids += 1
+        return SessionId(f"fresh-{self.ids}")
+
+    async def say(
+        self,
+        text: str,
+        session: str | None = None,
+        *,
+        key: str | None = None,
+        inbound: str | None = None,
+        busy: str = "",
+        source: Source = API,
+    ) -> Receipt:
+        return await self.desk.submit(
+            Submission(
+                turn=TurnId(text),
+                messages=(user(text),),
+                source=source,
+                session=None if session is None else SessionId(session),
+                key=None if key is None else SessionKey(key),
+                inbound=None if inbound is None else InboundKey(inbound),
+                fingerprint=text.encode() if inbound else b"",
+                busy=busy,
+            )
+        )
+
+    async def session(self, session: str = "s") -> Session:
+        """The live end of that id's lineage."""
+        return (await self.desk.view(SessionId(session))).session
+
+    async def phase(self, session: str) -> str:
+        return (await self.session(session)).phase
+
+    async def shown(self, session: str = "s") -> list[str]:
+        """The transcript, as an adapter reads it."""
+        stored = await self.desk.messages(SessionId(session), None, 1000)
+        return [_short(each.message) for each in stored]
+
+    async def answer_next(self, text: str = "yes", *, full: bool = False) -> Thought:
+        thought = await self.started(1)
+        self.agent.started.pop(0)
+        thought.answer(text, full=full)
+        await self.settle()
+        return thought
+
+    async def call_next(self, *calls: Call) -> Thought:
+        """The model asks for tools."""
+        thought = await self.started(1)
+        self.agent.started.pop(0)
+        thought.call(*calls)
+        await self.settle()
+        return thought
+
+    async def finish_next(self, text: str = "done") -> Deed:
+        """The tool call that began first is done."""
+        await until(lambda: bool(self.agent.deeds))
+        deed = self.agent.deeds.pop(0)
+        deed.finish(text)
+        await self.settle()
+        return deed
+
+    async def summarise_next(self, keep: int = 1) -> Shortening:
+        await until(lambda: bool(self.agent.summaries))
+        summary = self.agent.summaries.pop(0)
+        summary.finish(keep)
+        await self.settle()
+        return summary
+
+    async def started(self, count: int) -> Thought:
+        await until(lambda: len(self.agent.started) >= count)
+        return self.agent.started[0]
+
+    async def settle(self) -> None:
+        """Until nobody has mail."""
+        await until(lambda: all(actor.statistics().mailbox == 0 for actor in live_actors()), rounds=5)
+
+    def live(self) -> set[str]:
+        return {actor.name for actor in live_actors() if actor.kind == "session"}
+
+
+def _short(message: EncodedMessage) -> str:
+    fields = json.loads(message)
+    calls = " ".join(call["id"] for call in fields.get("tool_calls", ()))
+    return f"{fields['role']}: {fields['content'] or calls}"
+
+
+async def until(condition: Callable[[], bool], *, rounds: int = 1, within_s: float = 30.0) -> None:
+    """Until it holds this many rounds of the loop in a row."""
+    async with asyncio.timeout(within_s):
+        held = 0
+        while held < rounds:
+            await asyncio.sleep(0)
+            held = held + 1 if condition() else 0
+
+
+@asynccontextmanager
+async def world(
+    journal: LoopJournal | None = None, resets: ResetSettings | None = None, deliver: Deliver = _to_nobody
+) -> AsyncIterator[World]:
+    here = World(journal or LoopJournal(), resets or ResetSettings(), deliver)
+    try:
+        yield here
+    finally:
+        await here.directory.stop(block=False)
+        await here.after_reset.close()
+        await until(lambda: not live_actors())

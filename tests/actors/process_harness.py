@@ -1,0 +1,288 @@
+"""A small world for background processes: real actors and threads, a machine that obeys, a virtual clock.
+
+`World.restart` is what a kill of the daemon leaves: the store and the machine, and nothing else.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+from hermes.actors.kernel.actor import live_actors
+from hermes.actors.process_registry import ProcessRegistry
+from hermes.actors.process_services import (
+    Announcement,
+    HostThreads,
+    NoticeLimit,
+    NoticeSender,
+    ProcessServices,
+    ProcessSettings,
+)
+from hermes.actors.process_supervisor import ProcessSupervisor
+from hermes.domain.errors import HermesError
+from hermes.domain.events import Event
+from hermes.domain.process.process import (
+    Chunk,
+    EndReason,
+    FailedStart,
+    Handle,
+    Heartbeat,
+    Lost,
+    ProcessEnd,
+    ProcessSpec,
+)
+from hermes.domain.submission import Receipt, Submission
+from hermes.domain.types import ProcessRecord, ProcessView, SessionId, TurnId
+from hermes.ports.processes import ProcessOrder
+from hermes.services.processes import ProcessService
+from hermes.supervision.policy import RestartIntensity
+from tests.actors.kernel.kernel import until
+from tests.storage.samples import append
+from tests.support.journals import LoopJournal
+
+START = 1_800_000_000.0
+QUICK = ProcessSettings(heartbeat_s=0.01)
+SLOW = ProcessSettings(heartbeat_s=3600)  # what is noticed then is noticed without a look
+
+
+@dataclass
+class FakeProcess:
+    handle: Handle
+    out: bytearray = field(default_factory=bytearray)
+    cpu_s: float = 0.0
+    end: ProcessEnd | None = None
+    ports: tuple[int, ...] = ()
+    pipes: list[int] = field(default_factory=list)
+    killed: bool = False
+
+
+class FakeHost:
+    def __init__(self) -> None:
+        self.running: dict[str, FakeProcess] = {}
+        self.on_start: Callable[[ProcessSpec], None] = lambda spec: None
+        self.refuse = ""
+        self.refuse_input: OSError | None = None
+        self.descriptors = True
+        self.forgotten: list[str] = []
+        self.looks = 0
+        self._pids = itertools.count(1000)
+        self._ending = threading.Lock()  # an end between a look for it and the descriptor would go unseen
+
+    def start(self, spec: ProcessSpec) -> Handle | FailedStart:
+        self.on_start(spec)
+        if self.refuse:
+            return FailedStart(reason=self.refuse)
+        handle = Handle(
+            id=spec.id,
+            folder=f"/processes/{spec.id}",
+            pid=next(self._pids),
+            started_ticks=1,
+            shim_pid=1,
+            shim_started_ticks=1,
+            boot_id="b",
+            started_at=START,
+            command_hash="",
+            terminal=spec.terminal,
+            segment_bytes=1000,
+        )
+        self.running[spec.id] = FakeProcess(handle=handle)
+        return handle
+
+    def find(self, name: str) -> Handle | Lost:
+        process = self.running.get(name)
+        return process.handle if process else Lost(id=name, reason="its shim was killed")
+
+    def look(self, handle: Handle) -> Heartbeat:
+        process = self.running[handle.id]
+        return Heartbeat(
+            alive=process.end is None,
+            output_bytes=len(process.out),
+            last_output_at=START if process.out else None,
+            cpu_s=process.cpu_s,
+            end=process.end,
+        )
+
+    def look_all(self, handles: Sequence[Handle]) -> dict[str, Heartbeat]:
+        self.looks += 1
+        return {handle.id: self.look(handle) for handle in handles if handle.id in self.running}
+
+    def ports(self, handles: Sequence[Handle]) -> dict[str, tuple[int, ...]]:
+        return {handle.id: self.running[handle.id].ports for handle in handles if handle.id in self.running}
+
+    def output(self, handle: Handle, offset: int, limit: int) -> Chunk:
+        out = bytes(self.running[handle.id].out)
+        return Chunk(offset=offset, data=out[offset : offset + limit], total=len(out))
+
+    def tail(self, handle: Handle, limit: int) -> Chunk:
+        return self.output(handle, max(0, len(self.running[handle.id].out) - limit), limit)
+
+    def write(self, handle: Handle, data: bytes) -> int:
+        if self.refuse_input is not None:
+            raise self.refuse_input
+        self.running[handle.id].out += b"echo:" + data
+        return len(data)
+
+    def typed(self, name: str) -> bytes:
+        return b""
+
+    def close_input(self, handle: Handle) -> None:
+        self.running[handle.id].out += b"closed"
+
+    def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
+        self.running[handle.id].killed = True
+        self.finish(handle.id, None, signal=15, reason=EndReason.KILLED, detail=why)
+        return True
+
+    def end_fd(self, handle: Handle) -> int | None:
+        process = self.running[handle.id]
+        with self._ending:
+            if not self.descriptors or process.end is not None:
+                return None
+            reading, writing = os.pipe()
+            process.pipes.append(writing)
+            return reading
+
+    def forget(self, handle: Handle | Lost) -> None:
+        self.forgotten.append(handle.id)
+
+    # ------------------------------------------------------------ for tests
+
+    def finish(
+        self,
+        process: str,
+        code: int | None = 0,
+        *,
+        signal: int | None = None,
+        reason: EndReason = EndReason.EXITED,
+        detail: str = "",
+    ) -> None:
+        found = self.running[process]
+        with self._ending:
+            size = len(found.out)
+            found.end = ProcessEnd(
+                reason=reason, code=code, signal=signal, ended_at=START + 5, output_bytes=size, detail=detail
+            )
+        while found.pipes:
+            with suppress(OSError):
+                os.close(found.pipes.pop())
+
+    def close(self) -> None:
+        for process in self.running.values():
+            while process.pipes:
+                os.close(process.pipes.pop())
+
+
+class World:
+    def __init__(self, settings: ProcessSettings = QUICK) -> None:
+        self.now = START
+        self.host = FakeHost()
+        self.journal = LoopJournal()
+        self.sent: list[Submission] = []  # that were accepted
+        self.announced: list[Announcement] = []
+        self.published: list[Event] = []
+        self.refuse_with: HermesError | None = None
+        self.on_sent: Callable[[], object] = lambda: None
+        self.attempts = 0
+        self._ids = itertools.count(1)
+        self._settings = settings
+        for session in ("s", "t"):
+            assert self.journal.engine.commit([(append(session, 0),)]) == [None]
+        self._live()
+
+    def _live(self) -> None:
+        self.board = ProcessRegistry()
+        self.threads = HostThreads()
+        self.courier = NoticeSender(self._submit, self._announce)
+        self.services = ProcessServices(
+            host=self.host,
+            threads=self.threads,
+            courier=self.courier,
+            board=self.board,
+            journal=self.journal,
+            clock=lambda: self.now,
+            notices=NoticeLimit(),
+            settings=lambda: self.front.settings,
+            new_turn=lambda: TurnId(f"turn-{next(self._ids)}"),
+            publish=self.published.append,
+        )
+        self.front = ProcessService(
+            desk=lambda: self.desk,
+            host=self.host,
+            threads=self.threads,
+            board=self.board,
+            journal=cast("Any", self.journal),
+            clock=lambda: self.now,
+            settings=self._settings,
+        )
+        self.desk = ProcessSupervisor.start(
+            self.services,
+            new_id=lambda: f"proc_{next(self._ids)}",
+            restart_policy=RestartIntensity(first_delay_s=0.0, max_delay_s=0.0),
+            name="processes",
+        )
+
+    async def _submit(self, submission: Submission) -> Receipt:
+        self.attempts += 1
+        if self.refuse_with is not None:
+            raise self.refuse_with
+        duplicate = any(submission.inbound == before.inbound for before in self.sent)
+        if not duplicate:
+            self.sent.append(submission)
+            self.on_sent()
+        assert submission.session is not None
+        return Receipt(session=submission.session, turn=submission.turn, duplicate=duplicate)
+
+    async def _announce(self, announcement: Announcement) -> None:
+        self.announced.append(announcement)
+
+    async def start(self, session: str = "s", **wishes: Any) -> ProcessView:
+        order = ProcessOrder(
+            session=SessionId(session), command="make  all", argv=("make", "all"), cwd="/", environ={}, **wishes
+        )
+        return await self.front.start(order)
+
+    def record(self, process: str) -> ProcessRecord | None:
+        return next((record for record in self.journal.engine.processes() if record.id == process), None)
+
+    def stored(self, process: str) -> ProcessRecord:
+        record = self.record(process)
+        assert record is not None
+        return record
+
+    def view(self, process: str) -> ProcessView:
+        return self.board[process].view
+
+    async def ended(self, process: str) -> ProcessView:
+        """For a test: its conversation does not hear of it by this."""
+        await until(lambda: self.view(process).ended_at is not None)
+        return self.view(process)
+
+    async def look(self) -> None:
+        """Two whole looks from now on."""
+        before = self.host.looks
+        await until(lambda: self.host.looks >= before + 3)
+
+    async def restart(self) -> None:
+        await self.close()
+        self._live()
+
+    async def close(self) -> None:
+        self.desk.stop(block=False)
+        await until(lambda: not live_actors())
+        await self.courier.close()
+        await self.threads.close()
+
+
+@asynccontextmanager
+async def world(settings: ProcessSettings = QUICK) -> AsyncIterator[World]:
+    made = World(settings)
+    try:
+        yield made
+    finally:
+        await made.close()
+        made.host.close()

@@ -1,0 +1,268 @@
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+from loguru import logger
+
+from hermes.agent.models.chain import ModelChain, ModelReply, ReplyListener, Retry
+from hermes.agent.models.health import ModelHealth
+from hermes.agent.models.retry import PATIENCE_S
+from hermes.agent.models.slots import Slots
+from hermes.domain.errors import ModelError
+from hermes.domain.types import Failure, FailureCause, FailureKind, SessionId
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted
+from tests.agent.harness import DONE, ScriptedModel, broken, calls, says, text
+
+K = FailureKind
+REQUEST = ModelRequest(session=SessionId("s"), messages=(), model="chosen")
+
+
+class Ear:
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+        self.slept: list[float] = []
+
+    async def ask(self, *chain: Model, first: int = 0) -> ModelReply | Failure:
+        async def sleep(seconds: float) -> None:
+            self.slept.append(seconds)
+
+        listener = ReplyListener(
+            text=self.heard.append,
+            reset=lambda: self.heard.append("(taken back)"),
+            trouble=lambda said: self.heard.append(f"trouble: {said}"),
+        )
+        caller = ModelChain(slots=Slots(1), random=lambda: 0.5, sleep=sleep)
+        return await caller.ask(chain, REQUEST, listener, first=first)
+
+
+async def answered(ear: Ear, *chain: Model) -> ModelReply:
+    reply = await ear.ask(*chain)
+    assert isinstance(reply, ModelReply)
+    return reply
+
+
+async def failed(ear: Ear, *chain: Model) -> Failure:
+    reply = await ear.ask(*chain)
+    assert isinstance(reply, Failure)
+    return reply
+
+
+async def test_an_answer_is_heard_as_it_comes() -> None:
+    ear = Ear()
+    assert await answered(ear, ScriptedModel(says("Hello ", "there"))) == ModelReply(
+        text="Hello there", done=DONE, place=0
+    )
+    assert ear.heard == ["Hello ", "there"]
+
+
+async def test_a_failure_is_tried_again_as_asked() -> None:
+    ear = Ear()
+    model = ScriptedModel((broken(K.RATE_LIMIT, 7.0),), (broken(K.CONNECTION),), says("ok"))
+    assert (await answered(ear, model)).text == "ok"
+    assert ear.slept == [7.75, 1.5]
+    assert ear.heard == ["trouble: no; next try in 8 s", "trouble: no; next try in 2 s", "ok"]
+
+
+async def test_four_tries_are_the_end() -> None:
+    model = ScriptedModel((broken(K.OVERLOADED),))
+    assert (await failed(Ear(), model)).kind == K.OVERLOADED
+    assert model.calls == 4
+
+
+async def test_what_was_said_of_an_answer_that_broke_off_is_taken_back() -> None:
+    ear = Ear()
+    model = ScriptedModel((*text("half an "), broken(K.CONNECTION)), says("whole"))
+    assert (await answered(ear, model)).text == "whole"
+    assert ear.heard[0:2] == ["half an ", "(taken back)"]
+    assert ear.heard[-1] == "whole"
+
+
+async def test_text_before_an_unopened_closing_tag_is_taken_back() -> None:
+    ear = Ear()
+    model = ScriptedModel(says("let me see\n", "</thi", "nk>\n\nThe answer"))
+    assert (await answered(ear, model)).text == "The answer"
+    assert ear.heard == ["let me see\n", "(taken back)", "The answer"]
+
+
+@pytest.mark.parametrize(
+    ("script", "kind", "tries"),
+    [
+        (text("half an "), K.MALFORMED_REPLY, 4),
+        ((), K.MALFORMED_REPLY, 4),
+        ((DONE,), K.MALFORMED_REPLY, 4),
+        ((*text(" \n"), DONE), K.MALFORMED_REPLY, 4),
+        ((broken(K.RATE_LIMIT, PATIENCE_S + 1),), K.RATE_LIMIT, 1),
+        ((broken(K.AUTH),), K.AUTH, 1),
+        ((KeyError("odd"),), K.INTERNAL, 1),
+    ],
+)
+async def test_what_is_not_an_answer_is_a_failure_of_its_kind(
+    script: tuple[ModelChunk | Exception, ...], kind: FailureKind, tries: int
+) -> None:
+    model = ScriptedModel(script)
+    assert (await failed(Ear(), model)).kind == kind
+    assert model.calls == tries
+
+
+async def test_tool_calls_without_a_word_are_an_answer() -> None:
+    reply = await answered(Ear(), ScriptedModel(calls(("c1", "echo", {}))))
+    assert reply.text == ""
+    assert reply.done.tool_calls[0]["id"] == "c1"
+
+
+async def test_the_next_model_is_asked_when_the_first_cannot() -> None:
+    ear = Ear()
+    first = ScriptedModel((*text("half"), broken(K.AUTH)), name="first")
+    second = ScriptedModel(says("ok"), name="second")
+    reply = await answered(ear, first, second)
+    assert (reply.text, reply.place) == ("ok", 1)
+    assert ear.heard == ["half", "(taken back)", "trouble: first failed (auth); asking second instead", "ok"]
+    assert (first.requests[0].model, second.requests[0].model) == ("chosen", "")
+
+
+@pytest.mark.parametrize("kind", [K.CONTEXT_OVERFLOW, K.POLICY, K.UNSUPPORTED])
+async def test_what_another_model_cannot_help_is_final(kind: FailureKind) -> None:
+    second = ScriptedModel(says("ok"))
+    assert (await failed(Ear(), ScriptedModel((broken(kind),)), second)).kind == kind
+    assert second.calls == 0
+
+
+async def test_when_all_fail_the_first_failure_is_told_with_a_word_on_the_others() -> None:
+    problem = await failed(
+        Ear(), ScriptedModel((broken(K.BAD_REQUEST),), name="a"), ScriptedModel((broken(K.BILLING),), name="b")
+    )
+    assert problem.kind == K.BAD_REQUEST
+    assert "b: billing" in problem.message
+    assert (await failed(Ear())).kind == K.INTERNAL
+
+
+async def test_a_turn_that_moved_on_begins_there_and_comes_back_for_want_of_others() -> None:
+    first = ScriptedModel(says("first"))
+    reply = await Ear().ask(first, ScriptedModel(says("second")), first=1)
+    assert isinstance(reply, ModelReply)
+    assert (reply.text, reply.place, first.calls) == ("second", 1, 0)
+    reply = await Ear().ask(first, ScriptedModel((broken(K.AUTH),)), first=1)
+    assert isinstance(reply, ModelReply)
+    assert (reply.text, reply.place) == ("first", 0)
+
+
+async def test_an_unexpected_exception_is_logged_with_its_traceback() -> None:
+    lines: list[str] = []
+    sink = logger.add(lambda line: lines.append(str(line)), diagnose=False, backtrace=False, format="{message}")
+    try:
+        failure = await failed(Ear(), ScriptedModel((KeyError("odd"),)))
+    finally:
+        logger.remove(sink)
+    assert "Traceback" in lines[0]
+    assert "KeyError" in failure.message
+
+
+async def test_a_caller_that_waits_to_try_again_lets_others_go_first() -> None:
+    wake = asyncio.Event()
+    slots = Slots(1)
+
+    async def sleep(_: float) -> None:
+        await wake.wait()
+
+    caller = ModelChain(slots=slots, random=lambda: 0.5, sleep=sleep)
+    model = ScriptedModel((broken(K.OVERLOADED),), says("a"))
+    first = asyncio.create_task(caller.ask((model,), REQUEST, ReplyListener()))
+    second = asyncio.create_task(caller.ask((model,), REQUEST, ReplyListener()))
+    async with asyncio.timeout(30):
+        assert isinstance(await second, ModelReply)
+        assert not first.done()
+        wake.set()
+        assert isinstance(await first, ModelReply)
+
+
+async def test_a_cut_off_finish_is_not_taken_for_the_whole() -> None:
+    model = ScriptedModel((*text("a"), ModelDone(finish_reason="length", model="m")))
+    assert (await answered(Ear(), model)).done.finish_reason == "length"
+
+
+async def test_reasoning_is_neither_heard_nor_kept() -> None:
+    ear = Ear()
+    reply = await answered(ear, ScriptedModel(says("<th", "ink>let me", " see</thi", "nk>\n\nvisible ", "answer")))
+    assert reply.text == "visible answer"
+    assert "".join(ear.heard) == "visible answer"
+
+
+async def test_an_answer_of_nothing_but_reasoning_is_none() -> None:
+    ear = Ear()
+    model = ScriptedModel(*[says("<think>let me see")] * 9)
+    problem = await failed(ear, model)
+    assert problem.kind is K.MALFORMED_REPLY
+    assert "let me see" not in "".join(ear.heard)
+
+
+async def test_each_retry_and_each_change_of_model_is_told() -> None:
+    retries: list[Retry] = []
+
+    async def sleep(seconds: float) -> None:
+        """It takes no time here."""
+
+    caller = ModelChain(slots=Slots(1), random=lambda: 0.5, sleep=sleep)
+    first = ScriptedModel((broken(K.RATE_LIMIT),), (broken(K.AUTH),))
+    reply = await caller.ask((first, ScriptedModel(says("ok"))), REQUEST, ReplyListener(retried=retries.append))
+    assert isinstance(reply, ModelReply)
+    assert [(each.failure.kind, each.tries, each.delay_s > 0) for each in retries] == [
+        (K.RATE_LIMIT, 1, True),
+        (K.AUTH, 2, False),
+    ]
+
+
+async def test_health_knows_the_last_answer_and_the_last_failure() -> None:
+    now = 100.0
+    health = ModelHealth(clock=lambda: now)
+
+    async def sleep(seconds: float) -> None:
+        """It takes no time here."""
+
+    caller = ModelChain(slots=Slots(1), random=lambda: 0.5, sleep=sleep, health=health)
+    assert health.facts() == {"answered_at": None, "last_failure": None}
+    where = replace(broken(K.AUTH).failure, address="http://h/v1", cause=FailureCause.STATUS, status=401)
+    await caller.ask((ScriptedModel((ModelError(where),)),), REQUEST, ReplyListener())
+    failure = health.facts()["last_failure"]
+    assert (failure["at"], failure["code"], failure["status"]) == (100.0, "auth", 401)
+    assert (failure["address"], failure["cause"]) == ("http://h/v1", "status")
+    assert health.facts()["answered_at"] is None
+    now = 200.0
+    await caller.ask((ScriptedModel(says("ok")),), REQUEST, ReplyListener())
+    assert health.facts()["answered_at"] == 200.0
+
+
+async def someone_waits(caller: ModelChain) -> None:
+    while True:
+        if caller.waiting:
+            return
+        await asyncio.sleep(0)
+
+
+async def test_time_spent_waiting_for_others_is_measured_apart() -> None:
+    caller = ModelChain(slots=Slots(1), random=lambda: 0.5, sleep=asyncio.sleep)
+    go, wait = asyncio.Event(), asyncio.Event()
+    first = asyncio.create_task(caller.ask((ScriptedModel((go, *says("a"))),), REQUEST, ReplyListener()))
+    await asyncio.sleep(0)
+    second = asyncio.create_task(caller.ask((ScriptedModel(says("b")),), REQUEST, ReplyListener()))
+    async with asyncio.timeout(5):
+        await someone_waits(caller)
+        go.set()
+        one, two = await first, await second
+    assert isinstance(one, ModelReply)
+    assert isinstance(two, ModelReply)
+    assert one.waited_s == 0.0 < two.waited_s
+    assert caller.waiting == 0
+
+    heard: list[str] = []
+    queued = (ModelQueued(ahead=2), wait, ModelStarted(), *says("c"))
+    third = asyncio.create_task(caller.ask((ScriptedModel(queued),), REQUEST, ReplyListener(trouble=heard.append)))
+    async with asyncio.timeout(5):
+        await someone_waits(caller)
+        wait.set()
+        three = await third
+    assert isinstance(three, ModelReply)
+    assert three.waited_s > 0
+    assert "2 calls are before this one" in heard[0]
+    assert caller.waiting == 0

@@ -1,0 +1,152 @@
+"""The composition root: what it does for the parts that it starts, besides starting them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from pathlib import Path
+
+import aiohttp
+import pytest
+from blockbuster import BlockBuster
+
+from hermes.actors.kernel.actor import LoopActor, live_actors
+from hermes.app.composition import running
+from hermes.app.directory_configuration import DirectoryConfiguration
+from hermes.app.operations import StopRequest, StopSwitch
+from hermes.config.home import Home
+from hermes.config.loader import load_config
+from hermes.domain.errors import StorageError
+from hermes.domain.submission import Submission
+from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
+from hermes.supervision.root import Children
+from tests.actors.harness import SETTINGS
+from tests.actors.kernel.kernel import until
+from tests.support.daemon_process import DaemonProcess, eventually
+from tests.support.model_server import STALL, stream
+from tests.support.scripted_model import ScriptedModel
+
+
+@pytest.mark.usefixtures("logs_of_its_own")
+async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_crash_cut_off(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster
+) -> None:
+    nothing_blocks_the_loop.deactivate()  # a start may block: there is nobody yet who would wait
+    with ScriptedModel(idle_timeout_s=60) as model:
+        model.on_request = lambda _: stream(STALL)
+        home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+        home.config_file.write_text(model.config + "api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+        config = load_config(home, {})
+        async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
+            message = EncodedMessage(json.dumps({"role": "user", "content": "say here I am"}).encode())
+            session, turn = SessionId("s"), TurnId("t1")
+            source = Source(platform="api")
+            await daemon.desk.submit(Submission(turn=turn, messages=(message,), source=source, session=session))
+            await model.server.until(lambda: len(model.requests) == 1)
+            model.on_request = lambda _: None
+
+            daemon.children["directory"].tell(StorageError("a page could not be read"))
+
+            await model.server.until(lambda: len(model.requests) == 2)
+            await daemon.drain(StopRequest(reason="the test is over"))
+
+
+@pytest.mark.usefixtures("logs_of_its_own")
+async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_blocks_the_loop.deactivate()
+    walks: list[int] = []
+
+    def counted() -> list[LoopActor]:
+        walks.append(1)
+        return live_actors()
+
+    monkeypatch.setattr("hermes.app.operations.live_actors", counted)
+    home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+    home.config_file.write_text("api: {port: 0}\nlog: {file: false}\n", encoding="utf-8")
+    environ = {"HERMES_API_KEY": "a-key-for-the-tests"}
+    body = {"model": "hermes", "messages": [{"role": "user", "content": "hello"}]}
+    headers = {"Authorization": f"Bearer {environ['HERMES_API_KEY']}"}
+    async with (
+        asyncio.timeout(50),
+        running(home, load_config(home, environ), environ, StopSwitch()) as daemon,
+        aiohttp.ClientSession(daemon.facts["address"], headers=headers) as client,
+    ):
+        walks.clear()
+        async with client.get("/health") as response:
+            assert response.status == 200
+        async with client.post("/v1/chat/completions", json=body) as response:
+            assert response.status == 200
+        assert walks == []
+        daemon.operations.info()
+        assert walks, "the count is of the function that goes through them"
+        await daemon.drain(StopRequest(reason="the test is over"))
+
+
+@pytest.mark.usefixtures("logs_of_its_own")
+async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_background(
+    tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nothing_blocks_the_loop.deactivate()
+    monkeypatch.setattr("hermes.tools.terminal.output_retention.FIRST_AFTER_S", 0.01)
+    monkeypatch.setattr("hermes.tools.terminal.output_retention.SWEEP_EVERY_S", 0.01)
+    home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
+    home.config_file.write_text("api: {enabled: false}\nlog: {file: false}\n", encoding="utf-8")
+    config = load_config(home, {})
+    async with asyncio.timeout(50), running(home, config, {}, StopSwitch()) as daemon:
+        files = {}
+        for name in ("open", "over"):
+            await daemon.desk.begin(Source(platform="api"), session=SessionId(name))
+            files[name] = home.data_dir / "work" / name / "outputs" / "call.txt"
+            files[name].parent.mkdir(parents=True)
+            files[name].touch()
+            os.utime(files[name], (1.0, 1.0))
+        await daemon.desk.end(SessionId("over"), "it is over")
+        await until(lambda: not files["over"].exists())
+        assert files["open"].exists()
+        await daemon.drain(StopRequest(reason="the test is over"))
+
+
+def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:
+    configuration = DirectoryConfiguration(Children(), SETTINGS)
+    configuration.hold(loops=True)
+    configuration.set(SETTINGS)
+    assert configuration.settings.hold
+    configuration.hold(loops=False)
+    assert configuration.settings == SETTINGS
+
+
+def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgotten() -> None:
+    strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "TERM"}
+    with DaemonProcess(environ=strikes) as daemon:
+        daemon.admin.post("/stop", {"reason": "new version", "restart": True})
+        assert daemon.process is not None
+        assert daemon.process.wait(30) == 0
+
+
+def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end_it() -> None:
+    strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "HUP"}
+    with DaemonProcess(environ=strikes) as daemon:
+        process = daemon.process
+        assert process is not None
+        assert process.stdout is not None
+        daemon.admin.post("/stop", {"reason": "new version", "restart": True})
+        greeting = iter(process.stdout.readline, b"")
+        assert any(b" is ready at " in line for line in greeting)
+        process.send_signal(signal.SIGHUP)
+        eventually(lambda: "configuration reloaded" in daemon.stderr())
+        assert process.poll() is None
+
+
+def test_an_empty_configuration_is_said_in_the_log_and_at_the_start(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").touch()
+    tmp_path.chmod(0o700)
+    with DaemonProcess(home=tmp_path) as daemon:
+        assert daemon.process is not None
+        assert daemon.process.stdout is not None
+        assert daemon.process.stdout.readline() == b"  Note     config.yaml is empty; using defaults\n"
+        assert "config.yaml is empty; using defaults" in daemon.stderr()
+        assert daemon.admin.get("/info")["config_empty"] is True

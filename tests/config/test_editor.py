@@ -1,0 +1,35 @@
+"""Settings change in the text of a configuration file, and everything else in it stays as it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from hermes.config.editor import with_settings
+from hermes.config.schema import Value
+from hermes.domain.errors import ConfigError
+
+CHANGES: dict[str, Value] = {"telegram.enabled": True, "telegram.allowed_users": ("7", "8")}
+
+
+@pytest.mark.parametrize(("before", "after"), [
+    ("", 'telegram:\n  allowed_users: ["7", "8"]\n  enabled: true\n'),
+    ("# mine\nmodel:\n  name: x # this one",
+     '# mine\nmodel:\n  name: x # this one\n\ntelegram:\n  allowed_users: ["7", "8"]\n  enabled: true\n'),
+    ("telegram:\n  enabled: false  # not yet\n  allowed_users: []\n# end\n",
+     'telegram:\n  enabled: true  # not yet\n  allowed_users: ["7", "8"]\n# end\n'),
+    ("telegram:\n    allowed_users:\n      - '1'   # me\n      - '2'\n    # and\n    enabled: false\nlog: {}\n",
+     'telegram:\n    allowed_users:\n      ["7", "8"]\n    # and\n    enabled: true\nlog: {}\n'),
+    ("telegram: # empty\nlog:\n  json: true\n",
+     'telegram: # empty\n  allowed_users: ["7", "8"]\n  enabled: true\nlog:\n  json: true\n'),
+    ("telegram: {enabled: false}\n", 'telegram: {allowed_users: ["7", "8"], enabled: true}\n'),
+    ("telegram: {}\n", 'telegram: {allowed_users: ["7", "8"], enabled: true}\n'),
+])  # fmt: skip
+def test_only_what_is_meant_changes(before: str, after: str) -> None:
+    assert with_settings(before, CHANGES) == after
+    assert with_settings(after, CHANGES) == after
+
+
+@pytest.mark.parametrize("text", ["telegram: yes\n", "- a\n", "{telegram: {}}\n", "telegram: [\n"])
+def test_what_is_not_written_plainly_is_left_alone(text: str) -> None:
+    with pytest.raises(ConfigError):
+        with_settings(text, CHANGES)

@@ -1,0 +1,40 @@
+"""The names that settings may choose tools by are those of the tools there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+from hermes.agent.prompt import GUIDANCE
+from hermes.app.factories import turn_environment
+from hermes.config.home import Home
+from hermes.config.settings import EVERY_TOOLSET, Config
+from hermes.config.toolset import TOOLSETS, complaint_about_tool
+from hermes.sandbox.plan import SandboxRules
+from hermes.sandbox.sandbox import open_sandbox
+
+
+def test_every_tool_is_listed_in_its_toolset(tmp_path: Path) -> None:
+    home = Home(data_dir=tmp_path, config_file=tmp_path / "config.yaml")
+    given: dict[str, Any] = {name: MagicMock() for name in ("search", "messages", "recent", "heads", "processes")}
+    given["sandbox"] = open_sandbox(SandboxRules(), home=str(tmp_path), enabled=False)
+    given["network"] = None
+    toolbox = turn_environment.make_toolbox(Config(), home, {}, **given)
+    found: dict[str, set[str]] = {}
+    for name in toolbox.names("telegram"):
+        tool = toolbox.get(name, "telegram")
+        assert tool is not None
+        found.setdefault(tool.toolset, set()).add(name)
+    assert found == {toolset: set(tools) for toolset, tools in TOOLSETS.items()}
+    assert set(EVERY_TOOLSET) < set(TOOLSETS)
+
+
+def test_a_name_may_be_that_of_a_tool_or_a_toolset() -> None:
+    assert [complaint_about_tool(name) for name in ("file", "read_file")] == ["", ""]
+    assert complaint_about_tool("reed_file").endswith("did you mean read_file?")
+    assert "there are clarify, file" in complaint_about_tool("quux")
+
+
+def test_guidance_in_the_prompt_is_for_tools_that_exist() -> None:
+    assert set(GUIDANCE) <= {tool for tools in TOOLSETS.values() for tool in tools}

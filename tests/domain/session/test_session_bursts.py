@@ -1,0 +1,155 @@
+"""A message that a client split is one turn, and one that is written anew while it waits is replaced."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hermes.domain.access.role import Role
+from hermes.domain.session.builder import open_turns
+from hermes.domain.session.protocol import Accept, AnnounceStop, Deliver, Hold, Rewrite, StartHeld, Suspend
+from hermes.domain.session.state import is_pending, replay
+from hermes.domain.submission import Submission
+from hermes.domain.types import Phase, Place, SessionKey, Source, TurnId
+from tests.actors.harness import until, world
+from tests.actors.talk import Talk, names, of, refusal, said, user
+
+THERE = Place(platform="toy", chat="c", message="1")
+ANN = Source(platform="toy", user="ann", place=THERE)
+WAIT_S = 0.8
+
+
+def first(text: str = "one", **more: object) -> Deliver:
+    return replace(said(text, source=ANN), more_s=WAIT_S, **more)  # type: ignore[arg-type]
+
+
+def rest(text: str = "two", joins: str = "one", *, more_s: float = 0.0) -> Deliver:
+    return replace(said(text, source=ANN, inbound=text), joins=TurnId(joins), more_s=more_s)
+
+
+def test_a_message_whose_rest_is_on_its_way_is_stored_and_held() -> None:
+    talk = Talk()
+    taken = talk.do(first())
+    assert names(taken.records) == ["MessageReceived"]
+    assert of(Hold, taken) == [Hold(wait_s=WAIT_S)]
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling="started")]
+    assert is_pending(talk.session)
+    assert talk.work() == []
+
+
+def test_the_rest_joins_it_and_they_are_one_turn() -> None:
+    talk = Talk()
+    talk.do(first())
+    taken = talk.do(rest())
+    assert names(taken.records) == ["Amended", "TurnStarted"]
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling="joined")]
+    assert taken.seen is not None
+    assert (taken.seen.key, taken.seen.turn) == ("two", "one")
+    assert talk.shown() == ["user: one", "user: two"]
+    talk.answer()
+    assert talk.session.phase == Phase.IDLE
+    assert (talk.session.turns, talk.session.messages) == (1, 3)
+
+
+def test_each_part_that_is_not_the_last_is_waited_for_anew() -> None:
+    talk = Talk()
+    talk.do(first())
+    assert of(Hold, talk.do(rest(more_s=WAIT_S))) == [Hold(wait_s=WAIT_S)]
+    talk.do(rest("three"))
+    assert talk.shown() == ["user: one", "user: two", "user: three"]
+
+
+def test_what_was_waited_for_in_vain_starts_alone() -> None:
+    talk = Talk()
+    talk.do(first())
+    assert names(talk.do(StartHeld()).records) == ["TurnStarted"]
+    assert talk.do(StartHeld()).records == ()
+    late = talk.do(rest())
+    assert names(late.records) == ["MessageReceived"]  # the turn runs: what comes now waits as it always does
+
+
+def test_a_crash_while_it_is_held_loses_no_part() -> None:
+    talk = Talk()
+    talk.do(first())
+    talk.do(rest(more_s=WAIT_S))
+    assert replay(talk.session.id, talk.entries()) == talk.session
+    talk.crash()
+    assert talk.shown() == ["user: one", "user: two"]
+    assert talk.work() == ["think"]
+
+
+def test_a_text_that_is_split_while_a_turn_runs_waits_as_one() -> None:
+    talk = Talk()
+    talk.say("before")
+    talk.do(first())
+    taken = talk.do(rest())
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=1, handling="joined")]
+    talk.answer()
+    assert talk.shown() == ["user: before", "assistant: yes", "user: one", "user: two"]
+    talk.answer()
+    assert talk.session.phase == Phase.IDLE
+
+
+def test_neither_a_stop_nor_a_suspension_is_undone_by_the_end_of_a_wait() -> None:
+    for event in (AnnounceStop(reason="a restart"), Suspend(reason="enough")):
+        talk = Talk()
+        talk.do(first())
+        talk.do(event)
+        assert talk.do(StartHeld()).records == ()
+    assert talk.session.phase == Phase.SUSPENDED
+
+
+def test_a_message_that_waits_is_replaced_when_it_is_written_anew() -> None:
+    talk = Talk()
+    talk.say("before")
+    talk.do(said("wrong", source=ANN))
+    taken = talk.do(Rewrite(place=THERE, message=user("right"), role=Role.USER))
+    assert names(taken.records) == ["Amended"]
+    talk.answer()
+    assert talk.shown() == ["user: before", "assistant: yes", "user: right"]
+
+
+def test_its_other_parts_stay_when_the_first_is_written_anew() -> None:
+    talk = Talk()
+    talk.do(first())
+    talk.do(rest(more_s=WAIT_S))
+    talk.do(Rewrite(place=THERE, message=user("one, corrected"), role=Role.USER))
+    talk.do(StartHeld())
+    assert talk.shown() == ["user: one, corrected", "user: two"]
+
+
+def test_what_has_begun_is_not_replaced() -> None:
+    talk = Talk()
+    talk.do(said("a", source=ANN))
+    taken = talk.do(Rewrite(place=THERE, message=user("b"), role=Role.USER))
+    assert "does not wait any more" in refusal(taken)
+    assert talk.shown() == ["user: a"]
+
+
+async def test_the_shell_starts_what_it_held() -> None:
+    async with world() as here:
+        key = SessionKey("agent:main:toy:dm:c")
+        await here.desk.submit(
+            Submission(turn=TurnId("one"), messages=(user("one"),), source=ANN, key=key, more_s=0.01)
+        )
+        await until(lambda: len(here.agent.started) == 1)
+        assert here.agent.prompt() == ['{"role":"user","content":"one"}']
+
+
+async def test_an_edit_reaches_a_message_that_waits() -> None:
+    async with world() as here:
+        session = await here.say("before", "s")
+        await here.started(1)
+        await here.say("wrong", "s", source=ANN)
+        await here.desk.rewrite(session.session, THERE, user("right"), Role.USER)
+        await here.answer_next()
+        await here.answer_next()
+        assert await here.shown() == ["user: before", "assistant: yes", "user: right", "assistant: yes"]
+
+
+def test_what_waits_while_a_conversation_is_compressed_is_still_answered_where_it_was_said() -> None:
+    talk = Talk()
+    talk.say("before")
+    talk.answer(full=True)
+    talk.do(said("meanwhile", source=ANN))
+    child = talk.summarised()
+    assert [turn.place for turn in open_turns(child.session)] == [THERE]

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from hermes.domain.events import CallEnded, TextDelta
+from hermes.domain.types import CallOutcome, SessionId, TurnId
+from hermes.services.event_hub import EventHub
+
+
+def delta(text: str, turn: str = "t", session: str = "s") -> TextDelta:
+    return TextDelta(session=SessionId(session), turn=TurnId(turn), text=text)
+
+
+async def test_each_watcher_gets_what_it_asked_for_in_order() -> None:
+    hub = EventHub()
+    turn, session, all_ = hub.subscribe(turn=TurnId("t")), hub.subscribe(session=SessionId("s")), hub.subscribe()
+    for event in (delta("1"), delta("2", turn="u"), delta("3", session="r", turn="v"), delta("4")):
+        hub.publish(event)
+    for feed, count in ((turn, 2), (session, 3), (all_, 4)):
+        events = [await anext(feed) for _ in range(count)]
+        assert [event.text for event in events] == sorted(event.text for event in events)  # type: ignore[union-attr]
+        feed.close()
+    assert hub.watchers == 0
+
+
+async def test_a_watcher_that_falls_behind_is_cut_off_and_told_so() -> None:
+    hub = EventHub(bound=3)
+    slow = hub.subscribe()
+    for number in range(5):
+        hub.publish(delta(str(number)))
+    assert slow.lagged
+    assert [event.text async for event in slow] == ["0", "1", "2"]  # type: ignore[union-attr]
+    assert hub.watchers == 0
+
+
+async def test_what_has_arrived_can_be_taken_at_once() -> None:
+    hub = EventHub(bound=3)
+    feed = hub.subscribe()
+    assert feed.waiting() == []
+    for text in "12":
+        hub.publish(delta(text))
+    assert [event.text for event in feed.waiting()] == ["1", "2"]  # type: ignore[union-attr]
+    assert feed.waiting() == []
+    for text in "3456":  # what was taken makes room
+        hub.publish(delta(text))
+    assert feed.lagged
+    assert [event.text for event in feed.waiting()] == ["3", "4", "5"]  # type: ignore[union-attr]
+    with pytest.raises(StopAsyncIteration):
+        await anext(feed)
+
+
+async def test_closing_wakes_whoever_waits() -> None:
+    feed = EventHub().subscribe()
+    waiting = asyncio.create_task(anext(feed))
+    await asyncio.sleep(0)
+    feed.close()
+    feed.close()
+    with pytest.raises(StopAsyncIteration):
+        await waiting
+
+
+async def test_a_late_watcher_gets_no_text_before_the_next_call() -> None:
+    hub = EventHub(bound=3)
+    late = hub.subscribe(turn=TurnId("t"), late=True)
+    for number in range(50):
+        hub.publish(delta(str(number)))
+    assert not late.lagged
+    assert late.waiting() == []
+    ended = CallEnded(
+        session=SessionId("s"), turn=TurnId("t"), call="c", name="tool", outcome=CallOutcome.OK, took_s=0.0
+    )
+    hub.publish(ended)
+    hub.publish(delta("next"))
+    assert late.waiting() == [ended, delta("next")]
+    late.close()
