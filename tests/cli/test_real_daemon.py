@@ -60,7 +60,8 @@ def test_an_operators_day(daemon: subprocess.Popen[str], home: Home, hermes: Her
 
 def test_a_chat_brings_its_own_daemon_and_leaves_a_home_in_order(home: Home, hermes: Hermes) -> None:
     first = hermes("chat", input="My name is Ada.\n")
-    assert (first.returncode, first.stderr) == (0, "")
+    unexpected = [line for line in first.stderr.splitlines() if " WARNING " not in line]  # no sandbox; a stall
+    assert (first.returncode, unexpected) == (0, [])
     opening = "No daemon runs, so this chat has one inside: model offline, and its work ends with the chat.\n"
     assert first.stdout.startswith(opening)
     session = first.stdout.split()[-1]
