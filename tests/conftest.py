@@ -28,6 +28,20 @@ settings.register_profile("patient", usual, deadline=None, suppress_health_check
 settings.load_profile("patient")
 
 
+# Directories whose tests start no process. A test there that does is marked `system` by itself.
+UNIT = frozenset(
+    {"actors", "agent", "config", "domain", "media", "ports", "search", "services", "shell_policy", "supervision"}
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if item.get_closest_marker("system") is None:
+            unit = item.path.is_relative_to(here) and item.path.relative_to(here).parts[0] in UNIT
+            item.add_marker(pytest.mark.unit if unit else pytest.mark.system)
+
+
 @pytest.fixture(autouse=True, scope="session")
 def plain_logs() -> None:
     logger.remove()

@@ -12,6 +12,7 @@ from datetime import UTC, date, datetime, time
 from math import inf
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -307,6 +308,7 @@ happenings = st.one_of(
 )
 
 
+@pytest.mark.system  # takes half a minute
 @settings(max_examples=500, deadline=None)
 @given(
     policy=st.builds(

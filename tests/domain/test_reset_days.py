@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from zoneinfo import ZoneInfo
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as examples
 from hypothesis import strategies as st
@@ -197,6 +198,7 @@ happenings = st.one_of(
 )
 
 
+@pytest.mark.system  # takes half a minute
 @examples(max_examples=500, deadline=None)
 @given(
     policy=st.builds(
