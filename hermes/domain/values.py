@@ -1,8 +1,9 @@
-"""`dataclass` for frozen values, at a fraction of the standard one's price when a module is imported.
+"""`dataclass` for frozen values that costs a tenth of the standard decorator at import time.
 
-A start is mostly imports, and the standard decorator compiles six functions for each of our classes: a fifth of the
-time until the daemon is ready. This one compiles one, when the first instance is made, and they share the rest. To a
-type checker, to `dataclasses.replace` and to `fields` it is the standard one.
+The standard decorator compiles six functions for each class. With our 400 classes that doubles the time until the
+daemon is ready (measured in docs/decisions, "value classes"). This one compiles `__init__` alone, when the first
+instance is made; the other methods are shared. For a type checker, `dataclasses.replace`, `fields`, `copy` and
+`pickle` it behaves like the standard one.
 """
 
 from __future__ import annotations
@@ -27,20 +28,21 @@ __all__ = ["dataclass"]
 
 
 def _value(cls: type) -> Any:
-    cls.__doc__ = cls.__doc__ or cls.__name__  # or the signature is looked up and written there, at half the price
+    cls.__doc__ = cls.__doc__ or cls.__name__  # without one, `dataclasses` computes the signature, which is slow
     made: Any = dataclasses.dataclass(init=False, repr=False, eq=False, slots=True, kw_only=True)(cls)
     fields = dataclasses.fields(made)
     names = [field.name for field in fields]
     made.__init__ = _compiled_when_called(made, fields)
-    made._values = staticmethod(attrgetter(*names) if names else lambda _: ())  # noqa: SLF001 - being made here
+    made._values = staticmethod(attrgetter(*names) if names else lambda _: ())  # noqa: SLF001 - the class is made here
     made._shown = tuple(field.name for field in fields if field.repr)  # noqa: SLF001
     made.__repr__, made.__eq__, made.__hash__ = _repr, _eq, _hash
     made.__setattr__ = made.__delattr__ = _refuse
+    made.__getstate__, made.__setstate__ = _get_state, _set_state
     return made
 
 
 def _compiled_when_called(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
-    """Most of the values that a start imports are not made by it."""
+    """Return an `__init__` that compiles the real one: a start makes instances of few of the classes it imports."""
 
     def initialise(self: object, **values: object) -> None:
         cls.__init__ = _initialiser(cls, fields)
@@ -50,15 +52,15 @@ def _compiled_when_called(cls: Any, fields: tuple[dataclasses.Field[Any], ...]) 
 
 
 def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Callable[..., None]:
-    names: dict[str, Any] = {}
+    names: dict[str, Any] = {"_missing": dataclasses.MISSING}
     arguments, lines = ["self", "*"] if fields else ["self"], []
     for field in fields:
-        names[f"_set_{field.name}"] = getattr(cls, field.name).__set__  # of the slot: past the refusal below
+        names[f"_set_{field.name}"] = getattr(cls, field.name).__set__  # the slot's own: `__setattr__` refuses
         value = field.name
         if field.default_factory is not dataclasses.MISSING:
             names[f"_make_{field.name}"] = field.default_factory
-            value = f"_make_{field.name}() if {field.name} is None else {field.name}"
-            arguments.append(f"{field.name}=None")
+            value = f"_make_{field.name}() if {field.name} is _missing else {field.name}"
+            arguments.append(f"{field.name}=_missing")
         elif field.default is not dataclasses.MISSING:
             names[f"_default_{field.name}"] = field.default
             arguments.append(f"{field.name}=_default_{field.name}")
@@ -66,7 +68,7 @@ def _initialiser(cls: type, fields: tuple[dataclasses.Field[Any], ...]) -> Calla
             arguments.append(field.name)
         lines.append(f" _set_{field.name}(self, {value})")
     source = "\n".join([f"def __init__({', '.join(arguments)}):", *(lines or [" pass"])])
-    exec(source, names)  # noqa: S102 - as dataclasses does; made of our own classes' field names
+    exec(source, names)  # noqa: S102 - the source holds field names of our own classes, nothing else
     made: Callable[..., None] = names["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
     return made
@@ -84,5 +86,14 @@ def _hash(self: Any) -> int:
     return hash(self._values(self))
 
 
+def _get_state(self: Any) -> tuple[Any, ...]:
+    return tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+
+def _set_state(self: Any, state: tuple[Any, ...]) -> None:
+    for field, value in zip(dataclasses.fields(self), state, strict=True):
+        object.__setattr__(self, field.name, value)
+
+
 def _refuse(self: Any, name: str, *_: object) -> NoReturn:
-    raise dataclasses.FrozenInstanceError(f"cannot change field {name!r} of {type(self).__qualname__}: it is a value")
+    raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r} of {type(self).__qualname__}")

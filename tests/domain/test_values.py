@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -71,3 +74,14 @@ def test_wrong_arguments_are_errors() -> None:
         anything(name="x", other=1)
     with pytest.raises(TypeError):
         anything("x")
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
+def test_values_can_be_copied_and_pickled(duplicate: Callable[[Lean], Lean]) -> None:
+    value = Lean(name="x", size=5, tags={"a": "b"})
+    assert duplicate(value) == value
+
+
+def test_explicit_none_is_not_replaced_by_the_default() -> None:
+    unusual: Any = None
+    assert Lean(name="x", tags=unusual).tags is None
