@@ -1,7 +1,7 @@
 """Named places where a test can have the process hit by a signal. Off, and free, unless a test asks for it.
 
 `HERMES_TEST_CRASH="after ToolStarted"` kills the daemon right after the first such record (or operation of the
-journal: `Discharge`) is on disk, `before` right before it would be written, and the name of one of POINTS when it
+journal: `MarkDelivered`) is on disk, `before` right before it would be written, and the name of one of POINTS when it
 gets there. So every step of a turn, of a start and of a stop can be cut off exactly, not by luck.
 `HERMES_TEST_CRASH_SIGNAL` names another signal than KILL; whichever it is comes once.
 """

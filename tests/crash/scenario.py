@@ -30,9 +30,10 @@ from tests.support.judge import (
     Delivered,
     Effect,
     History,
-    OutboxKind,
+    ReplyExpected,
     Sent,
     Shown,
+    Uncertain,
     Violation,
     judge,
 )
@@ -48,7 +49,7 @@ RECORDS: Final = (
     "ToolStarted",
     "ToolFinished",
     "TurnFinished",
-    "Discharge",
+    "MarkDelivered",
     "MarkedResumePending",
 )
 ALL_POINTS: Final = (*(f"{when} {record}" for record in RECORDS for when in ("before", "after")), *POINTS)
@@ -58,8 +59,8 @@ CHAT_POINTS: Final = (  # where it matters which platform it is
     "reply: about to be sent",
     "reply: sent",
     "reply: shown, not noted",
-    "before Discharge",
-    "after Discharge",
+    "before MarkDelivered",
+    "after MarkDelivered",
 )
 CHAT: Final = 7
 _SHUTDOWN: Final = "shutdown: {drain_s: 1}\n"
@@ -164,6 +165,8 @@ class Ordeal:
                 eventually(lambda: _state(process.pid) in "TZ", within_s=60) and _state(process.pid) == "T"
             )
             time.sleep(self._stopped_s)
+            # A message that was on its way when the process stopped has run into its timeout since.
+            self._history.add(Uncertain(at=time.monotonic()))
             process.send_signal(signal.SIGCONT)
 
     def _await_end(self) -> None:
@@ -254,7 +257,7 @@ class Ordeal:
         for over_http, in_chat in self._said:
             history.add(Acknowledged(inbound=over_http, at=now), Acknowledged(inbound=in_chat, at=now))
             history.add(Delivered(to="client", turn=turns[over_http], text=self._answers[over_http]))
-            history.add(OutboxKind(to="chat", turn=turns[in_chat]))
+            history.add(ReplyExpected(to="chat", turn=turns[in_chat]))
         ran = self._ran.read_text().split() if self._ran.exists() else []
         history.add(*(Effect(call=line) for line in ran))
         for text in self._replies():

@@ -29,7 +29,7 @@ from tests.support.judge import (
     Delivered,
     Effect,
     History,
-    OutboxKind,
+    ReplyExpected,
     Sent,
     Settled,
     judge,
@@ -134,7 +134,7 @@ def _take_down(history: History, person: Person, platform: People) -> None:
     for text, at in person.sent:
         history.add(Sent(inbound=text, at=at), Acknowledged(inbound=text, at=time.monotonic()))
         turn = turns.get(text, "")
-        history.add(OutboxKind(to=to, turn=turn))
+        history.add(ReplyExpected(to=to, turn=turn))
         same[texts.get(turn, "?")].append(turn)
     for said, its_turns in same.items():
         plain = [reply for reply in shown if reply == said]

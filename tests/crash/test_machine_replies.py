@@ -91,7 +91,7 @@ def test_a_kill_right_after_a_reply_was_confirmed_says_nothing_again(
     daemon: DaemonProcess, telegram: TelegramServer
 ) -> None:
     daemon.kill()
-    daemon.start({"HERMES_TEST_CRASH": "after Discharge"})
+    daemon.start({"HERMES_TEST_CRASH": "after MarkDelivered"})
     telegram.say(CHAT, CHAT, "say done")
     assert daemon.process is not None
     assert daemon.process.wait(40) == -9

@@ -21,7 +21,7 @@ from tests.crash.scenario import ALL_POINTS, CHAT_POINTS, Ordeal
 FEW = ("chat: taken, not confirmed", "reply: sent")  # through Slack, beside the kills: CI has to end
 NOT_STOPPED = [
     (point, "telegram")
-    for point in ("before Discharge", "http: received", "chat: received", "session: gone from memory")
+    for point in ("before MarkDelivered", "http: received", "chat: received", "session: gone from memory")
 ]
 POINTS = tuple(filter(None, os.environ.get("HERMES_TEST_POINTS", "").split(";"))) or ALL_POINTS
 STOPPED_S = float(os.environ.get("HERMES_TEST_STOPPED_S", "30"))

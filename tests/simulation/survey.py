@@ -31,8 +31,8 @@ from tests.support.judge import (
     Happening,
     Looked,
     Merged,
-    OutboxKind,
     Permitted,
+    ReplyExpected,
     Retried,
     Sample,
     Settled,
@@ -128,4 +128,4 @@ def _outgoing(disk: Disk) -> Iterator[Happening]:
     }
     for record in records:
         if isinstance(record, TurnFinished) and record.turn in chats:
-            yield OutboxKind(to=chats[record.turn], turn=record.turn)
+            yield ReplyExpected(to=chats[record.turn], turn=record.turn)

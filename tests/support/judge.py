@@ -55,7 +55,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OutboxKind:
+class ReplyExpected:
     """Somebody who does not ask again is to get the final reply of a turn."""
 
     to: str
@@ -208,7 +208,7 @@ Happening: TypeAlias = (
     | Acknowledged
     | Shown
     | Effect
-    | OutboxKind
+    | ReplyExpected
     | Delivered
     | Withdrawn
     | Erased
@@ -365,7 +365,7 @@ def _replies(history: History) -> Iterator[str]:
     for each in history.of(Delivered):
         texts[each.turn].add(each.text)
     yield from (f"turn {turn} has the replies {sorted(got)}" for turn, got in texts.items() if len(got) > 1)
-    for outgoing in history.of(OutboxKind):
+    for outgoing in history.of(ReplyExpected):
         if not replies[outgoing.to, outgoing.turn]:
             yield f"{outgoing.to} never got the reply of turn {outgoing.turn}"
 

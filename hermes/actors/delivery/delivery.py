@@ -67,7 +67,7 @@ class DeliveryActor(LoopActor):
         self._hub = hub
         self._clock = clock
         self._jitter = jitter  # between 0 and 1
-        self._fresh_after_s = fresh_after_s  # see Courier
+        self._fresh_after_s = fresh_after_s  # see DeliveryAttempt
         self._attempts: dict[str, DeliveryAttempt] = {}
         self._lanes: dict[Chat, Lane] = {}
         self._moved: dict[Chat, Chat] = {}  # by what they were called before
