@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hermes.adapters.openai_api.openapi.document import document
+from hermes.config.settings import SETTINGS
 from hermes.services.commands.registry import COMMANDS as SLASH_COMMANDS
 
 ROOT = Path(__file__).parent.parent
@@ -24,6 +25,7 @@ NOT_IN_THE_TREE = {
     "bench/results.json",
 }  # an example of CONTRIBUTING.md; made by `make bench`
 
+NOT_SETTINGS = {"api.key", "web.timeout_s"}  # a file; an example of CONTRIBUTING.md
 # A path in backticks that starts with a top directory of the project, or names a Python file.
 _PATH = re.compile(r"`((?:hermes|tests|bench|docs|config|requirements|\.ci)/[\w./*-]*|[\w./-]+\.py)`")
 _PACKAGE = re.compile(r"^  (?:\| )?((?:\w+/(?: \| )?)+)", re.MULTILINE)
@@ -65,6 +67,13 @@ def test_named_make_targets_exist(document_: Path) -> None:
 def test_named_files_exist(document_: Path) -> None:
     for name in _PATH.findall(document_.read_text(encoding="utf-8")):
         assert list(ROOT.glob(name)) or name in NOT_IN_THE_TREE, name
+
+
+@pytest.mark.parametrize("document_", [each for each in DOCUMENTS if each.parent.name != "bench"], ids=_name)
+def test_named_settings_exist(document_: Path) -> None:
+    sections = "|".join({name.split(".")[0] for name in SETTINGS})
+    for name in re.findall(rf"`((?:{sections})\.\w+)(?::[^`]*)?`", document_.read_text(encoding="utf-8")):
+        assert name in SETTINGS or name in NOT_SETTINGS, name
 
 
 def test_architecture_lists_every_package() -> None:
