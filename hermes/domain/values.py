@@ -1,7 +1,7 @@
 """`dataclass` for frozen values that costs a tenth of the standard decorator at import time.
 
 The standard decorator compiles six functions for each class. With our 400 classes that doubles the time until the
-daemon is ready (measured in docs/decisions, "value classes"). This one compiles `__init__` alone, when the first
+daemon is ready (docs/decisions/0023-value-classes.md). This one compiles `__init__` alone, when the first
 instance is made; the other methods are shared. For a type checker, `dataclasses.replace`, `fields`, `copy` and
 `pickle` it behaves like the standard one.
 """
