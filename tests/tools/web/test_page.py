@@ -34,6 +34,41 @@ def test_what_a_reader_cannot_see_is_not_shown() -> None:
     assert text_of(html) == "seen"
 
 
+DROPPED_ELEMENTS = [
+    *(
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "svg",
+        "math",
+        "iframe",
+        "object",
+        "canvas",
+        "audio",
+        "video",
+        "nav",
+    ),
+    *("aside", "footer", "button", "select", "textarea", "datalist", "dialog", "menu"),
+]
+DROPPED_ROLES = ["navigation", "banner", "contentinfo", "search", "complementary", "menu", "menubar", "dialog"]
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        *(f"<{name}>unseen</{name}>" for name in DROPPED_ELEMENTS),
+        *(f"<div role={role}>unseen</div>" for role in DROPPED_ROLES),
+        "<div style='VISIBILITY : Hidden'>unseen</div>",
+        "<div style='display:none!important'>unseen</div>",
+        "<!-- <main>" + "unseen " * 60 + "</main> -->",
+        "<div hidden><main>" + "unseen " * 60 + "</main></div>",
+    ],
+)
+def test_every_kind_of_dropped_element_goes(html: str) -> None:
+    assert text_of(f"<p>seen</p>{html}<p>end</p>") == "seen\n\nend"
+
+
 def test_only_the_main_part_is_shown_when_there_is_one_worth_it() -> None:
     story = "word " * 60
     assert text_of(f"<div>cookies?</div><main><p>{story}</p></main><div>related</div>") == story.strip()
