@@ -14,8 +14,8 @@ from dataclasses import replace
 from loguru import logger
 
 from hermes.actors.kernel.actor import LoopActor
-from hermes.actors.kernel.backoff import growing_pause_s
 from hermes.actors.kernel.ref import ActorDeadError
+from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import PlatformError
 from hermes.domain.read.views import ActorView
 from hermes.domain.values import dataclass
@@ -118,9 +118,7 @@ class AdapterActor(LoopActor):
         self._task = None
         self._failures += 1
         problem = ended.problem
-        pause_s = growing_pause_s(
-            self._failures, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=self._jitter()
-        )
+        pause_s = backoff_s(self._failures, first_s=FIRST_PAUSE_S, max_s=LONGEST_PAUSE_S, jitter=self._jitter())
         if problem != self._problem:  # once for each, not once for each try
             logger.warning("{} is down: {}; it is tried again until it works", self.name, problem)
         self._problem = problem

@@ -1,20 +1,17 @@
-"""What follows a reset: processes that it left behind are told of or ended, and hooks are called.
+"""Work after a reset: background processes that it left behind are reported or ended.
 
-A hook is for whoever keeps something of a conversation, memory say; it gets the session that ended, as a task of its
-own. One that takes too long is cut off, one that fails is logged; neither keeps anything from going on.
+A step that takes too long is cut off, and one that fails is logged. Neither stops the others.
 
-What is to follow is stored in the reset's own transaction (`owed`), and forgotten when it is done. So a daemon that
-is killed or stopped in between leaves it to the next one (`take_up`): a hook may be called twice, but is never left
-out.
+The work is stored in the reset's own transaction (`outgoing`) and deleted when it is done. A daemon that is killed or
+stopped in between leaves it to the next one (`take_up`): a step may run twice, but is never left out.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeAlias
 
 from loguru import logger
 
@@ -30,8 +27,6 @@ TIMEOUT_S = 30.0
 AT_ONCE = 4
 PREFIX = "after_reset:"
 
-Hook: TypeAlias = Callable[[Session], Awaitable[None]]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aftermath:
@@ -44,14 +39,12 @@ class Aftermath:
 class AfterReset:
     def __init__(
         self,
-        hooks: Sequence[Hook] = (),
         *,
         journal: Journal,
         end_process: Callable[[str], Awaitable[None]],
         tell: Callable[[Session, str], Awaitable[None]] | None = None,
         timeout_s: float = TIMEOUT_S,
     ) -> None:
-        self._hooks = hooks
         self._journal = journal
         self._end_process = end_process
         self._tell = tell  # somebody, what a conversation has left behind that has no chat to hear of it
@@ -62,7 +55,7 @@ class AfterReset:
 
     def outgoing(self, session: SessionId, reset: ResetSession) -> tuple[PutFact, ...]:
         """To be stored together with the reset."""
-        if not (self._hooks or reset.left or reset.end):
+        if not (reset.left or reset.end):
             return ()
         value = json.dumps({"left": reset.left, "end": reset.end}).encode()
         return (PutFact(name=PREFIX + session, value=value),)
@@ -93,11 +86,10 @@ class AfterReset:
         if aftermath.left:
             logger.info("session {} was reset: {}", aftermath.session, aftermath.left)
         steps = [partial(self._end_process, process) for process in aftermath.end]
-        if aftermath.ended is not None:
-            steps += [partial(hook, aftermath.ended) for hook in self._hooks]
-            if self._tell is not None and aftermath.left and aftermath.ended.place is None:
-                advice = "" if aftermath.end else " `hermes kill ID` ends one."
-                steps.append(partial(self._tell, aftermath.ended, aftermath.left + advice))
+        ended = aftermath.ended
+        if self._tell is not None and aftermath.left and ended is not None and ended.place is None:
+            advice = "" if aftermath.end else " `hermes kill ID` ends one."
+            steps.append(partial(self._tell, ended, aftermath.left + advice))
         await asyncio.gather(*(self._run(step, aftermath.session) for step in steps))
         done = PutFact(name=PREFIX + aftermath.session, value=None)
         self._journal.commit((done,), partial(_log_refusal, aftermath.session))

@@ -13,6 +13,8 @@ from hermes.domain.session.protocol import TurnLimits
 from hermes.domain.types import Busy
 from hermes.supervision.root import Children
 
+_RESUME_PER_S = 50.0  # sessions that a start takes up in a second, those that waited longest first
+
 
 class DirectoryConfiguration:
     """How the directory is to work: the one that is there, and whichever takes its place after a crash."""
@@ -47,7 +49,6 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
         limits=TurnLimits(
             max_queue=config.sessions.max_queue,
             max_replies=config.agent.max_turns,
-            max_parallel=config.agent.max_parallel_tools,
             busy=Busy(config.agent.busy_input_mode),
             admins=frozenset(
                 (name, user) for name, settings in config.platforms().items() for user in settings.admins
@@ -57,5 +58,5 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
         hold=Held.CONFIGURED if config.resume.when == "next_message" else Held.NOT,
-        resume_per_s=config.resume.per_second,
+        resume_per_s=_RESUME_PER_S,
     )

@@ -1,4 +1,4 @@
-"""Tells systemd how the daemon is doing: ready, stopping, alive, and a line of status.
+"""sd_notify: tells systemd that the daemon is ready, stopping or alive.
 
 Without `$NOTIFY_SOCKET` every call does nothing. No call waits and none raises: a service manager that does not
 listen is no reason for a daemon to stop. One that has not read for a while takes no more; what it must know, that the
@@ -46,9 +46,6 @@ class Notifier:
 
     def watchdog(self) -> None:
         self._send("WATCHDOG=1")
-
-    def status(self, text: str) -> None:
-        self._send(f"STATUS={' '.join(text.split())}")
 
     def extend_timeout(self, seconds: float) -> None:
         """Ask for this much more time before systemd loses patience with a start or a stop."""

@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from hermes.config.schema import Value
-from hermes.config.settings import SECTIONS, SETTINGS, Setting
+from hermes.config.settings import RETIRED, SECTIONS, SETTINGS, Setting
 from hermes.domain.values import dataclass
 from hermes.system.regular_file import read_regular_file
 
@@ -195,6 +195,8 @@ class _Reader:
         setting = SETTINGS.get(name)
         if name == "model.api_key":
             self._complain(key, f"{name}: {NO_KEY_HERE}")
+        elif name in RETIRED:
+            self.found[name] = FoundValue(value="", where=self._where(key))
         elif setting is None:
             hint = did_you_mean(name, SETTINGS)
             self._complain(key, f"unknown setting {_short(name)}{hint}")

@@ -13,6 +13,7 @@ from hermes.config.file import NO_KEY_HERE, FoundValue, did_you_mean, expected, 
 from hermes.config.schema import Value
 from hermes.config.secret import Secret, ensure_api_key
 from hermes.config.settings import (
+    RETIRED,
     SECTIONS,
     SETTINGS,
     ApiConfig,
@@ -45,12 +46,14 @@ __all__ = [
     "ensure_api_key",
     "explain_config",
     "load_config",
+    "retired_warnings",
 ]
 
 _PREFIX = "HERMES_"
 _NOT_SETTINGS = frozenset({"HERMES_HOME", "HERMES_API_KEY"})
 _TEST_PREFIX = "HERMES_TEST_"
 _BY_VARIABLE = {setting.variable: setting for setting in SETTINGS.values()}
+_RETIRED_VARIABLES = {f"{_PREFIX}{name.replace('.', '_')}".upper(): name for name in RETIRED}
 
 
 def load_config(home: Home, environ: Mapping[str, str]) -> Config:
@@ -59,7 +62,7 @@ def load_config(home: Home, environ: Mapping[str, str]) -> Config:
 
 
 def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapping[str, str]]:
-    """The configuration, and where each setting that is not at its default was set."""
+    """The configuration, and where each setting that is not at its default was set, the retired ones included."""
     found, problems = read_config_file(home.config_file)
     from_environ, environ_problems = _read_environ(environ)
     found |= from_environ
@@ -71,9 +74,19 @@ def explain_config(home: Home, environ: Mapping[str, str]) -> tuple[Config, Mapp
     return config, {name: each.where for name, each in found.items()}
 
 
+def retired_warnings(sources: Mapping[str, str]) -> list[str]:
+    """One line for each retired setting that is still set."""
+    return [
+        f"{sources[name]}: {name} is no longer a setting and is ignored; remove it"
+        for name in sorted(RETIRED & sources.keys())
+    ]
+
+
 def _build(found: Mapping[str, FoundValue], home: Home) -> Config:
     sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for name, each in found.items():
+        if name in RETIRED:
+            continue
         setting = SETTINGS[name]
         value = _absolute(str(each.value), home) if setting.rule.path else each.value
         sections[setting.section][setting.key] = value
@@ -96,6 +109,9 @@ def _read_environ(environ: Mapping[str, str]) -> tuple[dict[str, FoundValue], li
             problems.append(f"environment variable {variable}: {error}")
         else:
             found[setting.name] = FoundValue(value=value, where=f"environment variable {variable}")
+    for variable, name in _RETIRED_VARIABLES.items():
+        if variable in environ:
+            found[name] = FoundValue(value="", where=f"environment variable {variable}")
     return found, problems
 
 
@@ -118,7 +134,7 @@ def _unknown_variables(environ: Mapping[str, str], config: Config) -> list[str]:
     Others' variables may well begin with HERMES_: Kubernetes gives every pod HERMES_SERVICE_HOST and
     HERMES_PORT_8642_TCP when a service is called hermes.
     """
-    mine = {*_BY_VARIABLE, *_NOT_SETTINGS, config.model.api_key_env}
+    mine = {*_BY_VARIABLE, *_RETIRED_VARIABLES, *_NOT_SETTINGS, config.model.api_key_env}
     problems = []
     for variable in sorted(environ):
         section, _, key = variable.removeprefix(_PREFIX).partition("_")

@@ -158,7 +158,6 @@ class TurnsConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentConfig:
     max_turns: int = setting(90, least=1, most=10_000, live=True)
-    max_parallel_tools: int = setting(8, least=1, most=64, live=True)
     busy_input_mode: str = setting("queue", choices=("queue", "steer", "interrupt"), live=True)
     personality: str = setting("")
     context_files: bool = setting(True)
@@ -172,7 +171,6 @@ class ToolsConfig:
     cli: tuple[str, ...] = setting(EVERY_TOOLSET, complaint=complaint_about_tool)
     guest: tuple[str, ...] = setting(GUEST_TOOLSETS, complaint=complaint_about_tool)
     disabled: tuple[str, ...] = setting((), complaint=complaint_about_tool)
-    max_output_bytes: int = setting(50_000, least=1000, most=10 * _MB)
     output_keep_days: float = setting(7.0, least=0.01, most=3650)
     output_max_total_mb: int = setting(1024, least=1, most=10_000_000)
 
@@ -273,7 +271,6 @@ class StorageConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeConfig:
     when: str = setting("at_once", choices=("at_once", "next_message"))
-    per_second: float = setting(50.0, least=0.1, most=10_000)
     boot_loop_starts: int = setting(4, least=0, most=1000)
 
 
@@ -394,3 +391,6 @@ SETTINGS: Mapping[str, Setting] = {
     for section, kind in SECTIONS.items()
     for each in fields(kind)
 }
+
+# Settings of earlier versions. They are ignored with a warning, so that an old configuration still starts.
+RETIRED: frozenset[str] = frozenset({"agent.max_parallel_tools", "resume.per_second", "tools.max_output_bytes"})

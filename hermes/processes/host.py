@@ -19,7 +19,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Final
 
 from hermes.domain.process.process import (
     Chunk,
@@ -49,15 +48,12 @@ from hermes.processes.identity import (
     running_pid,
     shim_fd,
     shim_lives,
-    signal_group,
     tell_shim,
 )
 from hermes.processes.launch import STARTED, launch
 from hermes.processes.shim.member import boot_id
 from hermes.processes.table import TICKS_PER_S, ProcessTable, listening_ports, lives, machine_uptime_s, scan
 from hermes.processes.typed import note_typed, read_typed, unfinished
-
-_POLL_S: Final = 0.02
 
 
 class LinuxProcessHost:
@@ -189,12 +185,6 @@ class LinuxProcessHost:
         """What was written before is still read; a terminal gets an end of input."""
         tell_shim(handle, signal.SIGUSR1)
 
-    def signal(self, handle: Handle, number: int) -> bool:
-        """To the command's group, as it is: nothing follows. False when it is gone."""
-        if not shim_lives(handle):
-            return False
-        return signal_group(handle, number)
-
     def kill(self, handle: Handle, grace_s: float = 2.0, why: str = "") -> bool:
         """End it and all that it has started: asked first, forced after `grace_s`. Does not wait. False: it was over.
 
@@ -211,22 +201,6 @@ class LinuxProcessHost:
         The end is known before the kernel says so: a look at that moment has it.
         """
         return shim_fd(handle)
-
-    def wait(self, handle: Handle, timeout_s: float) -> ProcessEnd | None:
-        """How it ended; None when it has not in time."""
-        deadline = time.monotonic() + timeout_s
-        descriptor = shim_fd(handle)
-        if descriptor is not None:
-            with ExitStack() as held:
-                held.callback(os.close, descriptor)
-                poller = select.poll()
-                poller.register(descriptor, select.POLLIN)
-                poller.poll(max(0.0, timeout_s) * 1000)
-        while shim_lives(handle):
-            if time.monotonic() >= deadline:
-                return None
-            time.sleep(_POLL_S)
-        return self._end(handle)
 
     def forget(self, handle: Handle | Lost) -> None:
         """Delete all that is stored of it. One that runs has to be ended before."""

@@ -6,7 +6,6 @@ An entry is the exact name of a host, or `*.suffix` for every host below that su
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from enum import StrEnum
 
 from hermes.system.public_address import is_host_name
 
@@ -73,14 +72,6 @@ DEFAULT_HOSTS = frozenset(
         "codeberg.org",
     }
 )
-
-
-class NetworkMode(StrEnum):
-    """Network of a sandbox."""
-
-    NONE = "none"  # its own loopback only
-    PROXY = "proxy"  # listed hosts through the daemon's proxy
-    OPEN = "open"  # the machine's network, unfiltered
 
 
 def normal_host(text: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias, cast
 
 from pykka import ActorRef
 
-from hermes.actors.after_reset import AfterReset, Hook
+from hermes.actors.after_reset import AfterReset
 from hermes.actors.directory import SessionDirectory
 from hermes.actors.kernel.actor import live_actors
 from hermes.actors.reset_rules import ResetRules, ResetSettings
@@ -200,8 +200,8 @@ class World:
             pulse=lambda: self.frozen_s,
         )
         self.ended: list[str] = []  # processes
-        self.hooks: list[Hook] = []
-        self.after_reset = AfterReset(self.hooks, journal=journal, end_process=self._end_process)
+        self.end_process = self._end_process
+        self.after_reset = AfterReset(journal=journal, end_process=lambda name: self.end_process(name))  # noqa: PLW0108 - tests replace it
         self.memory = 0
         self.journal = journal
         self.agent = FakeAgent()

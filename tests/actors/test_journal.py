@@ -21,8 +21,8 @@ from hermes.domain.errors import (
 from hermes.domain.read.reader import Reader
 from hermes.domain.types import Seq, SessionId
 from hermes.ports.storage import Transaction
-from hermes.storage.memory import MemoryEngine
 from tests.storage.samples import append, message
+from tests.support.memory_engine import MemoryEngine
 
 A = SessionId("a")
 

@@ -20,11 +20,11 @@ from hermes.domain.records import Ended, LogEntry, ResetBlocked
 from hermes.domain.reset_policy import OnStale, PolicyBook, ResetMode, ResetPolicy
 from hermes.domain.session.state import replay
 from hermes.domain.types import Phase, Place, Session, SessionId, SessionKey
-from hermes.storage.memory import MemoryEngine
 from tests.actors.harness import until
 from tests.actors.reset_harness import BOTH, CHAT, DAY, HOUR, KEY, MINUTE, START, days, settings
 from tests.actors.talk import does
 from tests.support.journals import LoopJournal
+from tests.support.memory_engine import MemoryEngine
 
 AUTOMATIC = replace(CHAT, user="", automatic=True)
 IDLE = ResetPolicy(mode=ResetMode.IDLE, idle_minutes=120)
@@ -347,21 +347,19 @@ async def test_a_platform_goes_before_a_kind_of_chat_and_both_before_the_rest() 
         assert "resets are off here" in (await here.desk.view(names["telegram"])).why
 
 
-async def test_hooks_get_the_session_that_ended_and_a_bad_one_does_no_harm(logged: list[str]) -> None:
-    async with days(settings(IDLE)) as (here, day):
-        told: list[Session] = []
+async def test_failed_step_after_a_reset_is_logged_and_forgotten(logged: list[str]) -> None:
+    journal = LoopJournal()
+    async with days(settings(replace(IDLE, on_stale=OnStale.END)), journal) as (here, day):
 
-        async def remember(ended: Session) -> None:
-            told.append(ended)
+        async def fail(process: str) -> None:
+            raise OSError(process)
 
-        async def fail(_: Session) -> None:
-            raise OSError("no disk")
-
-        here.hooks += [fail, remember]
+        here.end_process = fail
         first = await day.say()
+        day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
-        await until(lambda: len(told) == 1 and any("what follows its reset failed" in line for line in logged))
-        assert (told[0].id, told[0].reason) == (first.session, "idle for 2 h")
+        await until(lambda: any("what follows its reset failed" in line for line in logged))
+        await until(lambda: not journal.engine.facts(PREFIX))
 
 
 async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_killed_in_between() -> None:
@@ -370,25 +368,19 @@ async def test_what_follows_a_reset_is_done_by_the_next_daemon_when_this_one_is_
     async with days(settings(policy), journal) as (here, day):
         begun: list[str] = []
 
-        async def never_done(ended: Session) -> None:
-            begun.append(ended.id)
+        async def never_done(process: str) -> None:
+            begun.append(process)
             await asyncio.Event().wait()
 
-        here.hooks.append(never_done)
+        here.end_process = never_done
         first = await day.say()
         day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
-        await until(lambda: begun == [first.session])
+        await until(lambda: begun == ["http.server"])
     async with days(settings(policy), journal) as (here, _):
-        told: list[str] = []
-
-        async def remember(ended: Session) -> None:
-            told.append(ended.id)
-
-        here.hooks.append(remember)
         here.after_reset.take_up()
         await until(lambda: not journal.engine.facts(PREFIX))
-        assert (told, here.ended) == ([first.session], ["http.server"])
+        assert here.ended == ["http.server"]
     async with days(settings(policy), journal) as (here, _):
         here.after_reset.take_up()
         await here.settle()
@@ -400,15 +392,9 @@ async def test_what_follows_the_reset_of_a_session_that_was_deleted_since_is_for
     fact = PutFact(name=f"{PREFIX}gone", value=b'{"left": "", "end": []}')
     assert journal.engine.commit([(fact,)]) == [None]
     async with days(settings(IDLE), journal) as (here, _):
-        called: list[Session] = []
-
-        async def remember(ended: Session) -> None:
-            called.append(ended)
-
-        here.hooks.append(remember)
         here.after_reset.take_up()
         await until(lambda: not journal.engine.facts(PREFIX))
-        assert called == []
+        assert here.ended == []
 
 
 # ---------------------------------------------------------------- what no person wrote

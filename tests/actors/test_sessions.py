@@ -32,9 +32,9 @@ from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import Resume, Suspend
 from hermes.domain.session.state import replay
 from hermes.domain.types import Failure, FailureKind, OutboxMessage, Phase, Place, Seq, SessionId, SessionKey, TurnId
-from hermes.storage.memory import MemoryEngine
 from tests.actors.harness import API, SETTINGS, World, until, world
 from tests.support.journals import LoopJournal
+from tests.support.memory_engine import MemoryEngine
 
 S = SessionId("s")
 T = TypeVar("T")

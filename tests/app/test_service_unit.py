@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hermes.app.operations import STUCK_S
-from hermes.app.service_unit import HOPELESS, STOP_MARGIN_S, WATCHDOG_S, Installation, make_unit
+from hermes.app.service_unit import STOP_MARGIN_S, Installation, make_unit
 from hermes.config.settings import Config, ProcessesConfig, ShutdownConfig
 from hermes.domain.errors import ConfigError, HomeError, StorageFormatError
 
@@ -30,7 +30,7 @@ def unit(config: Config | None = None, installation: Installation = MINE) -> dic
 def test_systemd_hears_from_the_daemon_itself() -> None:
     found = unit()
     assert (found["Type"], found["NotifyAccess"]) == ("notify", "main")
-    assert int(found["WatchdogSec"]) == WATCHDOG_S > 2 * STUCK_S
+    assert int(found["WatchdogSec"]) > 2 * STUCK_S
 
 
 @pytest.mark.parametrize(("timeout_s", "expected"), [(10.0, 10), (0.5, 1), (31.2, 32)])
@@ -55,8 +55,8 @@ def test_control_groups_are_delegated_where_no_process_outlives_the_service(inst
 def test_what_trying_again_cannot_cure_is_not_tried_again() -> None:
     found = unit()
     assert found["Restart"] == "on-failure"
-    assert found["RestartPreventExitStatus"] == " ".join(map(str, HOPELESS))
-    assert {error.exit_code for error in (ConfigError, HomeError, StorageFormatError)} == set(HOPELESS)
+    hopeless = set(map(int, found["RestartPreventExitStatus"].split()))
+    assert {error.exit_code for error in (ConfigError, HomeError, StorageFormatError)} == hopeless
 
 
 def test_a_persons_service_may_do_what_the_person_may() -> None:

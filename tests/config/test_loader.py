@@ -12,8 +12,8 @@ import pytest
 
 from hermes.app.factories.resets import policy_book
 from hermes.config.home import Home
-from hermes.config.loader import Config, ModelConfig, explain_config, load_config
-from hermes.config.settings import SETTINGS
+from hermes.config.loader import Config, ModelConfig, explain_config, load_config, retired_warnings
+from hermes.config.settings import RETIRED, SETTINGS
 from hermes.config.time_zone import find_zone
 from hermes.domain.errors import ConfigError
 
@@ -414,3 +414,13 @@ def test_changes_are_told_apart_by_whether_they_need_a_restart(home: Home) -> No
     assert applied == ("model.name", "api.cors_origins", "log.level")
     assert restart == ("api.port", "log.keep")
     assert Config.reloadable_changes(new, new) == ((), ())
+
+
+@pytest.mark.parametrize("name", sorted(RETIRED))
+def test_retired_setting_is_ignored_with_a_warning(name: str, home: Home) -> None:
+    section, key = name.split(".")
+    variable = f"HERMES_{section}_{key}".upper()
+    assert load(home, f"{section}: {{{key}: 7}}\n", **{variable: "x"}) == Config()
+    home.config_file.write_text(f"{section}: {{{key}: 7}}\n")
+    _, sources = explain_config(home, {})
+    assert retired_warnings(sources) == [f"{sources[name]}: {name} is no longer a setting and is ignored; remove it"]

@@ -45,8 +45,8 @@ from hermes.domain.types import (
 )
 from hermes.ports.storage import Engine
 from hermes.storage.lmdb_engine import LmdbEngine
-from hermes.storage.memory import MemoryEngine
 from tests.storage.samples import NOW, append, head, letter, message, process, seen
+from tests.support.memory_engine import MemoryEngine
 
 A, B = SessionId("a"), SessionId("b")
 

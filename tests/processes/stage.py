@@ -11,6 +11,7 @@ from pathlib import Path
 
 from hermes.domain.process.process import FailedStart, Handle, ProcessEnd, ProcessLimits, ProcessSpec
 from hermes.processes.host import LinuxProcessHost
+from hermes.processes.identity import shim_lives, signal_group
 from hermes.processes.shim.member import look_at
 
 ENVIRON = {"PATH": os.environ["PATH"]}
@@ -45,6 +46,19 @@ class Stage(LinuxProcessHost):
         started = self.start(spec)
         assert not isinstance(started, FailedStart), started.reason
         return started
+
+    def signal(self, handle: Handle, number: int) -> bool:
+        """Send a signal to the command's group. False when the shim is gone."""
+        return shim_lives(handle) and signal_group(handle, number)
+
+    def wait(self, handle: Handle, timeout_s: float) -> ProcessEnd | None:
+        """Return how it ended, or None when it has not ended in time."""
+        deadline = time.monotonic() + timeout_s
+        while shim_lives(handle):
+            if time.monotonic() >= deadline:
+                return None
+            time.sleep(0.01)
+        return self._end(handle)
 
     def ended(self, handle: Handle) -> ProcessEnd:
         end = self.wait(handle, PATIENCE_S)

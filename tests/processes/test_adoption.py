@@ -92,7 +92,7 @@ def test_a_home_that_was_moved_keeps_its_processes(stage: Stage, tmp_path: Path)
     found = LinuxProcessHost(moved).adopt(moved / handle.id)
     assert isinstance(found, Handle)
     assert stage.kill(found, 0)
-    assert LinuxProcessHost(moved).wait(found, 20) is not None
+    assert Stage(moved).wait(found, 20) is not None
 
 
 def test_an_end_that_nobody_saw_is_known_afterwards(stage: Stage, tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from hermes.domain.records import MessageReceived
 from hermes.domain.types import EncodedMessage, Source, TurnId
 from hermes.search.follower import BATCH
 from hermes.services.search import _WORTH_AN_EARLY_START, SearchService
-from hermes.storage.memory import MemoryEngine
 from tests.actors.kernel.kernel import until
 from tests.storage.samples import append
+from tests.support.memory_engine import MemoryEngine
 
 
 def saying(session: str, *texts: str) -> Append:

@@ -222,7 +222,7 @@ class SimulatedDaemon:
         )
         closings.append(self.agent.close)
         after_reset = AfterReset(
-            [self._after_reset], journal=self.journal, end_process=partial(self.processes.end, why="reset")
+            journal=self.journal, end_process=partial(self.processes.end, why="reset"), tell=self._tell_left
         )
         closings.append(after_reset.close)
         after_reset.take_up()
@@ -370,9 +370,9 @@ class SimulatedDaemon:
     def _new_session(self, now: float) -> SessionId:
         return SessionId(self._outside.number("session"))
 
-    async def _after_reset(self, ended: Session) -> None:
+    async def _tell_left(self, ended: Session, left: str) -> None:
         await asyncio.sleep(self._outside.chance.uniform(0.0, 1.0))
-        self._outside.note(f"after the reset of {ended.id}")
+        self._outside.note(f"after the reset of {ended.id}: {left}")
 
     # ------------------------------------------------------------ the journal's threads
 

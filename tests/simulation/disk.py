@@ -10,7 +10,7 @@ from hermes.domain.operations import Append, MarkDelivered, RecordDelivery
 from hermes.domain.records import ContextCarried, LogEntry, TurnStarted
 from hermes.domain.types import Epoch, InboundKey, OutboxMessage, ProcessRecord, Seen, Seq, Session, SessionId
 from hermes.ports.storage import Transaction
-from hermes.storage.memory import MemoryEngine
+from tests.support.memory_engine import MemoryEngine
 
 
 class Disk(MemoryEngine):

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from hermes.ports.storage import Transaction
-from hermes.storage.memory import MemoryEngine
 from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
+from tests.support.memory_engine import MemoryEngine
 
 
 def store(engine: MemoryEngine, transaction: Transaction) -> None:

@@ -12,7 +12,7 @@ from hermes.domain.operations import Append
 from hermes.domain.read.reader import Reader
 from hermes.domain.types import Epoch
 from hermes.ports.storage import Engine, Transaction
-from hermes.storage.memory import MemoryEngine
+from tests.support.memory_engine import MemoryEngine
 
 T = TypeVar("T")
 

@@ -28,9 +28,9 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.state import replay
 from hermes.domain.types import EncodedMessage, Phase, Preferences, Seq, SessionId, SessionKey, Source, TurnId
-from hermes.storage.memory import MemoryEngine
 from hermes.upkeep.adoption import Adoption, adopt
 from hermes.upkeep.portable import Exported, from_lines, to_lines
+from tests.support.memory_engine import MemoryEngine
 
 NOW = 1_800_000_000.0
 KEY = SessionKey("agent:main:api:dm:a")

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 
 from hermes.actors.delivery.preview import Stream
-from hermes.actors.kernel.backoff import growing_pause_s
+from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import DeliveryError, HermesError
 from hermes.domain.types import OutboxMessage
 from hermes.ports.hub import Subscription
@@ -60,4 +60,4 @@ def is_hopeless(error: HermesError, outgoing: OutboxMessage) -> bool:
 def pause_s(tries: int, error: HermesError, jitter: float) -> float:
     if isinstance(error, DeliveryError) and error.retry_after_s is not None:
         return error.retry_after_s + jitter
-    return growing_pause_s(tries, first_s=FIRST_PAUSE_S, longest_s=LONGEST_PAUSE_S, jitter=jitter)
+    return backoff_s(tries, first_s=FIRST_PAUSE_S, max_s=LONGEST_PAUSE_S, jitter=jitter)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import pykka
 from loguru import logger
-from pykka.messages import ProxyCall, ProxyGetAttr, ProxySetAttr, _ActorStop
+from pykka.messages import _ActorStop
 
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.mailbox import ActorDied, Inbox, Letter
@@ -32,7 +32,6 @@ __all__ = ["ActorDied", "LoopActor", "live_actors"]
 
 BATCH = 64  # messages of one actor before the next one has its turn
 SLOW_S = 0.05
-_PROXIED = frozenset({ProxyCall, ProxyGetAttr, ProxySetAttr})  # pykka's own; looking for them the long way is slow
 
 _live: dict[LoopActor, None] = {}  # in the order they were started
 _numbers = count(1)
@@ -195,7 +194,7 @@ class LoopActor(pykka.Actor):
             return self.__took(now, "on_stop")
         self.__current = letter
         try:
-            answer = self._handle_receive(message) if type(message) in _PROXIED else self.on_receive(message)
+            answer = self.on_receive(message)
         except BaseException as error:  # noqa: BLE001 - the outermost edge: even a SystemExit ends this actor alone
             self.__end(error, letter)
         else:

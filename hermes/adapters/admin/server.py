@@ -99,10 +99,6 @@ class AdminServer:
         loop = asyncio.get_running_loop()
         await self._listener.open(lambda factory: loop.create_unix_server(factory, sock=bound, backlog=_BACKLOG))
 
-    def close_intake(self) -> None:
-        if self._lifetime:
-            self._lifetime.close_intake()
-
     async def stop(self, grace_s: float) -> None:
         if self._listener:
             await self._listener.stop(grace_s)

@@ -28,6 +28,7 @@ from hermes.adapters.slack.rate_limiter import Allowance, SlackLimits
 from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.workspace import BASE_URL, Credentials, SlackClient
 from hermes.config.secret import Secret
+from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import PlatformError
 from hermes.ports.chat import Attachment, ChatEdge, Platform
 from hermes.system import clock as wall_clock
@@ -118,7 +119,7 @@ class SlackAdapter:
         return Backfill(self._intake, self._heard, pace=self._looks, clock=self._clock, said=self._said, app=app)
 
     async def _keep_listening(self, app: Secret, part: str, edge: ChatEdge) -> None:
-        pause_s = _FIRST_PAUSE_S
+        failures = 0
         while True:
             began = asyncio.get_running_loop().time()
             wish_s = 0.0
@@ -128,8 +129,9 @@ class SlackAdapter:
                 wish_s = error.retry_after_s or 0.0
                 edge.trouble(part, str(error))
             lasted_s = asyncio.get_running_loop().time() - began
-            pause_s = _FIRST_PAUSE_S if lasted_s > _LONGEST_PAUSE_S else min(2 * pause_s, _LONGEST_PAUSE_S)
-            await asyncio.sleep(max(wish_s, pause_s * (0.5 + self._jitter() / 2)))  # not all at the same moment
+            failures = 1 if lasted_s > _LONGEST_PAUSE_S else failures + 1
+            pause_s = backoff_s(failures, first_s=_FIRST_PAUSE_S, max_s=_LONGEST_PAUSE_S, jitter=self._jitter())
+            await asyncio.sleep(max(wish_s, pause_s))
 
     def _connected(self) -> SlackClient:
         if self._wire is None:

@@ -27,6 +27,7 @@ from hermes.adapters.telegram.album import Album, album_name
 from hermes.adapters.telegram.api_client import TelegramClient
 from hermes.adapters.telegram.failure import explain
 from hermes.adapters.telegram.update import has_file, inbound_of, is_urgent, key_of, moved_by
+from hermes.domain.backoff import backoff_s
 from hermes.domain.errors import (
     AlreadySeenError,
     BusyError,
@@ -155,7 +156,7 @@ class TelegramIntake:
 
     async def _offer(self, name: str, take: Callable[[], Awaitable[T]]) -> T | None:
         """None: it is known already, or can never be taken."""
-        wait_s = _FIRST_WAIT_S
+        failures = 0
         while True:
             try:
                 return await take()
@@ -166,8 +167,8 @@ class TelegramIntake:
             except RefusedError as error:
                 logger.error("{} is given up, it can never be taken: {}", name, error)
                 return None
-            await asyncio.sleep(wait_s)
-            wait_s = min(2 * wait_s, _LONGEST_WAIT_S)
+            failures += 1
+            await asyncio.sleep(backoff_s(failures, first_s=_FIRST_WAIT_S, max_s=_LONGEST_WAIT_S))
 
 
 def _chat_of(update: Mapping[str, Any]) -> str:

@@ -165,7 +165,7 @@ def make_toolbox(
         toolsets={"default": tools.default, "api": tools.api, "cli": tools.cli, "guest": tools.guest},
         disabled=tools.disabled,
         unprotected=frozenset() if sandbox.works or sandbox.probe.cause is Cause.OFF else UNPROTECTED,
-        limits=OutputLimits(size_bytes=tools.max_output_bytes),
+        limits=OutputLimits(),
         redact=redacted,
     )
 

@@ -63,7 +63,9 @@ def _check(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
     overriding = [where.removeprefix(_VARIABLE) for where in sources if where.startswith(_VARIABLE)]
     if is_empty(home.config_file):
         warnings.append(EMPTY)
-    warnings += _warnings(cleared.config, environ)
+    from hermes.config.loader import retired_warnings
+
+    warnings += [*retired_warnings(cleared.sources), *_warnings(cleared.config, environ)]
     if args.json:
         found = {"path": str(home.config_file), "exists": exists, "environment": overriding, "warnings": warnings}
         print_json({"ok": True, **found, "daemon_pid": _daemon_pid(home)})

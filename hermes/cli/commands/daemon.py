@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -45,9 +46,11 @@ def _run(args: argparse.Namespace, environ: Mapping[str, str]) -> int:
 
 
 def _cleared(home: Home, environ: Mapping[str, str]) -> Config:
-    from hermes.config.loader import load_config
+    from hermes.config.loader import explain_config, retired_warnings
 
-    load_config(home, environ)  # what is quickly found is told at once
+    _, sources = explain_config(home, environ)  # what is quickly found is told at once
+    for warning in retired_warnings(sources):
+        print(f"hermes: {warning}", file=sys.stderr)
     from hermes.app.factories.preflight import preflight
 
     return preflight(home, environ).config

@@ -110,6 +110,7 @@ async def test_an_old_signature_is_refused(age_s: float, adapter: SlackAdapter, 
         {},
         {"X-Slack-Signature": "v0=0", "X-Slack-Request-Timestamp": "now"},
         {"X-Slack-Signature": "v0=\u00e9", "X-Slack-Request-Timestamp": "1"},
+        {"X-Slack-Signature": "v0=0", "X-Slack-Request-Timestamp": "1" * 5000},
         signed(b"another body"),
         signed(json.dumps(event()).encode(), secret="wrong"),
     ],
@@ -119,11 +120,15 @@ async def test_an_unsigned_request_is_refused(headers: dict[str, str], adapter: 
     assert edge.offered == []
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff"])
+@pytest.mark.parametrize("body", [b"", b"[]", b"{"])
 async def test_a_signed_request_that_says_nothing_is_a_bad_one(
     body: bytes, adapter: SlackAdapter, edge: FakeEdge
 ) -> None:
     assert (await post(adapter, body, signed(body)))[0] == 400
+
+
+async def test_signed_body_that_is_not_text_is_refused(adapter: SlackAdapter, edge: FakeEdge) -> None:
+    assert (await post(adapter, b"\xff", signed(b"\xff")))[0] == 401
 
 
 async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: FakeEdge, server: SlackServer) -> None:

@@ -1,4 +1,4 @@
-"""The store in memory: an Engine without a disk, for tests and for trying things out.
+"""In-memory engine: the store without a disk, for tests.
 
 It shares the rules for what can be stored (ids, values) with the one on disk and nothing else, so that the contract
 suite compares two independent answers.
