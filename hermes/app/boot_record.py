@@ -8,11 +8,12 @@ from loguru import logger
 
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.future import LoopFuture
-from hermes.app.operations import StopSwitch
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.ports.storage import Transaction
 from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock
 from hermes.system.crash_point import reach
 
@@ -23,6 +24,7 @@ class BootRecord:
     def __init__(self, journal: ActorJournal, boot: Boot) -> None:
         self.boot = boot
         self.was_ready = False
+        self._ended = False
         self._journal = journal
 
     @classmethod
@@ -31,13 +33,20 @@ class BootRecord:
         journal.commit(started(boot), lambda error: _complain("that this daemon has started", error))
         return cls(journal, boot)
 
+    async def write_clean_marker(self, request: StopRequest) -> None:
+        """Record a clean stop. This is the last write of a daemon."""
+        self._ended = True
+        await self._write("a clean stop", stopped(request.announced))
+        reach("stop: clean")
+
     async def end(self, stop: StopSwitch) -> None:
-        """The last thing that is written: after this there is nothing left to lose."""
-        if stop:
-            await self._write("that this stop was clean", stopped((await stop.requested()).announced))
-            reach("stop: clean")
+        """Record how a start ended that failed. A complete shutdown has written its marker already."""
+        if self._ended:
+            return
+        if stop.pending is not None:
+            await self.write_clean_marker(stop.pending)
         elif not self.was_ready:
-            await self._write("that this start was refused", unstarted(self.boot))
+            await self._write("a refused start", unstarted(self.boot))
 
     async def _write(self, what: str, transaction: Transaction) -> None:
         done = LoopFuture()

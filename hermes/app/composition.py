@@ -60,9 +60,10 @@ from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.resets import LateProcessViews, are_there_resets, reset_settings
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.notify import Notifier
-from hermes.app.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.app.operations import DaemonOperations
 from hermes.app.os_process import connections_within
 from hermes.app.secret_files import digests
+from hermes.app.shutdown_effects import DaemonShutdown, until_actors_ended
 from hermes.config.file import EMPTY, is_empty
 from hermes.config.home import Home, has_store, lock, note_store, prepare
 from hermes.config.log import configure_logging, redact
@@ -86,6 +87,8 @@ from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock as wall_clock
 from hermes.system.crash_point import reach
 
@@ -118,9 +121,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
 
         engine, journal = await _open_store(stack, home, config, stop)
-        life = await BootRecord.begin(journal) if api else None
-        if life is not None:
-            stack.push_async_callback(life.end, stop)
+        boot_record = await BootRecord.begin(journal) if api else None
+        if boot_record is not None:
+            stack.push_async_callback(boot_record.end, stop)
+        workers = await stack.enter_async_context(AsyncExitStack())
 
         hub = EventHub()
         children = Children()
@@ -136,7 +140,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         adapters = make_adapters(config, environ) if api else []
         for adapter in adapters:
-            stack.push_async_callback(adapter.close)
+            workers.push_async_callback(adapter.close)
         deliver = partial(_hand_to_delivery, children)
         desk = SessionService(
             directory=lambda: children["directory"],
@@ -147,7 +151,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             resets=rules.explain,
             deliver=deliver,
         )
-        processes = await stack.enter_async_context(
+        processes = await workers.enter_async_context(
             open_processes(
                 config,
                 home,
@@ -160,9 +164,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             )
         )
         views.of = processes.front
-        stack.push_async_callback(search.stop)
+        workers.push_async_callback(search.stop)
         sandbox = SandboxOpener(config, home)
-        stack.push_async_callback(sandbox.close)
+        workers.push_async_callback(sandbox.close)
         workshop = Prepared(
             partial(
                 make_workshop,
@@ -179,7 +183,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         agent = await make_agent(
             config, folders, models=models, hub=hub, workshop=workshop, journal=journal, media=home.media_dir
         )
-        stack.push_async_callback(agent.runner.close)
+        workers.push_async_callback(agent.runner.close)
 
         facts: dict[str, Any] = {
             "home": str(home.data_dir),
@@ -217,8 +221,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         outbox = OutboxService(journal, deliver)
         office = make_office(adapters, sessions=desk, outbox=outbox)
         directory = DirectoryConfiguration(children, directory_settings(config))
-        _start_actors(
-            stack,
+        root = _start_actors(
+            workers,
             children=children,
             journal=journal,
             agent=agent,
@@ -247,6 +251,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 ),
             ],
         )
+        stack.push_async_callback(_stop_actors, root)
+        servers = await stack.enter_async_context(AsyncExitStack())
         await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
         reach("start: actors there")
 
@@ -260,23 +266,22 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "clock": wall_clock.wall,
             "keys": KeyService(desk, wall_clock.wall),
         }
-        servers = await importing
-        admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
+        imported = await importing
+        admin = imported.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
         await admin.start()
-        stack.callback(reach, "stop: servers closed")
-        stack.push_async_callback(admin.stop, _GRACE_S)
+        servers.push_async_callback(admin.stop, _GRACE_S)
         api_server = None
         if config.api.enabled and api:
-            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            api_server = imported.ApiServer(_api_settings(imported.ApiSettings, config, key.reveal()), **ports)
             await api_server.start()
-            stack.push_async_callback(api_server.stop, _GRACE_S)
+            servers.push_async_callback(api_server.stop, _GRACE_S)
             facts["address"] = api_server.address
 
         reach("start: serving")
-        if life is not None:  # a daemon inside another program leaves the work of others alone
-            life.was_ready = True
+        if boot_record is not None:  # a daemon inside another program leaves the work of others alone
+            boot_record.was_ready = True
             if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
-                _take_up(life.boot, config, directory, facts)
+                _take_up(boot_record.boot, config, directory, facts)
             search.start()
         operations.set_ready()
         reach("start: ready")
@@ -284,16 +289,32 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
-        stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
-        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox"))
-        if life is not None:
+        servers.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        servers.push_async_callback(
+            _end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox")
+        )
+        if boot_record is not None:
             retention = output_retention(config, folders, desk.conversation, processes.front)
-            stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
+            servers.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
-            back = banner(life.boot, config) if life is not None else ""
+            back = banner(boot_record.boot, config) if boot_record is not None else ""
             telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
-            stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
+            servers.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
+        shutdown = DaemonShutdown(
+            config=config,
+            operations=operations,
+            desk=desk,
+            runner=agent.runner,
+            children=children,
+            processes=processes.front,
+            epoch=engine.epoch,
+            close_servers=servers.aclose,
+            close_workers=workers.aclose,
+            write_clean_marker=boot_record.write_clean_marker if boot_record is not None else _write_no_marker,
+            api=api_server,
+            homes=office.homes if adapters else None,
+        )
         daemon = Daemon(
             home=home,
             config=config,
@@ -301,21 +322,22 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             operations=operations,
             desk=desk,
             agent=agent,
+            root=root,
             children=children,
+            shutdown=shutdown,
             directory=directory,
             rules=rules,
             api=api_server,
             facts=facts,
             processes=processes.front,
             secrets=secret_files,
-            homes=office.homes if adapters else None,
         )
         if api:
             operations.reloader = daemon.reload
         yield daemon
     left = [str(actor) for actor in live_actors()]
     if left:
-        logger.error("still there after the stop: {}", ", ".join(left[:10]))
+        logger.error("actors still running after the shutdown: {}", ", ".join(left[:10]))
 
 
 async def _open_store(
@@ -360,7 +382,7 @@ def _hold_no_longer(directory: DirectoryConfiguration, facts: dict[str, Any]) ->
 
 
 def _start_actors(
-    stack: AsyncExitStack,
+    workers: AsyncExitStack,
     *,
     children: Children,
     journal: ActorJournal,
@@ -374,9 +396,9 @@ def _start_actors(
     tell_left: Callable[[Session, str], Awaitable[None]],
     resets: bool,
     chat: Sequence[ChildSpec],
-) -> None:
+) -> ActorRef[RootActor]:
     after_reset = AfterReset(journal=journal, end_process=partial(processes.front.end, why=RESET), tell=tell_left)
-    stack.push_async_callback(after_reset.close)
+    workers.push_async_callback(after_reset.close)
     if resets:
         after_reset.take_up()
     start_directory = partial(
@@ -410,7 +432,7 @@ def _start_actors(
     ]
     if resets:
         specs.append(ChildSpec(name="resets", start=lambda owner: clock(owner=owner)))
-    root = RootActor.start(
+    return RootActor.start(
         (*specs, *connections),
         children=children,
         policy=RestartIntensity(),
@@ -418,8 +440,6 @@ def _start_actors(
         report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
         name="root",
     )
-    stack.callback(reach, "stop: actors gone")
-    stack.push_async_callback(_stop_actors, root)
 
 
 @asynccontextmanager
@@ -427,7 +447,11 @@ async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> As
     """A daemon inside another program: no signals, no API port; ready on entry."""
     async with running(home, config, environ, StopSwitch(embedded=True), api=False) as daemon:
         yield
-        await daemon.drain(StopRequest(reason="the program around it ends"))
+        await daemon.stop(StopRequest(reason="the program around it ends"))
+
+
+async def _write_no_marker(request: StopRequest) -> None:
+    """A daemon inside another program says nothing about the boots of the real one."""
 
 
 def _import_servers() -> SimpleNamespace:
@@ -481,10 +505,7 @@ async def _stop_actors(root: ActorRef[RootActor]) -> None:
     with suppress(ActorDeadError):
         await root.ask(StopChildren(), block=False)
         await root.stop(block=False)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _GRACE_S
-    while live_actors() and loop.time() < deadline:  # noqa: ASYNC110 - sessions end within a few rounds
-        await asyncio.sleep(0)
+    await until_actors_ended(left=0)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

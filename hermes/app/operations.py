@@ -19,74 +19,20 @@ from hermes.actors.session import SessionActor
 from hermes.app.notify import Notifier
 from hermes.app.reload import Reloaded
 from hermes.config.platforms import PLATFORMS
-from hermes.domain.errors import BadInputError, ConfigError, HermesError, StorageFailedError
+from hermes.domain.errors import BadInputError, ConfigError, HermesError
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session_id import new_session_id
 from hermes.domain.types import Phase
-from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.search import IndexProgress
 from hermes.ports.storage import Engine, Transaction
 from hermes.supervision.root import Children
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 
-EXIT_STORAGE = 74
 PULSE_S = 2.0
 STUCK_S = 20.0  # a pulse that takes longer means that the store or the directory hangs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopRequest:
-    reason: str
-    exit_code: int = 0
-    restart: bool = False  # and come back, as the same process
-
-    @property
-    def announced(self) -> str:
-        """What sessions and people are told."""
-        return f"{'restart' if self.restart else 'shutdown'}: {self.reason}"
-
-
-class StopSwitch:
-    """The one way down: whoever asks first says why and with which exit code."""
-
-    def __init__(self, *, embedded: bool = False) -> None:
-        self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
-        self._embedded = embedded
-        self.comes_back = False  # a restart was asked for, and no stop since
-
-    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False) -> None:
-        if self._embedded:
-            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
-        if not self._request.done():
-            self.comes_back = restart
-            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
-            logger.info("stopping for a {}", request.announced)
-            self._request.set_result(request)
-        elif restart and not self.comes_back:
-            raise BadInputError(
-                f"the daemon is stopping already ({self._request.result().reason}) and does not come back by itself; "
-                "start it when it has stopped",
-                code="ending_already",
-            )
-        elif self.comes_back and not restart:
-            logger.info("the restart ends with the stop: {}", reason)
-            self.comes_back = False
-
-    def request_late(self) -> None:
-        """In a signal handler, when nothing is left to stop: all that can be changed is whether it comes back."""
-        self.comes_back = False
-
-    def on_storage_failure(self, error: StorageFailedError) -> None:
-        logger.error("the store cannot be trusted any more: {}", error)
-        if not self._embedded:
-            self.request("storage failed", EXIT_STORAGE)
-
-    async def requested(self) -> StopRequest:
-        return await asyncio.shield(self._request)
-
-    def __bool__(self) -> bool:
-        return self._request.done()
 
 
 class DaemonOperations:
@@ -277,10 +223,12 @@ class DaemonOperations:
         else:
             self._notifier.stopping()
 
-    def ask_for_time(self, seconds: float) -> bool:
-        """The service manager, for that much more until it loses patience; False: there is none."""
-        self._notifier.extend_timeout(seconds)
+    @property
+    def has_service_manager(self) -> bool:
         return bool(self._notifier.address)
+
+    def extend_timeout(self, seconds: float) -> None:
+        self._notifier.extend_timeout(seconds)
 
     async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
         """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""

@@ -61,7 +61,7 @@ def hide_from_children() -> None:
         logger.warning("commands can read this process's environment: {}", os.strerror(ctypes.get_errno()))
 
 
-class LoopExceptionHandler:
+class LoopErrorLog:
     """What the event loop has to report. A flood of connections that cannot be accepted is one line a minute."""
 
     def __init__(self) -> None:

@@ -15,13 +15,14 @@ from blockbuster import BlockBuster
 from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.app.composition import running
 from hermes.app.directory_configuration import DirectoryConfiguration
-from hermes.app.operations import StopRequest, StopSwitch
 from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.domain.errors import StorageError
 from hermes.domain.submission import Submission
 from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
 from hermes.supervision.root import Children
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from tests.actors.harness import SETTINGS
 from tests.actors.kernel.kernel import until
 from tests.support.daemon_process import DaemonProcess, eventually
@@ -50,7 +51,7 @@ async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_cra
             daemon.children["directory"].tell(StorageError("a page could not be read"))
 
             await model.server.until(lambda: len(model.requests) == 2)
-            await daemon.drain(StopRequest(reason="the test is over"))
+            await daemon.stop(StopRequest(reason="the test is over"))
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
@@ -83,7 +84,7 @@ async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
         assert walks == []
         daemon.operations.info()
         assert walks, "the count is of the function that goes through them"
-        await daemon.drain(StopRequest(reason="the test is over"))
+        await daemon.stop(StopRequest(reason="the test is over"))
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
@@ -107,7 +108,7 @@ async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_backgroun
         await daemon.desk.end(SessionId("over"), "it is over")
         await until(lambda: not files["over"].exists())
         assert files["open"].exists()
-        await daemon.drain(StopRequest(reason="the test is over"))
+        await daemon.stop(StopRequest(reason="the test is over"))
 
 
 def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:

@@ -11,7 +11,7 @@ import sys
 import pytest
 from loguru import logger
 
-from hermes.app.os_process import LoopExceptionHandler, connections_within
+from hermes.app.os_process import LoopErrorLog, connections_within
 
 # As somebody who is not root, who may read everything anyway. A change of the user makes a process private, too.
 HIDING = """
@@ -67,7 +67,7 @@ async def test_what_cannot_be_accepted_is_told_once_a_minute() -> None:
     lines: list[str] = []
     sink = logger.add(lines.append, format="{message}")
     loop = asyncio.get_running_loop()
-    complaints = LoopExceptionHandler()
+    complaints = LoopErrorLog()
     for _ in range(500):
         complaints(loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "too many")})
     logger.remove(sink)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hermes.app.stop_budget import patience_s, seconds_in, unit_in, within
+from hermes.app.service_timeout import seconds_in, service_timeout_s, unit_in, within
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_the_shorter_patience_counts_and_leaves_a_margin() -> None:
 
 
 async def test_nobody_is_asked_outside_of_systemd() -> None:
-    assert await patience_s({}) is None
+    assert await service_timeout_s({}) is None
 
 
 async def test_a_systemctl_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,4 +41,4 @@ async def test_a_systemctl_that_fails_changes_nothing(tmp_path: Path, monkeypatc
     fake.write_text("#!/bin/sh\nexit 1\n")
     fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    assert await patience_s({"NOTIFY_SOCKET": "/run/x", "INVOCATION_ID": "1"}) is None
+    assert await service_timeout_s({"NOTIFY_SOCKET": "/run/x", "INVOCATION_ID": "1"}) is None

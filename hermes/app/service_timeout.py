@@ -16,7 +16,7 @@ _ASK_S = 5.0
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
-async def patience_s(environ: Mapping[str, str]) -> float | None:
+async def service_timeout_s(environ: Mapping[str, str]) -> float | None:
     """What systemd allows this service for a stop; None: nobody knows of a limit."""
     if "NOTIFY_SOCKET" not in environ or "INVOCATION_ID" not in environ:
         return None
