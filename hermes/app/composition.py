@@ -1,6 +1,6 @@
-"""The composition root: `running` starts everything in order and stops it in reverse.
+"""Composition root: `running` starts everything in order. A shutdown closes it in reverse.
 
-This is the only place that knows every part. It decides nothing about conversations.
+This is the only module that knows every part. It decides nothing about conversations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hermes.actors.reset_rules import ResetRules
 from hermes.actors.reset_scheduler import EVERY_S, ResetClock
 from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
-from hermes.app.boot_record import BootRecord, banner, log_last_life, loop_words
+from hermes.app.boot_record import BootRecord, banner, boot_loop_notice, log_previous_boot
 from hermes.app.daemon import Daemon
 from hermes.app.directory_configuration import DirectoryConfiguration, directory_settings
 from hermes.app.factories.agent import (
@@ -104,7 +104,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
     *,
     api: bool = True,
 ) -> AsyncIterator[Daemon]:
-    """Start in order; on the way out stop in reverse, then complain about anything left."""
+    """Start every part in order. The exit closes in reverse what the shutdown has not closed.
+
+    `workers` are closed after the actors, `servers` before them.
+    """
     given_api_key(environ)  # before anything is made
     prepare(home)
     async with AsyncExitStack() as stack:
@@ -118,7 +121,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         redact(key)
         secret_files = await asyncio.to_thread(digests, home, config, environ)
         models = make_models(config, environ)
-        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
+        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow: done while the store opens
 
         engine, journal = await _open_store(stack, home, config, stop)
         boot_record = await BootRecord.begin(journal) if api else None
@@ -233,7 +236,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             directory=directory,
             deliver=deliver,
             tell_left=partial(tell_left, office.homes),
-            resets=api,  # a daemon inside another program leaves the sessions of others alone
+            resets=api,  # an embedded daemon does not reset sessions
             chat=[
                 delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=office.pairing),
                 *(
@@ -253,7 +256,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         stack.push_async_callback(_stop_actors, root)
         servers = await stack.enter_async_context(AsyncExitStack())
-        await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
+        await processes.front.until_filled()  # a list or a reset decision needs all processes
         reach("start: actors there")
 
         ports = {
@@ -278,10 +281,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             facts["address"] = api_server.address
 
         reach("start: serving")
-        if boot_record is not None:  # a daemon inside another program leaves the work of others alone
+        if boot_record is not None:  # an embedded daemon does not resume work
             boot_record.was_ready = True
-            if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
-                _take_up(boot_record.boot, config, directory, facts)
+            if not stop:  # else the resumed work would be interrupted immediately
+                _resume_open_work(boot_record.boot, config, directory, facts)
             search.start()
         operations.set_ready()
         reach("start: ready")
@@ -356,7 +359,7 @@ async def _open_store(
 
 
 async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -> None:
-    """Find out early whether it works, so that the log and the status say so before the first tool runs."""
+    """Open the sandbox early, so that the log and the status report problems before the first tool runs."""
     try:
         await asyncio.to_thread(sandbox)
         await sandbox.serve_again(processes)
@@ -364,21 +367,21 @@ async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -
         logger.error("sandbox: {}", error)
 
 
-def _take_up(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
-    """From here on, what earlier daemons left open goes on; in a boot loop not before somebody writes."""
-    holds = boot.is_loop(config.resume.boot_loop_starts)
-    directory.hold(loops=holds)
+def _resume_open_work(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """Resume what earlier boots left open. In a boot loop it waits for a message."""
+    is_held = boot.is_loop(config.resume.boot_loop_starts)
+    directory.hold(boot_loop=is_held)
     directory.set(directory_settings(config, take_up=True))
-    log_last_life(boot, holds=holds)
-    if holds:
-        facts["resume"] = loop_words(boot)
-        asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, directory, facts)
+    log_previous_boot(boot, is_held=is_held)
+    if is_held:
+        facts["resume"] = boot_loop_notice(boot)
+        asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _end_boot_loop, directory, facts)
 
 
-def _hold_no_longer(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
-    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
+def _end_boot_loop(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """Stop holding interrupted turns. Those that are held already wait for a message."""
     facts.pop("resume", None)
-    directory.hold(loops=False)
+    directory.hold(boot_loop=False)
 
 
 def _start_actors(
@@ -437,25 +440,25 @@ def _start_actors(
         children=children,
         policy=RestartIntensity(),
         clock=wall_clock.wall,
-        report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
+        report=lambda name, problem, verdict: hub.publish(ActorFailed(name=name, problem=problem, verdict=verdict)),
         name="root",
     )
 
 
 @asynccontextmanager
 async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """A daemon inside another program: no signals, no API port; ready on entry."""
+    """Run a daemon inside another program: no signals, no API port; ready on entry."""
     async with running(home, config, environ, StopSwitch(embedded=True), api=False) as daemon:
         yield
         await daemon.stop(StopRequest(reason="the program around it ends"))
 
 
 async def _write_no_marker(request: StopRequest) -> None:
-    """A daemon inside another program says nothing about the boots of the real one."""
+    """An embedded daemon keeps no boot record."""
 
 
 def _import_servers() -> SimpleNamespace:
-    """aiohttp takes longer to import than everything else together."""
+    """Import the servers: aiohttp takes longer than everything else together."""
     from hermes.adapters.admin.server import AdminServer  # noqa: PLC0415
     from hermes.adapters.openai_api.server import ApiServer, ApiSettings  # noqa: PLC0415
 
@@ -463,7 +466,7 @@ def _import_servers() -> SimpleNamespace:
 
 
 def _hand_to_delivery(children: Children, outgoing: Sequence[OutboxMessage]) -> None:
-    with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
+    with suppress(ActorDeadError):  # restarting: the next one reads the outbox
         children[DELIVERY].tell(Deliveries(outgoing=outgoing))
 
 
@@ -472,7 +475,7 @@ def _workdirs(home: Home, folders: Folders) -> WorkingDirectories:
 
 
 async def _forget(folders: Folders, search: SearchService, children: Children, session: SessionId) -> None:
-    """What is kept of a session besides its records goes with them."""
+    """Delete what is kept of a session besides its records."""
     with suppress(ActorDeadError):
         children[PROCESSES].tell(ForgetProcesses(session=session))
     with suppress(ActorDeadError):
@@ -512,4 +515,4 @@ async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled() and (error := task.exception()):
-        logger.opt(exception=error).error("{} had ended before its time", task.get_name())
+        logger.opt(exception=error).error("background task failed: {}", task.get_name())

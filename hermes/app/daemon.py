@@ -1,4 +1,4 @@
-"""What a running daemon can be told: to drain before a stop, and to read its configuration again."""
+"""Running daemon: stop it, or reload its configuration."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Daemon:
-    """The running parts that a stop and a reload need."""
+    """Running parts that a stop and a reload need."""
 
     home: Home
     config: Config
@@ -53,8 +53,8 @@ class Daemon:
     api: ApiServer | None
     facts: dict[str, Any]
     processes: ProcessService
-    secrets: dict[str, str] = field(default_factory=dict)  # digests of the files that hold secrets
-    reloading: asyncio.Lock = field(default_factory=asyncio.Lock)  # one after the other
+    secrets: dict[str, str] = field(default_factory=dict)  # digests of secret files, by setting
+    reloading: asyncio.Lock = field(default_factory=asyncio.Lock)  # one at a time
 
     def request_stop(self, request: StopRequest) -> None:
         """Send the request to the root actor, which drives the shutdown."""
@@ -70,14 +70,14 @@ class Daemon:
         await self.shutdown.finished
 
     async def reload(self) -> Reloaded:
-        """Read the configuration again and apply what can change while the daemon runs. Raises ConfigError."""
+        """Read the configuration again and apply the settings that can change at run time. Raises ConfigError."""
         async with self.reloading:
             try:
                 new = (await asyncio.to_thread(preflight, self.home, self.environ)).config
-                secrets = await asyncio.to_thread(digests, self.home, new, self.environ)  # before they are used
+                secrets = await asyncio.to_thread(digests, self.home, new, self.environ)  # before the files are used
                 models = await asyncio.to_thread(make_models, new, self.environ)
             except ConfigError as error:
-                logger.error("the configuration was not reloaded, the old one stays: {}", error)
+                logger.error("configuration not reloaded, the old one stays: {}", error)
                 raise
             return self._apply(new, models, secrets)
 
@@ -98,14 +98,14 @@ class Daemon:
         self.directory.set(directory_settings(new, take_up=True))
         self.rules.settings = reset_settings(new, self.environ)
         self.facts["resets"] = are_there_resets(new.session_reset)
-        with suppress(ActorDeadError):  # between two lives: the next one looks for itself
+        with suppress(ActorDeadError):  # restarting: the next one reads the policy
             self.children["resets"].tell(PolicyChanged())
-        came_of_it = Reloaded(
+        reloaded = Reloaded(
             applied=changes(self.config, new, applied), needs_restart=changes(self.config, new, later), files=files
         )
-        # What needs a restart is not in force, and the next reload has to say so again.
+        # Settings that need a restart keep their old value, so that the next reload reports them again.
         self.config = self.shutdown.config = with_values(self.config, new, applied)
         logger.info("configuration reloaded: {}", ", ".join((*applied, *files.applied)) or "nothing changed")
         if later or files.needs_restart:
             logger.warning("these settings need a restart: {}", ", ".join((*later, *files.needs_restart)))
-        return came_of_it
+        return reloaded

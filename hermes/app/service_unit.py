@@ -1,10 +1,10 @@
-"""The systemd unit, made from the settings. Pure.
+"""systemd unit, generated from the settings. Pure.
 
-What it promises must fit what the daemon does: it says itself when it is ready and that it is alive (Type=notify,
-the watchdog), it leaves within `shutdown.timeout_s` by itself, so systemd waits a little longer; background processes
-stay when it stops, if `processes.keep_on_stop` says so; exit codes that trying again cannot cure end the matter. An
-agent's commands are its children: nothing here takes away what they need (files, network, their own namespaces), and
-one of them that runs out of memory does not take the daemon with it.
+The unit matches the daemon's behaviour. The daemon reports that it is ready and alive (Type=notify, watchdog). It
+exits within `shutdown.timeout_s`, so systemd waits a little longer. Background processes survive a stop if
+`processes.keep_on_stop` is set. Exit codes that a restart cannot cure prevent it. An agent's commands are children of
+the daemon: the unit does not restrict their files, network or namespaces, and one that runs out of memory does not
+end the daemon.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MARK: Final = "# Made by `hermes service install`, which also renews it: changes
 HOPELESS: Final = (78,)  # exit codes: the configuration or the home cannot be used
 STOP_MARGIN_S: Final = 5
 START_TIMEOUT_S: Final = 600  # an older store is migrated before the daemon is ready
-WATCHDOG_S: Final = 60  # three times what counts as stuck; see operations.py
+WATCHDOG_S: Final = 60  # three times STUCK_S of operations.py
 
-# For a user of its own: none of this is in the way of a command that such a user may run.
+# For a dedicated user. None of this restricts a command that such a user can run.
 _HARDENING: Final = (
     "NoNewPrivileges=yes",
     "ProtectSystem=full",
@@ -39,13 +39,13 @@ _HARDENING: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What of this machine goes into the unit."""
+    """Values of this machine that go into the unit."""
 
-    command: tuple[str, ...]  # that runs `hermes daemon`
-    environment_file: Path  # may hold keys, and need not exist
+    command: tuple[str, ...]  # runs `hermes daemon`
+    environment_file: Path  # can hold keys; need not exist
     hermes_home: Path | None = None  # None: the platform's own directories
-    user: str = ""  # whom it runs as, for the system's own manager; empty: for a person's
-    state_directory: str = ""  # that systemd makes under /var/lib
+    user: str = ""  # for a system service; empty: a user service
+    state_directory: str = ""  # systemd creates it under /var/lib
 
 
 def make_unit(config: Config, installation: Installation) -> str:
@@ -83,7 +83,7 @@ def _service(config: Config, installation: Installation) -> list[str]:
 
 
 def _groups(config: Config, installation: Installation) -> list[str]:
-    """Control groups for sandboxes. Background processes that stay would keep the service from starting again."""
+    """Control groups for sandboxes. With delegation, surviving background processes would block the next start."""
     if not config.processes.keep_on_stop:
         return ["Delegate=yes"]
     return ["ProtectControlGroups=yes"] if installation.user else []
@@ -101,7 +101,7 @@ def _place(installation: Installation) -> list[str]:
 
 
 def _word(text: str) -> str:
-    """As one word of a command line in a unit, whatever it holds."""
+    """Quote a text as one word of a command line in a unit."""
     return _quoted(text.replace("$", "$$"))
 
 

@@ -26,7 +26,7 @@ from hermes.domain.types import Phase, Session
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.root import Children, ShutdownEffects
-from hermes.supervision.shutdown import Action, Chats, Stage, State, StopBudget, Stopping, StopRequest
+from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
 from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
 
@@ -57,9 +57,7 @@ class DaemonShutdown(ShutdownEffects):
     finished: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
     def budget(self) -> StopBudget:
-        shutdown = self.config.shutdown
-        extension_s = shutdown.timeout_s + _MARGIN_S if self.operations.has_service_manager else None
-        return StopBudget(drain_s=shutdown.drain_s, extension_s=extension_s)
+        return StopBudget(drain_s=self.config.shutdown.drain_s, extensible=self.operations.has_service_manager)
 
     def active_work(self) -> int:
         return self.runner.active
@@ -69,24 +67,21 @@ class DaemonShutdown(ShutdownEffects):
         if not self.finished.done():
             self.finished.set_result(None)
 
-    def act(self, action: Action, state: State) -> None:
-        assert isinstance(state, Stopping) or action is Action.FINISH
+    def act(self, action: Action, request: StopRequest) -> None:
         match action:
             case Action.ARM_WATCHDOG:
                 if self.watchdog is not None:
                     self.watchdog.arm()
             case Action.REPORT_STOPPING:
-                assert isinstance(state, Stopping)
                 reach("stop: asked")
-                self.operations.set_stopping(state.request)
+                self.operations.set_stopping(request)
             case Action.CLOSE_INTAKE:
                 self.desk.close("the daemon is stopping")
                 if self.api is not None:
                     self.api.close_intake()
                 reach("stop: intake closed")
             case Action.EXTEND_TIMEOUT:
-                assert isinstance(state, Stopping)
-                self.operations.extend_timeout(state.budget.extension_s or 0.0)
+                self.operations.extend_timeout(self.config.shutdown.timeout_s + _MARGIN_S)
             case Action.FINISH:
                 self.abandon()
             case _:

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, assert_never
 
 from loguru import logger
 from pykka import ActorDeadError, ActorRef
@@ -24,6 +24,7 @@ from hermes.ports.supervision import Park, RestartPolicy
 from hermes.supervision.shutdown import (
     Action,
     Chats,
+    Effect,
     Event,
     OperationDone,
     OperationFailed,
@@ -57,7 +58,7 @@ class ShutdownEffects(Protocol):
     def active_work(self) -> int:
         """Return the number of model calls and tool calls in flight."""
 
-    def act(self, action: Action, state: State) -> None: ...
+    def act(self, action: Action, request: StopRequest) -> None: ...
 
     async def run(self, stage: Stage, state: Stopping) -> Chats:
         """Run the operation of a stage. Returns the chats whose sessions announce the stop."""
@@ -208,13 +209,20 @@ class RootActor(LoopActor):
 
     def _step(self, event: Event) -> None:
         self._shutdown, effects = step(self._shutdown, event, asyncio.get_running_loop().time())
-        assert self._effects is not None
         for effect in effects:
-            if isinstance(effect, Run):
-                self._run(effect.stage)
-            else:
-                self._effects.act(effect, self._shutdown)
+            self._perform(effect)
         self._set_timer()
+
+    def _perform(self, effect: Effect) -> None:
+        assert self._effects is not None
+        assert not isinstance(self._shutdown, Running)
+        match effect:
+            case Run():
+                self._run(effect.stage)
+            case Action():
+                self._effects.act(effect, self._shutdown.request)
+            case _:
+                assert_never(effect)
 
     def _run(self, stage: Stage) -> None:
         assert self._effects is not None

@@ -99,7 +99,7 @@ _STAGES: Final = tuple(Stage)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopBudget:
     drain_s: float
-    extension_s: float | None = None  # to request from the service manager; None: there is none
+    extensible: bool = False  # a service manager grants more time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,7 +239,7 @@ def _on_timer(state: Stopping, active: int, now: float) -> Step:
         return state, ()
     before = active if state.least_active is None else state.least_active
     sampled = replace(state, sample_at=now + SAMPLE_EVERY_S, least_active=min(active, before))
-    if active >= before or state.budget.extension_s is None:
+    if active >= before or not state.budget.extensible:
         return sampled, ()
     # Only a new minimum counts: a turn that goes on and on must not postpone the stop forever.
     extended = replace(sampled, deadline=now + state.budget.drain_s)

@@ -113,10 +113,10 @@ async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_backgroun
 
 def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:
     configuration = DirectoryConfiguration(Children(), SETTINGS)
-    configuration.hold(loops=True)
+    configuration.hold(boot_loop=True)
     configuration.set(SETTINGS)
     assert configuration.settings.hold
-    configuration.hold(loops=False)
+    configuration.hold(boot_loop=False)
     assert configuration.settings == SETTINGS
 
 

@@ -47,7 +47,7 @@ def test_the_hint_about_a_second_ctrl_c_is_for_the_screen_and_not_for_the_record
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGINT)
     assert daemon.process.wait(20) == 0
-    assert "hermes: stopping; Ctrl-C once more leaves at once.\n" in daemon.stderr()
+    assert "hermes: stopping; press Ctrl-C again to force the exit.\n" in daemon.stderr()
     with open_reader(daemon.home / "store") as reader:
         assert reader is not None
         assert (reader.fact(STOPPED) or b"").endswith(b"interrupted from the terminal")

@@ -236,7 +236,7 @@ class SimulatedDaemon:
         self._directory = DirectoryConfiguration(self.children, SETTINGS)
         root = self._start_root(rules, after_reset, deliver, services)
         await self.processes.until_filled()
-        self._directory.hold(loops=self.holds)
+        self._directory.hold(boot_loop=self.holds)
         self._directory.set(replace(SETTINGS, take_up=True))
         outside.note("ready")
         return root

@@ -11,7 +11,7 @@ from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.domain.errors import StorageError
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown, ShutdownEffects, StopChildren
-from hermes.supervision.shutdown import Action, Chats, Stage, State, StopBudget, Stopping, StopRequest
+from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
 from tests.actors.harness import until
 
 
@@ -120,7 +120,7 @@ class Effects(ShutdownEffects):
     def active_work(self) -> int:
         return 0
 
-    def act(self, action: Action, state: State) -> None:
+    def act(self, action: Action, request: StopRequest) -> None:
         self.performed.append(action)
         if action is Action.FINISH:
             self.finished.set()

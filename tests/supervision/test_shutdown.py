@@ -39,7 +39,7 @@ INTERRUPT = StopRequest(reason="test", cause=StopCause.INTERRUPT)
 SIGTERM = StopRequest(reason="test", cause=StopCause.SIGTERM)
 STORAGE = StopRequest(reason="test", cause=StopCause.STORAGE_FAILURE)
 BUDGET = StopBudget(drain_s=8.0)
-EXTENSIBLE = StopBudget(drain_s=8.0, extension_s=11.0)
+EXTENSIBLE = StopBudget(drain_s=8.0, extensible=True)
 BEFORE_LAST_WORDS = tuple(Stage)[: tuple(Stage).index(Stage.LAST_WORDS)]
 AFTER_LAST_WORDS = tuple(Stage)[tuple(Stage).index(Stage.LAST_WORDS) + 1 :]
 CHAT = ("telegram", "1")
