@@ -63,7 +63,7 @@ from hermes.app.notify import Notifier
 from hermes.app.operations import DaemonOperations
 from hermes.app.os_process import connections_within
 from hermes.app.secret_files import digests
-from hermes.app.shutdown_effects import DaemonShutdown, until_actors_ended
+from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
 from hermes.config.file import EMPTY, is_empty
 from hermes.config.home import Home, has_store, lock, note_store, prepare
 from hermes.config.log import configure_logging, redact
@@ -86,7 +86,7 @@ from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.policy import RestartIntensity
-from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.supervision.root import Children, ChildSpec, RootActor
 from hermes.supervision.shutdown import StopRequest
 from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock as wall_clock
@@ -254,7 +254,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 ),
             ],
         )
-        stack.push_async_callback(_stop_actors, root)
+        stack.push_async_callback(stop_actors, root)
         servers = await stack.enter_async_context(AsyncExitStack())
         await processes.front.until_filled()  # a list or a reset decision needs all processes
         reach("start: actors there")
@@ -502,13 +502,6 @@ def _api_settings(settings: Any, config: Config, key: str) -> Any:
 
 def _new_turn_id() -> TurnId:
     return TurnId(secrets.token_hex(12))
-
-
-async def _stop_actors(root: ActorRef[RootActor]) -> None:
-    with suppress(ActorDeadError):
-        await root.ask(StopChildren(), block=False)
-        await root.stop(block=False)
-    await until_actors_ended(left=0)
 
 
 async def _end(task: asyncio.Task[None]) -> None:

@@ -13,7 +13,7 @@ from loguru import logger
 from hermes.actors.delivery.protocol import Drain
 from hermes.actors.directory_protocol import AnnounceStopToAll
 from hermes.actors.kernel.actor import live_actors
-from hermes.actors.kernel.ref import ActorDeadError
+from hermes.actors.kernel.ref import ActorDeadError, ActorRef
 from hermes.actors.process_notice import STOPPED
 from hermes.agent.runner import AgentRunner
 from hermes.app.factories.chat import DELIVERY
@@ -25,7 +25,7 @@ from hermes.domain.outbox import unnamed
 from hermes.domain.types import Phase, Session
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
-from hermes.supervision.root import Children, ShutdownEffects
+from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren
 from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
 from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
@@ -113,7 +113,7 @@ class DaemonShutdown(ShutdownEffects):
             case Stage.STOP_CHILDREN:
                 pass  # by the root
             case Stage.CLOSE_WORKERS:
-                await until_actors_ended(left=1)  # the root
+                await _until_actors_ended(left=1)  # the root
                 reach("stop: actors gone")
                 await self.close_workers()
             case Stage.WRITE_CLEAN_MARKER:
@@ -163,7 +163,15 @@ class DaemonShutdown(ShutdownEffects):
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
 
-async def until_actors_ended(*, left: int) -> None:
+async def stop_actors(root: ActorRef[RootActor]) -> None:
+    """Stop the root after a shutdown, or the root and its children after a start that failed."""
+    with suppress(ActorDeadError):
+        await root.ask(StopChildren(), block=False)
+        await root.stop(block=False)
+    await _until_actors_ended(left=0)
+
+
+async def _until_actors_ended(*, left: int) -> None:
     """Wait until at most `left` actors run. Sessions end a few rounds of the loop after their directory."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _GRACE_S

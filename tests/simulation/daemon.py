@@ -39,7 +39,7 @@ from hermes.app import composition
 from hermes.app.directory_configuration import DirectoryConfiguration
 from hermes.app.factories.chat import DELIVERY
 from hermes.app.factories.processes import NAME as PROCESSES
-from hermes.app.shutdown_effects import DaemonShutdown
+from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
 from hermes.domain.directory_settings import DirectorySettings
@@ -167,7 +167,7 @@ class SimulatedDaemon:
         self._hindered = self._is_hindered()
         root.tell(ShutDown(request=request, effects=shutdown))
         await shutdown.finished
-        await composition._stop_actors(root)
+        await stop_actors(root)
         await self.journal.close()
         stood_still = self._outside.frozen_at > began
         took_s = 0.0 if stood_still else self.loop.time() - began

@@ -73,7 +73,7 @@ async def test_children_start_in_order_and_stop_in_reverse() -> None:
 
 
 @pytest.mark.parametrize("death", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
-async def test_a_child_that_dies_is_restarted_and_its_siblings_notice_nothing(death: BaseException) -> None:
+async def test_dead_child_is_restarted_without_its_siblings(death: BaseException) -> None:
     async with family("a", "b") as here:
         sibling = here.children["b"]
         here.children["a"].tell(death)
@@ -84,7 +84,7 @@ async def test_a_child_that_dies_is_restarted_and_its_siblings_notice_nothing(de
         assert "restart" in here.reports[0][2]
 
 
-async def test_a_child_that_cannot_be_kept_alive_is_parked_with_its_reason_and_the_rest_goes_on() -> None:
+async def test_child_that_keeps_dying_is_parked_with_its_reason() -> None:
     async with family("a", "b") as here:
         for count in range(3):
             await until(lambda: alive(here, "a"))
