@@ -1,4 +1,4 @@
-"""What is known of earlier starts: written down, told, and held against a daemon that keeps crashing."""
+"""Record of this boot in the store, and reports about the previous ones."""
 
 from __future__ import annotations
 
@@ -8,68 +8,77 @@ from loguru import logger
 
 from hermes.actors.journal import ActorJournal
 from hermes.actors.kernel.future import LoopFuture
-from hermes.app.operations import StopSwitch
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.ports.storage import Transaction
 from hermes.supervision.boot import Boot, read_boot, started, stopped, unstarted
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock
 from hermes.system.crash_point import reach
 
 
 class BootRecord:
-    """This daemon's: from its start until it was refused or stops in order. A kill leaves it without an end."""
+    """Record of this boot: started, then refused or stopped cleanly. A crash leaves it open."""
 
     def __init__(self, journal: ActorJournal, boot: Boot) -> None:
         self.boot = boot
         self.was_ready = False
+        self._ended = False
         self._journal = journal
 
     @classmethod
     async def begin(cls, journal: ActorJournal) -> Self:
         boot = await journal.fetch(lambda reader: read_boot(reader, clock.wall()))
-        journal.commit(started(boot), lambda error: _complain("that this daemon has started", error))
+        journal.commit(started(boot), lambda error: _log_failure("the start", error))
         return cls(journal, boot)
 
+    async def write_clean_marker(self, request: StopRequest) -> None:
+        """Record a clean stop. This is the last write of a daemon."""
+        self._ended = True
+        await self._write("a clean stop", stopped(request.announced))
+        reach("stop: clean")
+
     async def end(self, stop: StopSwitch) -> None:
-        """The last thing that is written: after this there is nothing left to lose."""
-        if stop:
-            await self._write("that this stop was clean", stopped((await stop.requested()).announced))
-            reach("stop: clean")
+        """Record how a start ended that failed. A complete shutdown has written its marker already."""
+        if self._ended:
+            return
+        if stop.pending is not None:
+            await self.write_clean_marker(stop.pending)
         elif not self.was_ready:
-            await self._write("that this start was refused", unstarted(self.boot))
+            await self._write("a refused start", unstarted(self.boot))
 
     async def _write(self, what: str, transaction: Transaction) -> None:
         done = LoopFuture()
         self._journal.commit(transaction, done.set)
-        _complain(what, await done)
+        _log_failure(what, await done)
 
 
-def _complain(what: str, error: HermesError | None) -> None:
+def _log_failure(what: str, error: HermesError | None) -> None:
     if error is not None:
-        logger.warning("{} could not be written down: {}", what, error)
+        logger.warning("boot record: could not store {}: {}", what, error)
 
 
-def log_last_life(boot: Boot, *, holds: bool) -> None:
+def log_previous_boot(boot: Boot, *, is_held: bool) -> None:
     if boot.stopped:
         logger.info("the last daemon stopped cleanly: {}", boot.stopped)
     elif not boot.first:
-        logger.warning("the last daemon did not stop cleanly; what was open is taken up")
-    if holds:
-        logger.error("{}", loop_words(boot))
+        logger.warning("the last daemon did not stop cleanly; resuming open work")
+    if is_held:
+        logger.error("{}", boot_loop_notice(boot))
 
 
 def banner(boot: Boot, config: Config) -> str:
-    """What the home channels are told; empty: nothing."""
+    """Return the notice for the home channels; empty: none."""
     if boot.is_loop(config.resume.boot_loop_starts):
-        return f"Hermes keeps crashing: {loop_words(boot)}."
+        return f"Hermes keeps crashing: {boot_loop_notice(boot)}."
     if not config.chat.restart_banner:
         return ""
     clean = boot.stopped or boot.first
     return "Hermes is back." if clean else "Hermes is back. It had not stopped cleanly; what was open goes on."
 
 
-def loop_words(boot: Boot) -> str:
+def boot_loop_notice(boot: Boot) -> str:
     return (
         f"this is start number {len(boot.starts)} within a minute, each after a crash: interrupted turns do not go "
         "on by themselves but with the next message, or by `hermes resume`"

@@ -1,6 +1,6 @@
-"""The composition root: `running` starts everything in order and stops it in reverse.
+"""Composition root: `running` starts everything in order. A shutdown closes it in reverse.
 
-This is the only place that knows every part. It decides nothing about conversations.
+This is the only module that knows every part. It decides nothing about conversations.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hermes.actors.reset_rules import ResetRules
 from hermes.actors.reset_scheduler import EVERY_S, ResetClock
 from hermes.agent.personality import PERSONALITIES
 from hermes.agent.tool_step import Folders
-from hermes.app.boot_record import BootRecord, banner, log_last_life, loop_words
+from hermes.app.boot_record import BootRecord, banner, boot_loop_notice, log_previous_boot
 from hermes.app.daemon import Daemon
 from hermes.app.directory_configuration import DirectoryConfiguration, directory_settings
 from hermes.app.factories.agent import (
@@ -60,9 +60,10 @@ from hermes.app.factories.prompt_files import TrustedPromptFiles
 from hermes.app.factories.resets import LateProcessViews, are_there_resets, reset_settings
 from hermes.app.factories.sandbox import SandboxOpener
 from hermes.app.notify import Notifier
-from hermes.app.operations import DaemonOperations, StopRequest, StopSwitch
+from hermes.app.operations import DaemonOperations
 from hermes.app.os_process import connections_within
 from hermes.app.secret_files import digests
+from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
 from hermes.config.file import EMPTY, is_empty
 from hermes.config.home import Home, has_store, lock, note_store, prepare
 from hermes.config.log import configure_logging, redact
@@ -85,7 +86,9 @@ from hermes.storage.lmdb_engine import LmdbEngine
 from hermes.storage.verify import verify
 from hermes.supervision.boot import LOOP_WITHIN_S, Boot
 from hermes.supervision.policy import RestartIntensity
-from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.supervision.root import Children, ChildSpec, RootActor
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from hermes.system import clock as wall_clock
 from hermes.system.crash_point import reach
 
@@ -101,7 +104,10 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
     *,
     api: bool = True,
 ) -> AsyncIterator[Daemon]:
-    """Start in order; on the way out stop in reverse, then complain about anything left."""
+    """Start every part in order. The exit closes in reverse what the shutdown has not closed.
+
+    `workers` are closed after the actors, `servers` before them.
+    """
     given_api_key(environ)  # before anything is made
     prepare(home)
     async with AsyncExitStack() as stack:
@@ -115,12 +121,13 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         redact(key)
         secret_files = await asyncio.to_thread(digests, home, config, environ)
         models = make_models(config, environ)
-        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow, so while the store opens
+        importing = asyncio.create_task(asyncio.to_thread(_import_servers))  # slow: done while the store opens
 
         engine, journal = await _open_store(stack, home, config, stop)
-        life = await BootRecord.begin(journal) if api else None
-        if life is not None:
-            stack.push_async_callback(life.end, stop)
+        boot_record = await BootRecord.begin(journal) if api else None
+        if boot_record is not None:
+            stack.push_async_callback(boot_record.end, stop)
+        workers = await stack.enter_async_context(AsyncExitStack())
 
         hub = EventHub()
         children = Children()
@@ -136,7 +143,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         )
         adapters = make_adapters(config, environ) if api else []
         for adapter in adapters:
-            stack.push_async_callback(adapter.close)
+            workers.push_async_callback(adapter.close)
         deliver = partial(_hand_to_delivery, children)
         desk = SessionService(
             directory=lambda: children["directory"],
@@ -147,7 +154,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             resets=rules.explain,
             deliver=deliver,
         )
-        processes = await stack.enter_async_context(
+        processes = await workers.enter_async_context(
             open_processes(
                 config,
                 home,
@@ -160,9 +167,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             )
         )
         views.of = processes.front
-        stack.push_async_callback(search.stop)
+        workers.push_async_callback(search.stop)
         sandbox = SandboxOpener(config, home)
-        stack.push_async_callback(sandbox.close)
+        workers.push_async_callback(sandbox.close)
         workshop = Prepared(
             partial(
                 make_workshop,
@@ -179,7 +186,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         agent = await make_agent(
             config, folders, models=models, hub=hub, workshop=workshop, journal=journal, media=home.media_dir
         )
-        stack.push_async_callback(agent.runner.close)
+        workers.push_async_callback(agent.runner.close)
 
         facts: dict[str, Any] = {
             "home": str(home.data_dir),
@@ -217,8 +224,8 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
         outbox = OutboxService(journal, deliver)
         office = make_office(adapters, sessions=desk, outbox=outbox)
         directory = DirectoryConfiguration(children, directory_settings(config))
-        _start_actors(
-            stack,
+        root = _start_actors(
+            workers,
             children=children,
             journal=journal,
             agent=agent,
@@ -229,7 +236,7 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             directory=directory,
             deliver=deliver,
             tell_left=partial(tell_left, office.homes),
-            resets=api,  # a daemon inside another program leaves the sessions of others alone
+            resets=api,  # an embedded daemon does not reset sessions
             chat=[
                 delivery_spec(adapters, config=config, journal=journal, hub=hub, pairing=office.pairing),
                 *(
@@ -247,7 +254,9 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
                 ),
             ],
         )
-        await processes.front.until_filled()  # before anybody asks for the list, or a reset is judged without it
+        stack.push_async_callback(stop_actors, root)
+        servers = await stack.enter_async_context(AsyncExitStack())
+        await processes.front.until_filled()  # a list or a reset decision needs all processes
         reach("start: actors there")
 
         ports = {
@@ -260,23 +269,22 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "clock": wall_clock.wall,
             "keys": KeyService(desk, wall_clock.wall),
         }
-        servers = await importing
-        admin = servers.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
+        imported = await importing
+        admin = imported.AdminServer(home.socket, office=office, workdirs=_workdirs(home, folders), **ports)
         await admin.start()
-        stack.callback(reach, "stop: servers closed")
-        stack.push_async_callback(admin.stop, _GRACE_S)
+        servers.push_async_callback(admin.stop, _GRACE_S)
         api_server = None
         if config.api.enabled and api:
-            api_server = servers.ApiServer(_api_settings(servers.ApiSettings, config, key.reveal()), **ports)
+            api_server = imported.ApiServer(_api_settings(imported.ApiSettings, config, key.reveal()), **ports)
             await api_server.start()
-            stack.push_async_callback(api_server.stop, _GRACE_S)
+            servers.push_async_callback(api_server.stop, _GRACE_S)
             facts["address"] = api_server.address
 
         reach("start: serving")
-        if life is not None:  # a daemon inside another program leaves the work of others alone
-            life.was_ready = True
-            if not stop:  # else it was asked to leave meanwhile: whatever it took up would only be interrupted again
-                _take_up(life.boot, config, directory, facts)
+        if boot_record is not None:  # an embedded daemon does not resume work
+            boot_record.was_ready = True
+            if not stop:  # else the resumed work would be interrupted immediately
+                _resume_open_work(boot_record.boot, config, directory, facts)
             search.start()
         operations.set_ready()
         reach("start: ready")
@@ -284,16 +292,32 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             "Hermes {} is ready: pid {}, home {}, model {}, API {}",
             __version__, os.getpid(), home.data_dir, models[0].name, facts.get("address", "off"),
         )  # fmt: skip
-        stack.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
-        stack.push_async_callback(_end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox"))
-        if life is not None:
+        servers.push_async_callback(_end, asyncio.create_task(operations.pulse(desk.round_trip), name="pulse"))
+        servers.push_async_callback(
+            _end, asyncio.create_task(_open_sandbox(sandbox, processes.front), name="sandbox")
+        )
+        if boot_record is not None:
             retention = output_retention(config, folders, desk.conversation, processes.front)
-            stack.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
+            servers.push_async_callback(_end, asyncio.create_task(retention.run(), name="output retention"))
         if adapters:
             watch = make_watch(office, sessions=desk, processes=processes.front, operations=operations)
-            back = banner(life.boot, config) if life is not None else ""
+            back = banner(boot_record.boot, config) if boot_record is not None else ""
             telling = keep_homes_posted(office.homes, watch, name=f"back:{engine.epoch}", text=back)
-            stack.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
+            servers.push_async_callback(_end, asyncio.create_task(telling, name="home channels"))
+        shutdown = DaemonShutdown(
+            config=config,
+            operations=operations,
+            desk=desk,
+            runner=agent.runner,
+            children=children,
+            processes=processes.front,
+            epoch=engine.epoch,
+            close_servers=servers.aclose,
+            close_workers=workers.aclose,
+            write_clean_marker=boot_record.write_clean_marker if boot_record is not None else _write_no_marker,
+            api=api_server,
+            homes=office.homes if adapters else None,
+        )
         daemon = Daemon(
             home=home,
             config=config,
@@ -301,21 +325,22 @@ async def running(  # noqa: PLR0915 - everything that starts, in its order, in o
             operations=operations,
             desk=desk,
             agent=agent,
+            root=root,
             children=children,
+            shutdown=shutdown,
             directory=directory,
             rules=rules,
             api=api_server,
             facts=facts,
             processes=processes.front,
             secrets=secret_files,
-            homes=office.homes if adapters else None,
         )
         if api:
             operations.reloader = daemon.reload
         yield daemon
     left = [str(actor) for actor in live_actors()]
     if left:
-        logger.error("still there after the stop: {}", ", ".join(left[:10]))
+        logger.error("actors still running after the shutdown: {}", ", ".join(left[:10]))
 
 
 async def _open_store(
@@ -334,7 +359,7 @@ async def _open_store(
 
 
 async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -> None:
-    """Find out early whether it works, so that the log and the status say so before the first tool runs."""
+    """Open the sandbox early, so that the log and the status report problems before the first tool runs."""
     try:
         await asyncio.to_thread(sandbox)
         await sandbox.serve_again(processes)
@@ -342,25 +367,25 @@ async def _open_sandbox(sandbox: SandboxOpener, processes: NetworkedProcesses) -
         logger.error("sandbox: {}", error)
 
 
-def _take_up(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
-    """From here on, what earlier daemons left open goes on; in a boot loop not before somebody writes."""
-    holds = boot.is_loop(config.resume.boot_loop_starts)
-    directory.hold(loops=holds)
+def _resume_open_work(boot: Boot, config: Config, directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """Resume what earlier boots left open. In a boot loop it waits for a message."""
+    is_held = boot.is_loop(config.resume.boot_loop_starts)
+    directory.hold(boot_loop=is_held)
     directory.set(directory_settings(config, take_up=True))
-    log_last_life(boot, holds=holds)
-    if holds:
-        facts["resume"] = loop_words(boot)
-        asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _hold_no_longer, directory, facts)
+    log_previous_boot(boot, is_held=is_held)
+    if is_held:
+        facts["resume"] = boot_loop_notice(boot)
+        asyncio.get_running_loop().call_later(LOOP_WITHIN_S, _end_boot_loop, directory, facts)
 
 
-def _hold_no_longer(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
-    """The loop is over. What was held stays so until somebody writes; what is cut off from now on is not."""
+def _end_boot_loop(directory: DirectoryConfiguration, facts: dict[str, Any]) -> None:
+    """Stop holding interrupted turns. Those that are held already wait for a message."""
     facts.pop("resume", None)
-    directory.hold(loops=False)
+    directory.hold(boot_loop=False)
 
 
 def _start_actors(
-    stack: AsyncExitStack,
+    workers: AsyncExitStack,
     *,
     children: Children,
     journal: ActorJournal,
@@ -374,9 +399,9 @@ def _start_actors(
     tell_left: Callable[[Session, str], Awaitable[None]],
     resets: bool,
     chat: Sequence[ChildSpec],
-) -> None:
+) -> ActorRef[RootActor]:
     after_reset = AfterReset(journal=journal, end_process=partial(processes.front.end, why=RESET), tell=tell_left)
-    stack.push_async_callback(after_reset.close)
+    workers.push_async_callback(after_reset.close)
     if resets:
         after_reset.take_up()
     start_directory = partial(
@@ -410,28 +435,30 @@ def _start_actors(
     ]
     if resets:
         specs.append(ChildSpec(name="resets", start=lambda owner: clock(owner=owner)))
-    root = RootActor.start(
+    return RootActor.start(
         (*specs, *connections),
         children=children,
         policy=RestartIntensity(),
         clock=wall_clock.wall,
-        report=lambda name, problem, said: hub.publish(ActorFailed(name=name, problem=problem, verdict=said)),
+        report=lambda name, problem, verdict: hub.publish(ActorFailed(name=name, problem=problem, verdict=verdict)),
         name="root",
     )
-    stack.callback(reach, "stop: actors gone")
-    stack.push_async_callback(_stop_actors, root)
 
 
 @asynccontextmanager
 async def embedded(home: Home, config: Config, environ: Mapping[str, str]) -> AsyncIterator[None]:
-    """A daemon inside another program: no signals, no API port; ready on entry."""
+    """Run a daemon inside another program: no signals, no API port; ready on entry."""
     async with running(home, config, environ, StopSwitch(embedded=True), api=False) as daemon:
         yield
-        await daemon.drain(StopRequest(reason="the program around it ends"))
+        await daemon.stop(StopRequest(reason="the program around it ends"))
+
+
+async def _write_no_marker(request: StopRequest) -> None:
+    """An embedded daemon keeps no boot record."""
 
 
 def _import_servers() -> SimpleNamespace:
-    """aiohttp takes longer to import than everything else together."""
+    """Import the servers: aiohttp takes longer than everything else together."""
     from hermes.adapters.admin.server import AdminServer  # noqa: PLC0415
     from hermes.adapters.openai_api.server import ApiServer, ApiSettings  # noqa: PLC0415
 
@@ -439,7 +466,7 @@ def _import_servers() -> SimpleNamespace:
 
 
 def _hand_to_delivery(children: Children, outgoing: Sequence[OutboxMessage]) -> None:
-    with suppress(ActorDeadError):  # between two lives: the next one reads the outbox
+    with suppress(ActorDeadError):  # restarting: the next one reads the outbox
         children[DELIVERY].tell(Deliveries(outgoing=outgoing))
 
 
@@ -448,7 +475,7 @@ def _workdirs(home: Home, folders: Folders) -> WorkingDirectories:
 
 
 async def _forget(folders: Folders, search: SearchService, children: Children, session: SessionId) -> None:
-    """What is kept of a session besides its records goes with them."""
+    """Delete what is kept of a session besides its records."""
     with suppress(ActorDeadError):
         children[PROCESSES].tell(ForgetProcesses(session=session))
     with suppress(ActorDeadError):
@@ -477,18 +504,8 @@ def _new_turn_id() -> TurnId:
     return TurnId(secrets.token_hex(12))
 
 
-async def _stop_actors(root: ActorRef[RootActor]) -> None:
-    with suppress(ActorDeadError):
-        await root.ask(StopChildren(), block=False)
-        await root.stop(block=False)
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + _GRACE_S
-    while live_actors() and loop.time() < deadline:  # noqa: ASYNC110 - sessions end within a few rounds
-        await asyncio.sleep(0)
-
-
 async def _end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
     if not task.cancelled() and (error := task.exception()):
-        logger.opt(exception=error).error("{} had ended before its time", task.get_name())
+        logger.opt(exception=error).error("background task failed: {}", task.get_name())

@@ -1,4 +1,4 @@
-"""How the directory is to work: from the settings, and while the daemon keeps crashing."""
+"""Settings of the session directory, from the configuration and the boot record."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ _RESUME_PER_S = 50.0  # sessions that a start takes up in a second, those that w
 
 
 class DirectoryConfiguration:
-    """How the directory is to work: the one that is there, and whichever takes its place after a crash."""
+    """Current settings, sent to the running directory and used for the next one after a crash."""
 
     def __init__(self, children: Children, settings: DirectorySettings) -> None:
         self._children = children
         self._configured = settings
-        self._loops = False
+        self._boot_loop = False
 
     @property
     def settings(self) -> DirectorySettings:
-        return replace(self._configured, hold=Held.CRASHES if self._loops else self._configured.hold)
+        return replace(self._configured, hold=Held.CRASHES if self._boot_loop else self._configured.hold)
 
     def set(self, settings: DirectorySettings) -> None:
         self._configured = settings
-        self._tell()
+        self._send()
 
-    def hold(self, *, loops: bool) -> None:
-        """In a boot loop, turns that were cut off wait for a message whatever is configured."""
-        self._loops = loops
-        self._tell()
+    def hold(self, *, boot_loop: bool) -> None:
+        """In a boot loop, interrupted turns wait for a message, whatever is configured."""
+        self._boot_loop = boot_loop
+        self._send()
 
-    def _tell(self) -> None:
-        with suppress(ActorDeadError):  # between two lives: the next one begins with them
+    def _send(self) -> None:
+        with suppress(ActorDeadError):  # restarting: the next one starts with them
             self._children["directory"].tell(Configure(settings=self.settings))
 
 

@@ -1,8 +1,7 @@
-"""Being process 1, as in a container: pass signals on, bury orphans, end as the daemon ends.
+"""Init process of a container: forwards signals, reaps orphans, exits with the daemon's exit code.
 
-To process 1 come the orphans of the whole container, and signals that it does not handle are not delivered to it.
-So the daemon does not take that place itself: it goes on in a child, where nothing is different, and process 1 does
-this and no more. The daemon's own children are never waited for here, only those that have lost their parent.
+Process 1 inherits all orphans of the container, and does not receive signals that it does not handle. So the daemon
+runs in a child, and process 1 does only this. It reaps the daemon and orphans, never the daemon's own children.
 """
 
 from __future__ import annotations
@@ -12,39 +11,39 @@ import signal
 import sys
 from typing import Final, NoReturn
 
-_BY_THE_KERNEL: Final = 0x80  # SI_KERNEL: a key on the terminal, which the daemon, in the same group, gets as well
-_NOT_HELD_BACK: Final = {
-    signal.SIGKILL, signal.SIGSTOP,  # cannot be
-    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS,  # are our own faults
+_FROM_KERNEL: Final = 0x80  # SI_KERNEL: a key on the terminal; the daemon is in the same group and receives it too
+_NOT_BLOCKED: Final = {
+    signal.SIGKILL, signal.SIGSTOP,  # cannot be blocked
+    signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS,  # own faults
 }  # fmt: skip
 
 
 def leave_process_1() -> None:
-    """Returns in a child, unless this is any other process; process 1 itself does not come back from here."""
+    """Fork if this is process 1. Returns in the child and in any other process; process 1 stays in here."""
     if os.getpid() != 1 or sys.platform != "linux":
         return
     from hermes.app.os_process import hide_from_children  # noqa: PLC0415 - its imports are shared with the child
 
-    hide_from_children()  # from those of the daemon: process 1 was started with the same environment
-    held = signal.valid_signals() - _NOT_HELD_BACK
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, held)
+    hide_from_children()  # process 1 has the same environment as the daemon
+    blocked = signal.valid_signals() - _NOT_BLOCKED
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)
     daemon = os.fork()
     if daemon:
-        _watch_over(daemon, held)
+        _supervise(daemon, blocked)
     signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _watch_over(daemon: int, held: set[signal.Signals]) -> NoReturn:
+def _supervise(daemon: int, blocked: set[signal.Signals]) -> NoReturn:
     while True:
-        told = signal.sigwaitinfo(held)
-        if told.si_signo == signal.SIGCHLD:
-            _bury(daemon)
-        elif told.si_code != _BY_THE_KERNEL:
-            os.kill(daemon, told.si_signo)  # its number is its own until it is buried
+        received = signal.sigwaitinfo(blocked)
+        if received.si_signo == signal.SIGCHLD:
+            _reap(daemon)
+        elif received.si_code != _FROM_KERNEL:
+            os.kill(daemon, received.si_signo)  # its pid is not reused before it is reaped
 
 
-def _bury(daemon: int) -> None:
-    """Everyone who has ended. With the daemon this process ends too, and the kernel ends whatever is left."""
+def _reap(daemon: int) -> None:
+    """Reap every dead child. When the daemon has ended, exit; the kernel then ends all other processes."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

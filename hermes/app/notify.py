@@ -1,8 +1,7 @@
-"""sd_notify: tells systemd that the daemon is ready, stopping or alive.
+"""sd_notify client: reports to systemd that the daemon is ready, reloading, stopping or alive.
 
-Without `$NOTIFY_SOCKET` every call does nothing. No call waits and none raises: a service manager that does not
-listen is no reason for a daemon to stop. One that has not read for a while takes no more; what it must know, that the
-daemon is ready say, is told with the next word then.
+Without `$NOTIFY_SOCKET` every call does nothing. No call waits or raises. When the socket is full, an important
+message such as READY=1 is kept and sent with the next one.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notifier:
-    address: str = ""  # where to send to; empty: nobody listens
-    watchdog_interval_s: float | None = None  # how often to call `watchdog`; None: nobody waits for it
-    untold: list[str] = field(default_factory=list)
+    address: str = ""  # of the socket; empty: there is no service manager
+    watchdog_interval_s: float | None = None  # how often to call `watchdog`; None: never
+    unsent: list[str] = field(default_factory=list)
 
     @classmethod
     def from_environ(cls, environ: Mapping[str, str]) -> Self:
@@ -38,7 +37,7 @@ class Notifier:
         self._send("READY=1", must=True)
 
     def reloading(self) -> None:
-        """Until `ready` is said again. systemd wants to know since when, by its own clock."""
+        """Report a reload that lasts until `ready`. systemd requires its monotonic start time."""
         self._send(f"RELOADING=1\nMONOTONIC_USEC={time.monotonic_ns() // 1000}", must=True)
 
     def stopping(self) -> None:
@@ -48,27 +47,27 @@ class Notifier:
         self._send("WATCHDOG=1")
 
     def extend_timeout(self, seconds: float) -> None:
-        """Ask for this much more time before systemd loses patience with a start or a stop."""
+        """Request more time for a start or a stop."""
         self._send(f"EXTEND_TIMEOUT_USEC={int(seconds * 1_000_000)}")
 
     def _send(self, message: str, *, must: bool = False) -> None:
         if not self.address:
             return
-        words = "\n".join([*self.untold, message])
+        text = "\n".join([*self.unsent, message])
         try:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
                 sender.setblocking(False)
-                sender.sendto(words.encode("utf-8", "replace"), self.address)
+                sender.sendto(text.encode("utf-8", "replace"), self.address)
         except BlockingIOError:
-            self.untold.extend([message] if must else [])
+            self.unsent.extend([message] if must else [])
         except OSError:
-            return  # said above: nobody listens, and there is no one to tell
+            return  # a missing service manager must not stop the daemon
         else:
-            self.untold.clear()
+            self.unsent.clear()
 
 
 def _watchdog_interval_s(environ: Mapping[str, str]) -> float | None:
-    """Half of what systemd waits for, as it advises."""
+    """Return half of the watchdog timeout, as systemd recommends."""
     if environ.get("WATCHDOG_PID", str(os.getpid())) != str(os.getpid()):
         return None  # meant for another process
     usec = environ.get("WATCHDOG_USEC", "")

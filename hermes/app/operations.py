@@ -1,4 +1,4 @@
-"""What an operator can ask of the daemon as a whole, and the pulse that proves it is alive."""
+"""Operator's view of the whole daemon: status, backup, stop, reload; and its health check."""
 
 from __future__ import annotations
 
@@ -19,74 +19,20 @@ from hermes.actors.session import SessionActor
 from hermes.app.notify import Notifier
 from hermes.app.reload import Reloaded
 from hermes.config.platforms import PLATFORMS
-from hermes.domain.errors import BadInputError, ConfigError, HermesError, StorageFailedError
+from hermes.domain.errors import BadInputError, ConfigError, HermesError
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
 from hermes.domain.session_id import new_session_id
 from hermes.domain.types import Phase
-from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
 from hermes.ports.search import IndexProgress
 from hermes.ports.storage import Engine, Transaction
 from hermes.supervision.root import Children
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 
-EXIT_STORAGE = 74
 PULSE_S = 2.0
-STUCK_S = 20.0  # a pulse that takes longer means that the store or the directory hangs
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopRequest:
-    reason: str
-    exit_code: int = 0
-    restart: bool = False  # and come back, as the same process
-
-    @property
-    def announced(self) -> str:
-        """What sessions and people are told."""
-        return f"{'restart' if self.restart else 'shutdown'}: {self.reason}"
-
-
-class StopSwitch:
-    """The one way down: whoever asks first says why and with which exit code."""
-
-    def __init__(self, *, embedded: bool = False) -> None:
-        self._request: asyncio.Future[StopRequest] = asyncio.get_running_loop().create_future()
-        self._embedded = embedded
-        self.comes_back = False  # a restart was asked for, and no stop since
-
-    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False) -> None:
-        if self._embedded:
-            raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
-        if not self._request.done():
-            self.comes_back = restart
-            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
-            logger.info("stopping for a {}", request.announced)
-            self._request.set_result(request)
-        elif restart and not self.comes_back:
-            raise BadInputError(
-                f"the daemon is stopping already ({self._request.result().reason}) and does not come back by itself; "
-                "start it when it has stopped",
-                code="ending_already",
-            )
-        elif self.comes_back and not restart:
-            logger.info("the restart ends with the stop: {}", reason)
-            self.comes_back = False
-
-    def request_late(self) -> None:
-        """In a signal handler, when nothing is left to stop: all that can be changed is whether it comes back."""
-        self.comes_back = False
-
-    def on_storage_failure(self, error: StorageFailedError) -> None:
-        logger.error("the store cannot be trusted any more: {}", error)
-        if not self._embedded:
-            self.request("storage failed", EXIT_STORAGE)
-
-    async def requested(self) -> StopRequest:
-        return await asyncio.shield(self._request)
-
-    def __bool__(self) -> bool:
-        return self._request.done()
+STUCK_S = 20.0  # a health check that takes longer means that the store or the directory hangs
 
 
 class DaemonOperations:
@@ -124,7 +70,7 @@ class DaemonOperations:
         self._clock = clock
         self._started_at = clock()
         self._not_ready = "starting"
-        self.reloader: Callable[[], Awaitable[Reloaded]] | None = None  # not in a program around the daemon
+        self.reloader: Callable[[], Awaitable[Reloaded]] | None = None  # None: embedded in another program
         self.memory_bytes = 0
 
     # ------------------------------------------------------------ for the admin socket and the API
@@ -154,7 +100,7 @@ class DaemonOperations:
         if not target.name or target.is_relative_to(store):
             raise BadInputError(f"a backup cannot be written to {target}; name a new directory", param="path")
         await asyncio.to_thread(self._engine.backup, target)
-        logger.info("the store was backed up")
+        logger.info("store: backup written")
 
     async def take_in(self, file: Path, *, trust: bool = False) -> Mapping[str, Any]:
         from hermes.upkeep.adoption import adopt  # noqa: PLC0415 - no start needs it
@@ -214,14 +160,14 @@ class DaemonOperations:
         }
 
     def _index_progress(self) -> dict[str, Any] | None:
-        """None: no search has needed the index yet."""
+        """Return the progress of the search index; None before the first search."""
         index = self._search_index()
         if index is None:
             return None
         return {"indexed": index.indexed, "total": index.total, "building": index.building}
 
     def _platforms(self) -> list[dict[str, str]]:
-        """How each chat platform is, whether or not that keeps the daemon from work."""
+        """Return the state of each chat platform."""
         views = [actor.statistics() for actor in live_actors() if actor.kind == AdapterActor.kind]
         alive = [{"name": view.name, "state": view.state, "problem": view.last_error} for view in views]
         parked = self._children.parked.items()
@@ -234,7 +180,7 @@ class DaemonOperations:
         self._stop.request(reason)
 
     async def request_restart(self, reason: str) -> None:
-        """Raises BadInputError when it would not come back; then it goes on as it is."""
+        """Restart. Raises BadInputError, and changes nothing, when the new configuration is invalid."""
         try:
             await asyncio.to_thread(self._check_config)
         except ConfigError as error:
@@ -246,21 +192,21 @@ class DaemonOperations:
         self._stop.request(reason, restart=True)
 
     async def reload(self) -> Mapping[str, Any]:
-        """Raises BadInputError when the configuration cannot be used; then the old one stays."""
+        """Reload the configuration. Raises BadInputError, and keeps the old one, when it is invalid."""
         if self.reloader is None:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and reloads nothing")
         try:
-            came_of_it = await self.reloader()
+            reloaded = await self.reloader()
         except ConfigError as error:
             raise BadInputError(
                 f"the configuration was not reloaded, the old one stays: {error}{_started_without(error)}",
                 code="bad_configuration",
             ) from error
         return {
-            "applied": came_of_it.applied,
-            "needs_restart": came_of_it.needs_restart,
-            "files_applied": came_of_it.files.applied,
-            "files_need_restart": came_of_it.files.needs_restart,
+            "applied": reloaded.applied,
+            "needs_restart": reloaded.needs_restart,
+            "files_applied": reloaded.files.applied,
+            "files_need_restart": reloaded.files.needs_restart,
             "pid": os.getpid(),
         }
 
@@ -277,13 +223,15 @@ class DaemonOperations:
         else:
             self._notifier.stopping()
 
-    def ask_for_time(self, seconds: float) -> bool:
-        """The service manager, for that much more until it loses patience; False: there is none."""
-        self._notifier.extend_timeout(seconds)
+    @property
+    def has_service_manager(self) -> bool:
         return bool(self._notifier.address)
 
+    def extend_timeout(self, seconds: float) -> None:
+        self._notifier.extend_timeout(seconds)
+
     async def pulse(self, round_trip: Callable[[], Awaitable[str]]) -> None:
-        """Until cancelled: a real round trip through store and directory, and only then the watchdog is fed."""
+        """Check health until cancelled: a round trip through store and directory, then a watchdog message."""
         loop = asyncio.get_running_loop()
         interval_s = min(PULSE_S, (self._notifier.watchdog_interval_s or 2 * PULSE_S) / 2)
         while True:
@@ -294,7 +242,7 @@ class DaemonOperations:
                     problem = await round_trip()
                 self._set_health(problem)
                 self._notifier.watchdog()
-            # The outermost edge of a task that must not end: whatever goes wrong is what it is there to report.
+            # Outermost loop of a task that must not end: it reports every failure.
             except Exception as error:  # noqa: BLE001
                 self._set_health(f"the store or the directory does not answer: {error!r}")
             await asyncio.sleep(max(0.0, interval_s - (loop.time() - began)))
@@ -310,7 +258,7 @@ class DaemonOperations:
 
 
 def _started_without(error: ConfigError) -> str:
-    """Say whose environment lacks a variable: people set it in their shell and wonder."""
+    """Explain which environment lacks a variable: people set it in their own shell."""
     if not error.missing_variables:
         return ""
     names = ", ".join(error.missing_variables)
@@ -321,7 +269,7 @@ def _started_without(error: ConfigError) -> str:
 
 
 def _sessions_waiting() -> int:
-    """For an answer of a person: those are always in memory."""
+    """Count sessions that wait for a person. They are always in memory."""
     sessions = (actor for actor in live_actors() if isinstance(actor, SessionActor))
     return sum(session.phase is Phase.WAITING for session in sessions)
 
@@ -330,7 +278,7 @@ def private_bytes() -> int:
     """Return the resident memory of this process without shared pages, which are mostly the mapped store."""
     try:
         _, resident, shared, *_ = map(int, Path("/proc/self/statm").read_text("ascii").split())
-    except FileNotFoundError:  # not Linux: the peak is the best that the standard library knows
+    except FileNotFoundError:  # not Linux: the standard library has only the peak
         import resource  # noqa: PLC0415 - not everywhere
 
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -1,10 +1,10 @@
-"""Orphans of tools: they stay below the daemon, and are reaped here.
+"""Reaper of orphaned tool processes.
 
-The daemon is a subreaper (Linux), so that a process whose parent has ended does not leave the daemon's tree: the
-admin socket can tell that a tool started it. A child that the daemon started is reaped by the code that waits for it;
-an orphan looks the same. A dead child is surely an orphan if it is in a session that it does not lead and that is not
-the daemon's: all that the daemon starts leads a session of its own. Any other one is reaped after a time that is much
-longer than the daemon's own waits take.
+The daemon is a subreaper (Linux): a process whose parent has ended stays in the daemon's tree, so that the admin
+socket can see that a tool started it. A child that the daemon started is reaped by the code that waits for it; an
+orphan looks the same. A dead child is certainly an orphan if it does not lead its session and that session is not the
+daemon's: every process that the daemon starts leads a session. Any other dead child is reaped after a time that is
+much longer than the daemon's own waits.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class DeadChild:
 
 @asynccontextmanager
 async def keeping_orphans() -> AsyncIterator[None]:
-    """Keep orphans below this process, and reap them. For the main thread, where signals are handled."""
+    """Adopt orphans and reap them. For the main thread, which handles signals."""
     if not become_subreaper():
         yield
         return
@@ -53,13 +53,16 @@ async def keeping_orphans() -> AsyncIterator[None]:
 
 
 def become_subreaper() -> bool:
-    """Whether orphans come to this process from now on."""
+    """Have the kernel assign orphans to this process. Returns False if it cannot."""
     if not sys.platform.startswith("linux") or not _children_file(os.getpid()).exists():
         return False
     import ctypes  # noqa: PLC0415 - for the daemon only
 
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
-        logger.warning("orphans of tools leave the daemon's tree: {}", os.strerror(ctypes.get_errno()))
+        logger.warning(
+            "orphans: cannot become a subreaper, orphans of tools leave the daemon's tree: {}",
+            os.strerror(ctypes.get_errno()),
+        )
         return False
     return True
 
@@ -67,7 +70,7 @@ def become_subreaper() -> bool:
 def to_reap(
     dead: Iterable[DeadChild], seen_at: dict[int, float], *, own_session: int, now: float
 ) -> tuple[list[int], dict[int, float]]:
-    """Split dead children into those to reap now and those to look at again, with the time they were first seen."""
+    """Split dead children into those to reap now and those to check again, with the time they were first seen."""
     reap, waiting = [], {}
     for child in dead:
         first_seen = seen_at.get(child.pid, now)
@@ -87,7 +90,7 @@ class OrphanReaper:
         self._waiting: dict[int, float] = {}
 
     def child_ended(self) -> None:
-        """To be called on SIGCHLD."""
+        """Handle SIGCHLD."""
         self._child_ended.set()
 
     async def run(self) -> None:

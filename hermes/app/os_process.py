@@ -1,4 +1,4 @@
-"""What the daemon asks of the operating system for its own process: more descriptors, and no onlookers."""
+"""Operating system settings of the daemon's own process: file descriptors, and secrecy of its environment."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from loguru import logger
 
-_MAX_DESCRIPTORS: Final = 65_536  # where there is no limit, some give a billion; children inherit what is set
+_MAX_DESCRIPTORS: Final = 65_536  # where there is no limit, some systems report a billion; children inherit it
 _KEPT: Final = 128  # descriptors for the store, logs, tools and calls to models
 _QUIET_S: Final = 60.0
 _PR_SET_DUMPABLE: Final = 4
@@ -21,19 +21,19 @@ def raise_descriptor_limit() -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
-        with suppress(OSError, ValueError):  # some systems have another limit below the one they tell
+        with suppress(OSError, ValueError):  # some systems have a lower limit than they report
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def connections_within(wanted: int) -> int:
-    """So many connections, or as many as the descriptors that are left allow."""
+    """Return the wanted number of connections, or what the free file descriptors allow."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
     allowed = max(1, soft - _open_descriptors() - _KEPT)
     if allowed < wanted:
         logger.warning(
-            "api.max_connections is {} and this process may hold {} files open: at most {} connections are taken",
+            "api.max_connections is {}, but this process can open {} files: limiting to {} connections",
             wanted, soft, allowed,
         )  # fmt: skip
     return min(wanted, allowed)
@@ -47,11 +47,11 @@ def _open_descriptors() -> int:
 
 
 def hide_from_children() -> None:
-    """Keep the commands that tools run from reading our secrets.
+    """Make this process not dumpable, so that commands of tools cannot read its secrets. Linux only.
 
-    They run as the same user, and /proc/PID/environ shows the environment as it was at the start, whatever is removed
-    from it later. A process that is not dumpable is closed to all but root: its environment, memory and descriptors.
-    Its status and figures stay readable. A program that is started by it is dumpable again. Linux only.
+    They run as the same user, and /proc/PID/environ shows the environment as it was at the start, also what was
+    removed later. Only root can read the environment, memory and descriptors of a process that is not dumpable.
+    Its status stays readable. A program that it starts is dumpable again.
     """
     if not sys.platform.startswith("linux"):
         return
@@ -61,8 +61,8 @@ def hide_from_children() -> None:
         logger.warning("commands can read this process's environment: {}", os.strerror(ctypes.get_errno()))
 
 
-class LoopExceptionHandler:
-    """What the event loop has to report. A flood of connections that cannot be accepted is one line a minute."""
+class LoopErrorLog:
+    """Exception handler of the event loop. Logs connections that cannot be accepted at most once a minute."""
 
     def __init__(self) -> None:
         self._quiet_until = 0.0
@@ -72,4 +72,4 @@ class LoopExceptionHandler:
             loop.default_exception_handler(context)
         elif loop.time() >= self._quiet_until:
             self._quiet_until = loop.time() + _QUIET_S
-            logger.error("connections cannot be accepted at the moment: {}", context.get("exception"))
+            logger.error("cannot accept connections: {}", context.get("exception"))

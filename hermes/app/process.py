@@ -1,4 +1,4 @@
-"""The process around the daemon: signals, the end of a stop that hangs, the same process from the start."""
+"""The daemon's process: installs the signal handlers, runs the daemon, then exits or executes itself again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from functools import partial
 
@@ -18,119 +18,85 @@ from loguru import logger
 from hermes import __version__
 from hermes.app.composition import running
 from hermes.app.daemon import Daemon
-from hermes.app.operations import StopSwitch
 from hermes.app.orphans import keeping_orphans
-from hermes.app.os_process import LoopExceptionHandler, hide_from_children, raise_descriptor_limit
+from hermes.app.os_process import LoopErrorLog, hide_from_children, raise_descriptor_limit
 from hermes.app.refused_start import noting_refusal
 from hermes.app.reload import Reload
+from hermes.app.service_timeout import service_timeout_s, within
 from hermes.app.signals import STOP_SIGNALS, handle_signals
-from hermes.app.stop_budget import patience_s, within
 from hermes.config.file import EMPTY
 from hermes.config.home import Home
 from hermes.config.log import print_among_lines
 from hermes.config.secret import api_key_path
 from hermes.config.settings import Config
+from hermes.supervision.stop_switch import StopSwitch
+from hermes.supervision.watchdog import ShutdownWatchdog
 from hermes.system.crash_point import reach
-
-EXIT_TRY_AGAIN = 75
-_LEFT_S = 1.0
 
 
 def run(home: Home, config: Config, *, environ: Mapping[str, str]) -> int:
-    """The daemon in the foreground, until a signal or an operator ends it. Returns the exit code."""
+    """Run the daemon in the foreground until it stops. Returns the exit code."""
     hide_from_children()
     raise_descriptor_limit()
     try:
         code, stop = asyncio.run(_serve(home, config, environ))
     finally:
-        logger.remove()  # writes what its sinks still hold
+        logger.remove()  # flushes its sinks
     reach("stop: over")
     if stop.comes_back:
-        _begin_anew(environ, stop)
-    for number in STOP_SIGNALS:  # the interpreter takes handlers back before it ends, and would die of one then
+        _restart_process(environ, stop)
+    for number in STOP_SIGNALS:  # the interpreter restores the default handlers, which would end it with a signal
         signal.signal(number, signal.SIG_IGN)
     return code
 
 
-def _begin_anew(environ: Mapping[str, str], stop: StopSwitch) -> None:
-    """The same process, from the start: a service manager, a terminal or a container notices nothing of it.
+def _restart_process(environ: Mapping[str, str], stop: StopSwitch) -> None:
+    """Execute the program again in this process. Returns if a stop was requested at the last moment.
 
-    It returns if a stop was asked for at the last moment. A reload that is asked for now stays ignored until the new
-    daemon listens: it reads the configuration anyway.
+    The process id stays, so that a service manager, a terminal or a container does not notice. SIGHUP is ignored
+    until the new daemon handles it: the new daemon reads the configuration anyway.
     """
-    if threading.current_thread() is threading.main_thread():  # no other one may do that
-        for number in STOP_SIGNALS:  # from here on one ends the process
+    if threading.current_thread() is threading.main_thread():  # no other thread can set handlers
+        for number in STOP_SIGNALS:  # from here on such a signal ends the process
             signal.signal(number, signal.SIG_DFL)
     if stop.comes_back:
-        os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - that is the point
+        os.execve(sys.executable, sys.orig_argv, dict(environ))  # noqa: S606 - no shell is wanted
 
 
 async def _serve(home: Home, config: Config, environ: Mapping[str, str]) -> tuple[int, StopSwitch]:
-    """The exit code, and the switch that says whether the daemon is to come back."""
-    asyncio.get_running_loop().set_exception_handler(LoopExceptionHandler())
+    """Return the exit code, and the switch that decides whether the daemon starts again."""
+    asyncio.get_running_loop().set_exception_handler(LoopErrorLog())
     stop = StopSwitch()
     reload = Reload()
-    # Before anything is there to stop, and until nothing is left.
-    with handle_signals(stop.request, reload, stop.request_late):
+    # Signals are handled before the first part starts and until the last one is closed.
+    with handle_signals(stop, reload):
         async with AsyncExitStack() as stack:
             await stack.enter_async_context(keeping_orphans())
             with noting_refusal(home, config.log):
                 daemon = await stack.enter_async_context(running(home, config, environ, stop))
             reload.target = daemon.reload
             await asyncio.to_thread(print_among_lines, _greeting(daemon))
-            allowed_s = await patience_s(environ)
-            request = await stop.requested()
-            reach("stop: asked")
-            last_resort = ShutdownWatchdog(within(daemon.config.shutdown.timeout_s, allowed_s))
-            await daemon.drain(request, last_resort.put_off)
+            allowed_s = await service_timeout_s(environ)
+            watchdog = daemon.shutdown.watchdog = ShutdownWatchdog(partial(_timeout_s, daemon, allowed_s))
+            stop.connect(daemon.request_stop)
+            await daemon.shutdown.finished
         logger.info("stopped")
-        last_resort.all_is_done(partial(_leave_now, environ, stop, request.exit_code))
-    return request.exit_code, stop
+        assert stop.pending is not None
+        code = stop.pending.exit_code
+        watchdog.disarm(partial(_exit_now, environ, stop, code))
+    return code, stop
 
 
-def _leave_now(environ: Mapping[str, str], stop: StopSwitch, code: int) -> None:
+def _timeout_s(daemon: Daemon, allowed_s: float | None) -> float:
+    """Read at the time of the stop: a reload can change it."""
+    return within(daemon.config.shutdown.timeout_s, allowed_s)
+
+
+def _exit_now(environ: Mapping[str, str], stop: StopSwitch, code: int) -> None:
     logger.remove()
     if stop.comes_back:
-        _begin_anew(environ, stop)
+        _restart_process(environ, stop)
     os._exit(code)
-
-
-class ShutdownWatchdog:
-    """A stop that hangs ends all the same: everything acknowledged is on disk, and the next start takes it up."""
-
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
-        self._timer = self._armed()
-
-    def put_off(self) -> None:
-        """The stop goes on, and somebody has the patience: it has its time once more."""
-        self._timer.cancel()
-        self._timer = self._armed()
-
-    def all_is_done(self, leave: Callable[[], None]) -> None:
-        """What is left are threads that nobody needs any more, one that imports a library, say: they get a moment."""
-        self._timer.cancel()
-        self._timer = _in(_LEFT_S, leave)
-
-    def _armed(self) -> threading.Timer:
-        return _in(self._timeout_s, self._leave)
-
-    def _leave(self) -> None:
-        said = threading.Thread(
-            target=logger.error,
-            args=("the stop made no end for {} s; leaving by force", self._timeout_s),
-            daemon=True,
-        )
-        said.start()
-        said.join(0.2)  # and no longer: the log may be what hangs
-        os._exit(EXIT_TRY_AGAIN)
-
-
-def _in(seconds: float, call: Callable[[], None]) -> threading.Timer:
-    timer = threading.Timer(seconds, call)
-    timer.daemon = True
-    timer.start()
-    return timer
 
 
 def _greeting(daemon: Daemon) -> str:

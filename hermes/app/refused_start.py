@@ -1,6 +1,6 @@
-"""A start that was refused: a line in the log, and a note for whoever waits for the daemon to come back.
+"""Note about a start that was refused: a line in the log, and a file for the client that waits for the daemon.
 
-Nothing is written to a home that is not known to be ours.
+Nothing is written to a directory without Hermes's marker file.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ class RefusedStart:
 
 @contextmanager
 def noting_refusal(home: Home, log: LogConfig | None = None) -> Iterator[None]:
-    """Around a start. Without `log`, as long as nobody knows what the configuration says of it."""
+    """Note a HermesError of the enclosed start. `log` is None until the configuration is read."""
     try:
         yield
     except HermesError as error:
         if home.marker.is_file() and home.log_dir.is_dir():
-            with suppress(OSError):  # a full disk, say: whoever started it is told all the same
+            with suppress(OSError):  # a full disk, say: the caller prints the error anyway
                 _note(home, log or LogConfig(), error)
         raise
 
 
 def _note(home: Home, log: LogConfig, error: HermesError) -> None:
-    from hermes.config.log import log_refusal, redacted  # noqa: PLC0415 - a start in order has no use for it here
+    from hermes.config.log import log_refusal, redacted  # noqa: PLC0415 - a normal start does not need it here
 
     problem = redacted(str(error))
     note = {"pid": os.getpid(), "exit_code": error.exit_code, "problem": problem}
@@ -60,11 +60,11 @@ def forget_refusal(home: Home) -> None:
 
 
 def refusal_of(home: Home, pid: int) -> RefusedStart | None:
-    """Why that process did not start, if it was refused."""
+    """Return why that process did not start; None if it was not refused."""
     try:
         note = json.loads(_path(home).read_text(encoding="utf-8"))
         refusal = RefusedStart(pid=note["pid"], exit_code=note["exit_code"], problem=note["problem"])
-    except (OSError, ValueError, KeyError, TypeError):  # there is none, or not all of it
+    except (OSError, ValueError, KeyError, TypeError):  # no note, or an incomplete one
         return None
     return refusal if refusal.pid == pid else None
 

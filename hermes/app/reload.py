@@ -1,4 +1,4 @@
-"""A reload of the configuration: what comes of it, and how a signal asks for one."""
+"""Reload of the configuration: its result, and the handler of SIGHUP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Change: TypeAlias = tuple[Value, Value]  # from, to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reloaded:
-    """By the names of settings."""
+    """Result of a reload: changes by the name of the setting."""
 
     applied: Mapping[str, Change]
     needs_restart: Mapping[str, Change]
@@ -27,11 +27,11 @@ class Reloaded:
 
 
 class Reload:
-    """What SIGHUP does: nothing until there is something to reload. Any number of them in a reload is one more."""
+    """Handler of SIGHUP. Signals during a reload cause one more reload; without a target they do nothing."""
 
     def __init__(self) -> None:
         self.target: Callable[[], Awaitable[Reloaded]] | None = None
-        self._task: asyncio.Task[None] | None = None  # held, or nobody would finish it
+        self._task: asyncio.Task[None] | None = None  # the loop keeps only a weak reference
         self._again = False
 
     def __call__(self) -> None:
@@ -44,7 +44,7 @@ class Reload:
     async def _run(self, target: Callable[[], Awaitable[Reloaded]]) -> None:
         while self._again:
             self._again = False
-            with suppress(ConfigError):  # the log has it: a signal has nobody to tell
+            with suppress(ConfigError):  # is logged; a signal has no caller
                 await target()
 
 
@@ -53,7 +53,7 @@ def changes(old: Config, new: Config, names: Iterable[str]) -> dict[str, Change]
 
 
 def with_values(config: Config, new: Config, names: Iterable[str]) -> Config:
-    """The configuration, with those settings as the new one has them."""
+    """Return the configuration with the named settings of the new one."""
     sections: dict[str, dict[str, object]] = {}
     for name in names:
         section, key = name.split(".")

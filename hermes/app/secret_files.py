@@ -1,4 +1,4 @@
-"""Files that hold secrets: the configuration only names them, so a change in one is not a change of a setting."""
+"""Digests of secret files. The configuration only names them, so a changed file is not a changed setting."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hermes.config.settings import Config
 from hermes.domain.values import dataclass
 from hermes.system.regular_file import read_regular_file
 
-LIVE: Final = ("model.api_key_file",)  # the others are read when a part of the daemon starts
+LIVE: Final = ("model.api_key_file",)  # the others are read at the start only
 _SIZE_MAX: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """Settings whose files have other contents than when they were last read."""
+    """Settings whose files changed since they were read."""
 
     applied: tuple[str, ...]
     needs_restart: tuple[str, ...]
@@ -33,7 +33,7 @@ def digests(home: Home, config: Config, environ: Mapping[str, str]) -> dict[str,
 def rewritten(
     before: Mapping[str, str], after: Mapping[str, str], changed_settings: Mapping[str, object]
 ) -> Rewritten:
-    """Compare two sets of digests. A setting that names another file now is told as a change of that setting."""
+    """Compare two sets of digests. A setting that names another file is reported as a changed setting instead."""
     names = [name for name, digest in after.items() if name not in changed_settings and before.get(name) != digest]
     return Rewritten(
         applied=tuple(name for name in names if name in LIVE),
@@ -42,7 +42,7 @@ def rewritten(
 
 
 def in_force(before: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str]:
-    """Return the digests of what is in use after a reload: of live files the new ones, of the others those before."""
+    """Return the digests in use after a reload: the new ones of live files, the old ones of the others."""
     return {name: digest if name in LIVE else before.get(name, digest) for name, digest in after.items()}
 
 

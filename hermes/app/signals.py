@@ -1,96 +1,77 @@
-"""What signals do. The handlers only pass the word on; nothing is done inside a signal handler.
+"""Signal handlers. They only schedule work on the event loop; nothing runs inside a handler.
 
-SIGTERM and SIGINT ask for a stop; more SIGTERMs change nothing, a second SIGINT leaves at once. SIGHUP reloads the
-configuration, SIGUSR1 writes every actor, task and thread to the log.
+SIGTERM and SIGINT request a stop. A second SIGINT forces the exit, a second SIGTERM changes nothing. SIGHUP reloads
+the configuration, SIGUSR1 writes every actor, task and thread to the log.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
-import select
 import signal
 import socket
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from hermes.actors.kernel.actor import live_actors
 from hermes.config.log import log_dump
+from hermes.supervision.shutdown import StopCause
+from hermes.supervision.stop_switch import StopSwitch
+from hermes.supervision.watchdog import print_to_terminal
 
-EXIT_INTERRUPTED = 130
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-_ONCE_MORE = "hermes: stopping; Ctrl-C once more leaves at once.\n"
-_LEFT = (
-    "hermes: left at once, by a second Ctrl-C. What was acknowledged is on disk, and what was cut off goes on at the "
-    "next start.\n"
-)
+_HINT = "hermes: stopping; press Ctrl-C again to force the exit.\n"
 
 
 @contextmanager
-def handle_signals(
-    request_stop: Callable[[str], None], reload: Callable[[], None], leaving: Callable[[], None]
-) -> Iterator[None]:
-    """`leaving` is called, in the handler itself, when a stop is asked for in the last steps of the process."""
-    interrupts = 0
+def handle_signals(stop: StopSwitch, reload: Callable[[], None]) -> Iterator[None]:
+    """Handle signals. After it, a stop signal only cancels a restart: everything else has stopped."""
 
-    def interrupted() -> None:
-        nonlocal interrupts
-        interrupts += 1
-        if interrupts > 1:
-            _tell(_LEFT)
-            os._exit(EXIT_INTERRUPTED)
-        request_stop("interrupted from the terminal")
-        _tell(_ONCE_MORE)
+    def interrupt() -> None:
+        stop.request("interrupted from the terminal", StopCause.INTERRUPT)
+        print_to_terminal(_HINT)
 
     loop = asyncio.get_running_loop()
     handlers: dict[signal.Signals, Callable[[], None]] = {
-        signal.SIGTERM: lambda: request_stop("asked to stop by SIGTERM"),
-        signal.SIGINT: interrupted,
+        signal.SIGTERM: lambda: stop.request("asked to stop by SIGTERM", StopCause.SIGTERM),
+        signal.SIGINT: interrupt,
         signal.SIGHUP: reload,
         signal.SIGUSR1: log_everything,
     }
-    with _waking(loop):
-        # Not the loop's own handlers: it forgets a signal that it has not seen when they are taken away, and the
-        # process would die of one that comes before there are others.
+    with _wakeup_socket(loop):
+        # Not loop.add_signal_handler: the loop drops a pending signal when its handler is removed, and a signal that
+        # arrives before the next handler is set would end the process.
         for number, handler in handlers.items():
-            signal.signal(number, _passed_on(loop, handler))
+            signal.signal(number, _scheduled(loop, handler))
             signal.siginterrupt(number, False)
         try:
             yield
         finally:
             for number in handlers:
-                last = (lambda *_: leaving()) if number in STOP_SIGNALS else signal.SIG_IGN
-                signal.signal(number, last)  # for the last steps of the process: it is leaving already
+                last = (lambda *_: stop.request_late()) if number in STOP_SIGNALS else signal.SIG_IGN
+                signal.signal(number, last)
 
 
-def _passed_on(loop: asyncio.AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., object]:
+def _scheduled(loop: asyncio.AbstractEventLoop, handler: Callable[[], None]) -> Callable[..., object]:
     return lambda *_: loop.call_soon_threadsafe(handler)
 
 
 @contextmanager
-def _waking(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
-    """Whichever thread a signal meets, the loop wakes, and Python calls its handler."""
-    ears, mouth = socket.socketpair()
-    with ears, mouth:
-        ears.setblocking(False)
-        mouth.setblocking(False)
-        loop.add_reader(ears, ears.recv, 4096)
-        signal.set_wakeup_fd(mouth.fileno(), warn_on_full_buffer=False)
+def _wakeup_socket(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Wake the loop on every signal, whichever thread receives it, so that Python calls the handler."""
+    reader, writer = socket.socketpair()
+    with reader, writer:
+        reader.setblocking(False)
+        writer.setblocking(False)
+        loop.add_reader(reader, reader.recv, 4096)
+        signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
         try:
             yield
         finally:
             signal.set_wakeup_fd(-1)
-            loop.remove_reader(ears)
-
-
-def _tell(line: str) -> None:
-    """To whoever pressed the keys, unless their terminal is held: nobody waits for that."""
-    with suppress(OSError, ValueError):
-        if select.select([], [2], [], 0)[1]:
-            os.write(2, line.encode())
+            loop.remove_reader(reader)
 
 
 def log_everything() -> None:

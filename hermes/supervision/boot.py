@@ -1,7 +1,7 @@
-"""How the life before this one ended, and whether this is a boot loop. Pure; the store keeps the facts.
+"""Boot record: how the previous boot ended, and detection of a boot loop. Pure; the store keeps the facts.
 
-A daemon that is killed or crashes leaves no mark of a clean stop. Several such starts within a minute are a loop:
-what was open is then held instead of taken up, since taking it up may be what kills the daemon.
+A daemon that crashes or is killed writes no clean marker. Several such starts within a minute are a boot loop: open
+work is then held instead of resumed, since resuming it may be what crashes the daemon.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from hermes.domain.read.reader import Reader
 from hermes.domain.values import dataclass
 from hermes.ports.storage import Transaction
 
-STOPPED = "daemon.stopped"  # the fact that says the last daemon stopped cleanly, and why
-STARTS = "daemon.starts"  # when daemons started after one that did not stop cleanly
+STOPPED = "daemon.stopped"  # clean marker: why the last daemon stopped
+STARTS = "daemon.starts"  # times of starts after an unclean end
 LOOP_WITHIN_S = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Boot:
-    first: bool  # nobody has used this store before
-    stopped: str  # why the last daemon stopped, if it did so cleanly
-    starts: tuple[float, ...]  # after an unclean end, within the last minute, this one included
+    first: bool  # the store is new
+    stopped: str  # reason of the last clean stop; empty after an unclean end
+    starts: tuple[float, ...]  # starts after an unclean end within the last minute, this one included
 
     def is_loop(self, most: int) -> bool:
-        """`most` such starts are still no loop; 0: there are no loops."""
+        """Return whether there were more than `most` such starts; 0 turns the detection off."""
         return 0 < most < len(self.starts)
 
 
@@ -38,12 +38,12 @@ def read_boot(reader: Reader, now: float) -> Boot:
 
 
 def started(boot: Boot) -> Transaction:
-    """From now on an end without a word is a crash."""
+    """Remove the clean marker: without a new one, the end of this boot is a crash."""
     return (PutFact(name=STOPPED, value=None), PutFact(name=STARTS, value=json.dumps(boot.starts).encode()))
 
 
 def unstarted(boot: Boot) -> Transaction:
-    """A start that was refused, for a port that is taken, say, is no life: what was known before it stays so."""
+    """Restore the record after a refused start, for a port in use say: it does not count as a boot."""
     starts = boot.starts if boot.stopped or boot.first else boot.starts[:-1]
     return (
         PutFact(name=STOPPED, value=boot.stopped.encode() or None),
@@ -52,4 +52,5 @@ def unstarted(boot: Boot) -> Transaction:
 
 
 def stopped(reason: str) -> Transaction:
+    """Write the clean marker."""
     return (PutFact(name=STOPPED, value=reason.encode()),)

@@ -1,5 +1,6 @@
-"""What to do when a session dies: restart it, park it, set aside the message that killed it. Bookkeeping and
-decisions only; whoever asks acts on them.
+"""Crash log of sessions: decides to restart or park a dead session, or to set aside the message that killed it.
+
+Bookkeeping and decisions only; the directory acts on them.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ from hermes.domain.values import dataclass
 from hermes.ports.supervision import Park, Restart, RestartPolicy
 
 _KILLS_TO_SET_ASIDE = 2
-_REMEMBER_S = 600.0  # how long deaths and kills count
+_REMEMBER_S = 600.0  # deaths and kills count this long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
     verdict: Restart | Park
-    set_aside: bool  # the message that killed it has done so before
+    set_aside: bool  # the message has killed the session before
 
 
 class CrashLog:
@@ -41,11 +42,11 @@ class CrashLog:
         return True
 
     def has_died(self, session: SessionId) -> bool:
-        """Lately, while this daemon ran."""
+        """Return whether it died recently, in this boot."""
         return session in self._deaths
 
     def pardon(self, session: SessionId) -> None:
-        """An operator gives a parked session another chance."""
+        """Forget the deaths of a parked session: an operator resumes it."""
         self.parked.pop(session, None)
         self._deaths.pop(session, None)
 
@@ -55,7 +56,7 @@ class CrashLog:
 
 
 def parking(session: SessionId, reason: str) -> Failure:
-    """What whoever waits for a parked session's turn is told."""
+    """Return the failure for a client that waits for a turn of a parked session."""
     message = f"{reason}; the message is kept, and `hermes resume {session}` goes on with it"
     return Failure(kind=FailureKind.SUSPENDED, message=message)
 

@@ -1,4 +1,4 @@
-"""When to restart what died, as arithmetic over the times of its deaths. Pure."""
+"""Restart intensity: restart or park a child, from the times of its deaths. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hermes.ports.supervision import Park, Restart
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestartIntensity:
-    """At most `max_restarts` within `within_s`; each one waits twice as long as the one before."""
+    """Allow at most `max_restarts` within `within_s`; each delay is twice the one before."""
 
     max_restarts: int = 3
     within_s: float = 60.0

@@ -1,4 +1,4 @@
-"""The composition root: what it does for the parts that it starts, besides starting them."""
+"""Composition root: behaviour across several parts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from blockbuster import BlockBuster
 from hermes.actors.kernel.actor import LoopActor, live_actors
 from hermes.app.composition import running
 from hermes.app.directory_configuration import DirectoryConfiguration
-from hermes.app.operations import StopRequest, StopSwitch
 from hermes.config.home import Home
 from hermes.config.loader import load_config
 from hermes.domain.errors import StorageError
 from hermes.domain.submission import Submission
 from hermes.domain.types import EncodedMessage, SessionId, Source, TurnId
 from hermes.supervision.root import Children
+from hermes.supervision.shutdown import StopRequest
+from hermes.supervision.stop_switch import StopSwitch
 from tests.actors.harness import SETTINGS
 from tests.actors.kernel.kernel import until
 from tests.support.daemon_process import DaemonProcess, eventually
@@ -30,10 +31,10 @@ from tests.support.scripted_model import ScriptedModel
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
-async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_crash_cut_off(
+async def test_restarted_directory_resumes_interrupted_turns(
     tmp_path: Path, nothing_blocks_the_loop: BlockBuster
 ) -> None:
-    nothing_blocks_the_loop.deactivate()  # a start may block: there is nobody yet who would wait
+    nothing_blocks_the_loop.deactivate()  # a start may block: there are no clients yet
     with ScriptedModel(idle_timeout_s=60) as model:
         model.on_request = lambda _: stream(STALL)
         home = Home(data_dir=tmp_path / "home", config_file=tmp_path / "config.yaml")
@@ -50,11 +51,11 @@ async def test_a_directory_that_is_started_again_takes_up_the_turns_that_its_cra
             daemon.children["directory"].tell(StorageError("a page could not be read"))
 
             await model.server.until(lambda: len(model.requests) == 2)
-            await daemon.drain(StopRequest(reason="the test is over"))
+            await daemon.stop(StopRequest(reason="the test is over"))
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
-async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
+async def test_health_and_chat_completions_do_not_iterate_over_all_actors(
     tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing_blocks_the_loop.deactivate()
@@ -83,11 +84,11 @@ async def test_health_and_chat_completions_do_not_go_through_all_live_actors(
         assert walks == []
         daemon.operations.info()
         assert walks, "the count is of the function that goes through them"
-        await daemon.drain(StopRequest(reason="the test is over"))
+        await daemon.stop(StopRequest(reason="the test is over"))
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
-async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_background(
+async def test_old_outputs_of_ended_conversation_are_removed(
     tmp_path: Path, nothing_blocks_the_loop: BlockBuster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     nothing_blocks_the_loop.deactivate()
@@ -107,19 +108,19 @@ async def test_old_outputs_of_an_ended_conversation_are_removed_in_the_backgroun
         await daemon.desk.end(SessionId("over"), "it is over")
         await until(lambda: not files["over"].exists())
         assert files["open"].exists()
-        await daemon.drain(StopRequest(reason="the test is over"))
+        await daemon.stop(StopRequest(reason="the test is over"))
 
 
-def test_a_reload_in_a_boot_loop_does_not_let_go_of_what_is_held() -> None:
+def test_reload_in_boot_loop_keeps_held_turns() -> None:
     configuration = DirectoryConfiguration(Children(), SETTINGS)
-    configuration.hold(loops=True)
+    configuration.hold(boot_loop=True)
     configuration.set(SETTINGS)
     assert configuration.settings.hold
-    configuration.hold(loops=False)
+    configuration.hold(boot_loop=False)
     assert configuration.settings == SETTINGS
 
 
-def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgotten() -> None:
+def test_sigterm_at_the_end_of_a_restart_cancels_it() -> None:
     strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "TERM"}
     with DaemonProcess(environ=strikes) as daemon:
         daemon.admin.post("/stop", {"reason": "new version", "restart": True})
@@ -127,7 +128,7 @@ def test_a_stop_that_is_asked_for_in_the_last_moment_of_a_restart_is_not_forgott
         assert daemon.process.wait(30) == 0
 
 
-def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end_it() -> None:
+def test_sighup_at_the_end_of_a_restart_is_ignored() -> None:
     strikes = {"HERMES_TEST_CRASH": "stop: over", "HERMES_TEST_CRASH_SIGNAL": "HUP"}
     with DaemonProcess(environ=strikes) as daemon:
         process = daemon.process
@@ -141,7 +142,7 @@ def test_a_reload_that_is_asked_for_in_the_last_moment_of_a_restart_does_not_end
         assert process.poll() is None
 
 
-def test_an_empty_configuration_is_said_in_the_log_and_at_the_start(tmp_path: Path) -> None:
+def test_empty_configuration_is_reported_at_the_start(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").touch()
     tmp_path.chmod(0o700)
     with DaemonProcess(home=tmp_path) as daemon:

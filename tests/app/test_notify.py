@@ -1,4 +1,4 @@
-"""What systemd is told, and that nothing happens when it does not listen."""
+"""Notifications to systemd."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def say_everything(notifier: Notifier) -> None:
 EVERYTHING = [b"READY=1", b"WATCHDOG=1", b"EXTEND_TIMEOUT_USEC=1500000", b"STOPPING=1"]
 
 
-def test_systemd_is_told_over_a_path(tmp_path: Path) -> None:
+def test_notification_over_a_path(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     with listening(path) as listener:
         say_everything(Notifier.from_environ({"NOTIFY_SOCKET": path}))
         assert [listener.recv(1000) for _ in EVERYTHING] == EVERYTHING
 
 
-def test_systemd_is_told_over_the_abstract_namespace() -> None:
+def test_notification_over_the_abstract_namespace() -> None:
     name = f"hermes-test-{secrets.token_hex(8)}"
     with listening(f"\0{name}") as listener:
         say_everything(Notifier.from_environ({"NOTIFY_SOCKET": f"@{name}"}))
@@ -49,11 +49,11 @@ def test_systemd_is_told_over_the_abstract_namespace() -> None:
 @pytest.mark.parametrize(
     "address", [None, "", "/nowhere/at/all", "@nobody-listens-here", "vsock:1:2", "relative", "/" + "x" * 300]
 )
-def test_nobody_listening_is_no_error(address: str | None) -> None:
+def test_missing_listener_is_ignored(address: str | None) -> None:
     say_everything(Notifier.from_environ({} if address is None else {"NOTIFY_SOCKET": address}))
 
 
-def test_a_listener_that_does_not_read_does_not_block(tmp_path: Path) -> None:
+def test_full_socket_does_not_block(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     with listening(path):
         notifier = Notifier.from_environ({"NOTIFY_SOCKET": path})
@@ -61,7 +61,7 @@ def test_a_listener_that_does_not_read_does_not_block(tmp_path: Path) -> None:
             notifier.watchdog()
 
 
-def test_what_it_must_know_is_told_when_it_reads_again(tmp_path: Path) -> None:
+def test_important_messages_are_sent_when_the_socket_has_room_again(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     with listening(path) as listener:
         notifier = Notifier.from_environ({"NOTIFY_SOCKET": path})
@@ -90,6 +90,6 @@ def test_what_it_must_know_is_told_when_it_reads_again(tmp_path: Path) -> None:
         ({}, None),
     ],
 )
-def test_the_watchdog_is_fed_twice_as_often_as_it_asks(environ: dict[str, str], interval_s: float | None) -> None:
+def test_watchdog_interval_is_half_of_its_timeout(environ: dict[str, str], interval_s: float | None) -> None:
     assert Notifier.from_environ({"NOTIFY_SOCKET": "@x", **environ}).watchdog_interval_s == interval_s
     assert Notifier.from_environ(environ).watchdog_interval_s is None

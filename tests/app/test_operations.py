@@ -1,4 +1,4 @@
-"""What the daemon says of itself as a whole."""
+"""Figures about the daemon process."""
 
 from __future__ import annotations
 

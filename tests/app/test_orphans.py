@@ -11,16 +11,16 @@ def test_member_of_a_foreign_session_is_reaped_immediately() -> None:
     assert to_reap([DeadChild(pid=30, session=20)], {}, own_session=OURS, now=0.0) == ([30], {})
 
 
-def test_session_leaders_and_members_of_our_session_are_left_to_those_who_wait() -> None:
+def test_session_leaders_and_members_of_our_session_are_not_reaped() -> None:
     dead = [DeadChild(pid=30, session=30), DeadChild(pid=40, session=OURS)]
     assert to_reap(dead, {}, own_session=OURS, now=5.0) == ([], {30: 5.0, 40: 5.0})
 
 
-def test_a_child_that_nobody_claims_is_reaped_in_the_end() -> None:
+def test_unclaimed_child_is_reaped_after_a_while() -> None:
     dead = [DeadChild(pid=30, session=30)]
     assert to_reap(dead, {30: 5.0}, own_session=OURS, now=14.9) == ([], {30: 5.0})
     assert to_reap(dead, {30: 5.0}, own_session=OURS, now=15.0) == ([30], {})
 
 
-def test_what_was_reaped_by_others_is_forgotten() -> None:
+def test_child_reaped_elsewhere_is_forgotten() -> None:
     assert to_reap([], {30: 5.0}, own_session=OURS, now=6.0) == ([], {})

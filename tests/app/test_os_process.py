@@ -11,7 +11,7 @@ import sys
 import pytest
 from loguru import logger
 
-from hermes.app.os_process import LoopExceptionHandler, connections_within
+from hermes.app.os_process import LoopErrorLog, connections_within
 
 # As somebody who is not root, who may read everything anyway. A change of the user makes a process private, too.
 HIDING = """
@@ -48,28 +48,28 @@ def run(script: str, **environ: str) -> str:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it is the kernel's doing")
-def test_a_child_cannot_read_the_environment_that_the_daemon_was_started_with() -> None:
+def test_child_cannot_read_the_environment_of_the_daemon() -> None:
     assert run(HIDING, A_SECRET="hush") == "hidden\n"
 
 
-def test_the_limit_of_open_files_is_raised_and_connections_stay_below_it() -> None:
+def test_descriptor_limit_is_raised_and_limits_connections() -> None:
     allowed, few = map(int, run(LIMITED).split())
     assert 500 < allowed < 900
     assert few == 10
 
 
-def test_a_limit_that_is_far_away_changes_nothing() -> None:
+def test_high_descriptor_limit_changes_nothing() -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     assert connections_within(min(soft, 2000) // 4) == min(soft, 2000) // 4
 
 
-async def test_what_cannot_be_accepted_is_told_once_a_minute() -> None:
+async def test_refused_connections_are_logged_once_a_minute() -> None:
     lines: list[str] = []
     sink = logger.add(lines.append, format="{message}")
     loop = asyncio.get_running_loop()
-    complaints = LoopExceptionHandler()
+    handler = LoopErrorLog()
     for _ in range(500):
-        complaints(loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "too many")})
+        handler(loop, {"message": "socket.accept() out of system resource", "exception": OSError(24, "too many")})
     logger.remove(sink)
     assert len(lines) == 1
     assert "too many" in lines[0]

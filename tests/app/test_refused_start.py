@@ -1,4 +1,4 @@
-"""A start that was refused leaves a line in the log, and a note for whoever waits."""
+"""Notes about refused starts."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ def refuse(home: Home, log: LogConfig | None = None) -> None:
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
-def test_it_is_in_the_log_and_kept_for_the_process_without_secrets(
-    home: Home, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_refusal_is_logged_and_noted_without_secrets(home: Home, capsys: pytest.CaptureFixture[str]) -> None:
     prepare(home)
     refuse(home)
     line = (home.log_dir / "hermes.log").read_text()
@@ -41,20 +39,20 @@ def test_it_is_in_the_log_and_kept_for_the_process_without_secrets(
 
 
 @pytest.mark.usefixtures("logs_of_its_own")
-def test_a_log_that_is_off_stays_off(home: Home) -> None:
+def test_disabled_log_stays_disabled(home: Home) -> None:
     prepare(home)
     refuse(home, LogConfig(file=False))
     assert not (home.log_dir / "hermes.log").exists()
     assert refusal_of(home, os.getpid()) is not None
 
 
-def test_nothing_is_written_to_a_directory_that_is_not_ours(home: Home) -> None:
+def test_nothing_is_written_to_a_foreign_directory(home: Home) -> None:
     (home.data_dir / "logs").mkdir(parents=True)
     refuse(home)
     assert list((home.data_dir / "logs").iterdir()) == []
 
 
-def test_half_a_note_says_nothing(home: Home) -> None:
+def test_incomplete_note_is_ignored(home: Home) -> None:
     prepare(home)
     (home.log_dir / "refused.json").write_text('{"pid": 1')
     assert refusal_of(home, 1) is None

@@ -27,20 +27,20 @@ def unit(config: Config | None = None, installation: Installation = MINE) -> dic
     return settings_of(make_unit(config or Config(), installation))
 
 
-def test_systemd_hears_from_the_daemon_itself() -> None:
+def test_unit_uses_notify_and_watchdog() -> None:
     found = unit()
     assert (found["Type"], found["NotifyAccess"]) == ("notify", "main")
     assert int(found["WatchdogSec"]) > 2 * STUCK_S
 
 
 @pytest.mark.parametrize(("timeout_s", "expected"), [(10.0, 10), (0.5, 1), (31.2, 32)])
-def test_systemd_waits_longer_than_the_daemon_takes(timeout_s: float, expected: int) -> None:
+def test_stop_timeout_of_unit_is_longer_than_of_daemon(timeout_s: float, expected: int) -> None:
     config = Config(shutdown=ShutdownConfig(timeout_s=timeout_s, drain_s=0))
     assert int(unit(config)["TimeoutStopSec"]) == expected + STOP_MARGIN_S
 
 
 @pytest.mark.parametrize(("keep", "mode"), [(True, "process"), (False, "mixed")])
-def test_background_processes_stay_if_they_shall(keep: bool, mode: str) -> None:
+def test_kill_mode_follows_keep_on_stop(keep: bool, mode: str) -> None:
     assert unit(Config(processes=ProcessesConfig(keep_on_stop=keep)))["KillMode"] == mode
 
 
@@ -52,20 +52,20 @@ def test_control_groups_are_delegated_where_no_process_outlives_the_service(inst
     assert "Delegate" not in unit(installation=installation)
 
 
-def test_what_trying_again_cannot_cure_is_not_tried_again() -> None:
+def test_permanent_failures_prevent_a_restart() -> None:
     found = unit()
     assert found["Restart"] == "on-failure"
     hopeless = set(map(int, found["RestartPreventExitStatus"].split()))
     assert {error.exit_code for error in (ConfigError, HomeError, StorageFormatError)} == hopeless
 
 
-def test_a_persons_service_may_do_what_the_person_may() -> None:
+def test_user_service_is_not_restricted() -> None:
     assert "NoNewPrivileges" not in unit()
     assert "User" not in unit()
     assert unit()["WantedBy"] == "default.target"
 
 
-def test_the_machines_service_has_a_user_a_home_and_less_rights() -> None:
+def test_system_service_has_a_user_a_home_and_restrictions() -> None:
     found = unit(installation=MACHINES)
     assert (found["User"], found["StateDirectory"], found["StateDirectoryMode"]) == ("root", "hermes", "0700")
     assert found["NoNewPrivileges"] == "yes"
@@ -73,7 +73,7 @@ def test_the_machines_service_has_a_user_a_home_and_less_rights() -> None:
     assert "PrivateTmp" not in found  # a background process would lose its files with a restart
 
 
-def test_strange_paths_are_quoted() -> None:
+def test_special_characters_in_paths_are_quoted() -> None:
     odd = replace(MINE, command=("/o p/py$thon", 'a"b\\', "50%"), hermes_home=Path("/a $b%c"))
     text = make_unit(Config(), odd)
     assert 'ExecStart="/o p/py$$thon" "a\\"b\\\\" 50%%\n' in text
@@ -83,7 +83,7 @@ def test_strange_paths_are_quoted() -> None:
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
 @pytest.mark.parametrize("installation", [MINE, MACHINES, replace(MINE, hermes_home=Path("/a $b%c"))])
 @pytest.mark.parametrize("keep", [True, False])
-def test_systemd_finds_nothing_wrong_with_it(tmp_path: Path, installation: Installation, keep: bool) -> None:
+def test_systemd_analyze_accepts_the_unit(tmp_path: Path, installation: Installation, keep: bool) -> None:
     file = tmp_path / "hermes.service"
     file.write_text(make_unit(Config(processes=ProcessesConfig(keep_on_stop=keep)), installation))
     manager = "--system" if installation.user else "--user"
@@ -95,6 +95,6 @@ def test_systemd_finds_nothing_wrong_with_it(tmp_path: Path, installation: Insta
         text=True,
         check=False,
     )
-    complaints = [line for line in done.stderr.splitlines() if "hermes.service" in line]
-    assert complaints == []
+    warnings = [line for line in done.stderr.splitlines() if "hermes.service" in line]
+    assert warnings == []
     assert done.returncode == 0 or "hermes.service" not in done.stderr

@@ -65,7 +65,7 @@ def test_whatever_config_check_refuses_keeps_a_healthy_daemon_from_a_restart(tex
         assert problem in done.stderr
         assert daemon.process is not None
         daemon.process.send_signal(signal.SIGHUP)
-        eventually(lambda: "was not reloaded, the old one stays" in daemon.stderr())
+        eventually(lambda: "not reloaded, the old one stays" in daemon.stderr())
         assert problem in daemon.stderr()
         assert daemon.ask("Hello").status == 200
 

@@ -106,7 +106,7 @@ def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
         send(daemon, INT, within_s=0)
         assert wait_for_end(daemon, 30) == 130
         assert time.monotonic() - began < 15, "it did not wait for the turn"
-        assert daemon.stderr().splitlines()[-1].startswith("hermes: left at once, by a second Ctrl-C.")
+        assert daemon.stderr().splitlines()[-1].startswith("hermes: forced exit by a second Ctrl-C.")
         waiting.result(40)
         model.on_request = lambda body: None
         daemon.start()

@@ -47,7 +47,7 @@ def test_the_hint_about_a_second_ctrl_c_is_for_the_screen_and_not_for_the_record
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGINT)
     assert daemon.process.wait(20) == 0
-    assert "hermes: stopping; Ctrl-C once more leaves at once.\n" in daemon.stderr()
+    assert "hermes: stopping; press Ctrl-C again to force the exit.\n" in daemon.stderr()
     with open_reader(daemon.home / "store") as reader:
         assert reader is not None
         assert (reader.fact(STOPPED) or b"").endswith(b"interrupted from the terminal")
@@ -169,7 +169,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_rest_and_few_lines_in
     limited = ("sh", "-c", 'ulimit -Sn 100; ulimit -Hn 300; exec "$@"', "sh")
     with DaemonProcess(config=config, prefix=limited) as daemon, ExitStack() as stack:
         assert daemon.process is not None
-        eventually(lambda: "api.max_connections is 4000 and this process may hold 300 files open" in daemon.stderr())
+        eventually(lambda: "api.max_connections is 4000, but this process can open 300 files" in daemon.stderr())
         host, port = daemon.address.removeprefix("http://").split(":")
         for _ in range(400):
             stack.enter_context(socket.create_connection((host, int(port))))

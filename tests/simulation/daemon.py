@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from loguru import logger
-from pykka import ActorDeadError
+from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.after_reset import AfterReset
 from hermes.actors.delivery.delivery import DeliveryActor
@@ -36,11 +36,10 @@ from hermes.adapters.chat.moved import MovedChats
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.agent.runner import AgentRunner
 from hermes.app import composition
-from hermes.app.daemon import Daemon
 from hermes.app.directory_configuration import DirectoryConfiguration
 from hermes.app.factories.chat import DELIVERY
 from hermes.app.factories.processes import NAME as PROCESSES
-from hermes.app.operations import EXIT_STORAGE, StopRequest
+from hermes.app.shutdown_effects import DaemonShutdown, stop_actors
 from hermes.config.settings import Config
 from hermes.domain.access.role import Role
 from hermes.domain.directory_settings import DirectorySettings
@@ -58,7 +57,8 @@ from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
-from hermes.supervision.root import Children, ChildSpec, RootActor
+from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown
+from hermes.supervision.shutdown import StopCause, StopRequest
 from tests.simulation.machine import Machine, VirtualThreads
 from tests.simulation.minds import Minds
 from tests.simulation.outside import Outside
@@ -119,8 +119,11 @@ class SimulatedDaemon:
         self._bugs = 0  # sessions that died of one; a stop may find them between two lives
         self._writer: VirtualWriter | None = None
         self._stop: asyncio.Future[StopRequest] = self.loop.create_future()
-        self._life = self.loop.create_task(self._live(), name="daemon")
-        self._life.add_done_callback(self._complain_of_its_end)
+        self._requested_at = 0.0  # by the loop
+        self._requested_at_wall = 0.0
+        self._hindered = False
+        self._run = self.loop.create_task(self._live(), name="daemon")
+        self._run.add_done_callback(self._complain_of_its_end)
 
     # ------------------------------------------------------------ for the outside
 
@@ -132,9 +135,9 @@ class SimulatedDaemon:
         self.requests[request] = None
         request.task = self.loop.create_task(self._serve(request), name=request.id)
 
-    def stop(self, reason: str, exit_code: int = 0) -> None:
+    def stop(self, reason: str, cause: StopCause = StopCause.OPERATOR) -> None:
         if not self._stop.done():
-            self._stop.set_result(StopRequest(reason=reason, exit_code=exit_code))
+            self._stop.set_result(StopRequest(reason=reason, cause=cause))
 
     def die(self) -> None:
         """As by `kill -9`."""
@@ -149,43 +152,47 @@ class SimulatedDaemon:
         for request in left:
             request.lose()
 
-    # ------------------------------------------------------------ its life
+    # ------------------------------------------------------------ from the start to the stop
 
     async def _live(self) -> None:
         Dispatcher.here().slice_s = ONE_MESSAGE_S
-        closings: list[Callable[[], Awaitable[None]]] = []  # no stack, which would close what a killed one leaves
-        await self._start(closings)
+        workers: list[Callable[[], Awaitable[None]]] = []  # no stack, which would close what a killed one leaves
+        root = await self._start(workers)
+        shutdown = self._shutdown(workers)
         self.open = True
         request = await self._stop
-        began = self.loop.time()
+        began = self._requested_at = self.loop.time()
+        self._requested_at_wall = self._outside.wall()
         self._outside.note(f"stopping: {request.reason}")
-        hindered = self._is_hindered()
-        asked_at = self._outside.wall()
-        await self._as_real().drain(request)
-        self.open = False
-        hindered = hindered or self._is_hindered()
-        if request.exit_code == 0 and not hindered:
-            self._look_for_marks()
-            self._look_for_haste(self.loop.time() - began, asked_at)
-        for close in reversed(closings):
-            await close()
+        self._hindered = self._is_hindered()
+        root.tell(ShutDown(request=request, effects=shutdown))
+        await shutdown.finished
+        await stop_actors(root)
+        await self.journal.close()
         stood_still = self._outside.frozen_at > began
         took_s = 0.0 if stood_still else self.loop.time() - began
-        limit = STOP_S * (1.5 if hindered else 1.0)  # the real one leaves by force when a disk makes it late
+        limit = STOP_S * (1.5 if self._hindered else 1.0)  # the watchdog ends the real one when a disk is slow
         self._outside.history.add(Sample(what="seconds that a stop took", value=took_s, limit=limit))
         self._outside.later(0.0, self._is_gone)
 
-    async def _start(self, closings: list[Callable[[], Awaitable[None]]]) -> None:
+    async def _close_servers(self) -> None:
+        """Check what the drain left, then end the requests."""
+        self.open = False
+        self._hindered = self._hindered or self._is_hindered()
+        if self._stop.result().exit_code == 0 and not self._hindered:
+            self._look_for_marks()
+            self._look_for_haste(self.loop.time() - self._requested_at, self._requested_at_wall)
+        await self._end_requests()
+
+    async def _start(self, workers: list[Callable[[], Awaitable[None]]]) -> ActorRef[RootActor]:
         outside = self._outside
         engine = outside.disk.open()
         self.journal = ActorJournal(
             engine, on_fatal=self._on_fatal, start_writer=self._start_writer, start_readers=self._start_readers
         )
-        closings.append(self.journal.close)
         boot = await self.journal.fetch(lambda reader: read_boot(reader, outside.wall()))
         self.holds = boot.is_loop(Config().resume.boot_loop_starts)
         self.journal.commit(started(boot), lambda _: None)
-        closings.append(self._mark_stopped)
         self.hub = EventHub()
         deliver = partial(composition._hand_to_delivery, self.children)
         rules = ResetRules(
@@ -215,25 +222,24 @@ class SimulatedDaemon:
             alive=lambda: None,
         )
         services = self._process_services()
-        closings.append(services.courier.close)
+        workers.append(services.courier.close)
         minds: Any = Minds(outside, self.hub, self.processes)
         self.agent = AgentRunner(
             models=(), thinking=minds, acting=minds, summarising=minds, max_concurrent=8, random=outside.chance.random
         )
-        closings.append(self.agent.close)
+        workers.append(self.agent.close)
         after_reset = AfterReset(
             journal=self.journal, end_process=partial(self.processes.end, why="reset"), tell=self._tell_left
         )
-        closings.append(after_reset.close)
+        workers.append(after_reset.close)
         after_reset.take_up()
         self._directory = DirectoryConfiguration(self.children, SETTINGS)
         root = self._start_root(rules, after_reset, deliver, services)
-        closings.append(partial(composition._stop_actors, root))
         await self.processes.until_filled()
-        self._directory.hold(loops=self.holds)
+        self._directory.hold(boot_loop=self.holds)
         self._directory.set(replace(SETTINGS, take_up=True))
-        closings.append(self._end_requests)
         outside.note("ready")
+        return root
 
     def _start_root(
         self,
@@ -241,7 +247,7 @@ class SimulatedDaemon:
         after_reset: AfterReset,
         deliver: Callable[[Sequence[OutboxMessage]], None],
         services: ProcessServices,
-    ) -> Any:
+    ) -> ActorRef[RootActor]:
         outside = self._outside
         delivery = partial(
             DeliveryActor.start,
@@ -338,23 +344,25 @@ class SimulatedDaemon:
         with suppress(ActorDeadError):
             self.children[DELIVERY].tell(ForgetSession(session=session))
 
-    def _as_real(self) -> Daemon:
-        """What the real drain needs, and no more."""
-        parts: dict[str, Any] = {
-            "home": None,
-            "config": Config(),
-            "environ": {},
-            "operations": SimpleNamespace(set_stopping=lambda _: None, ask_for_time=lambda _: False),
-            "desk": self.desk,
-            "agent": SimpleNamespace(runner=self.agent),
-            "children": self.children,
-            "directory": self._directory,
-            "rules": None,
-            "api": None,
-            "facts": {},
-            "processes": self.processes,
-        }
-        return Daemon(**parts)
+    def _shutdown(self, workers: list[Callable[[], Awaitable[None]]]) -> DaemonShutdown:
+        """The real effects, without a service manager and a watchdog."""
+
+        async def close_workers() -> None:
+            for close in reversed(workers):
+                await close()
+
+        return DaemonShutdown(
+            config=Config(),
+            operations=cast("Any", SimpleNamespace(set_stopping=lambda _: None, has_service_manager=False)),
+            desk=self.desk,
+            runner=self.agent,
+            children=self.children,
+            processes=self.processes,
+            epoch=self.journal.epoch,
+            close_servers=self._close_servers,
+            close_workers=close_workers,
+            write_clean_marker=self._mark_stopped,
+        )
 
     def _fallible(self, agent: AgentRunner) -> Any:
         """The runner; now and then whoever gives it work meets a bug and dies of it."""
@@ -389,7 +397,7 @@ class SimulatedDaemon:
 
     def _on_fatal(self, error: StorageFailedError) -> None:
         self._outside.note("the disk failed")
-        self.stop("storage failed", EXIT_STORAGE)
+        self.stop("storage failed", StopCause.STORAGE_FAILURE)
 
     # ------------------------------------------------------------ requests
 
@@ -456,9 +464,9 @@ class SimulatedDaemon:
 
     # ------------------------------------------------------------ on the way out
 
-    async def _mark_stopped(self) -> None:
+    async def _mark_stopped(self, request: StopRequest) -> None:
         done = LoopFuture()
-        self.journal.commit(stopped("as asked"), done.set)
+        self.journal.commit(stopped(request.announced), done.set)
         await done
 
     async def _end_requests(self) -> None:
@@ -495,12 +503,12 @@ class SimulatedDaemon:
             Sample(what=f"work cut off by a drain of {took_s:.2f} s {cut_off}", value=len(cut_off), limit=self._bugs)
         )
 
-    def _complain_of_its_end(self, life: asyncio.Task[None]) -> None:
-        if not life.cancelled() and (error := life.exception()) is not None:
-            self._outside.complain(f"the daemon's life ended with {error!r}")
+    def _complain_of_its_end(self, run: asyncio.Task[None]) -> None:
+        if not run.cancelled() and (error := run.exception()) is not None:
+            self._outside.complain(f"the daemon ended with {error!r}")
 
     def _is_gone(self) -> None:
-        """The stop is complete: nothing may be left."""
+        """Check that a complete stop leaves nothing."""
         history = self._outside.history
         history.add(Sample(what="actors after a stop", value=len(live_actors()), limit=0))
         cut_off = [

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -7,8 +8,10 @@ import pytest
 from pykka import ActorDeadError, ActorRef
 
 from hermes.actors.kernel.actor import LoopActor, live_actors
+from hermes.domain.errors import StorageError
 from hermes.supervision.policy import RestartIntensity
-from hermes.supervision.root import Children, ChildSpec, RootActor, StopChildren
+from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown, ShutdownEffects, StopChildren
+from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
 from tests.actors.harness import until
 
 
@@ -70,7 +73,7 @@ async def test_children_start_in_order_and_stop_in_reverse() -> None:
 
 
 @pytest.mark.parametrize("death", [ValueError("x"), SystemExit(3), KeyboardInterrupt()])
-async def test_a_child_that_dies_is_restarted_and_its_siblings_notice_nothing(death: BaseException) -> None:
+async def test_dead_child_is_restarted_without_its_siblings(death: BaseException) -> None:
     async with family("a", "b") as here:
         sibling = here.children["b"]
         here.children["a"].tell(death)
@@ -81,7 +84,7 @@ async def test_a_child_that_dies_is_restarted_and_its_siblings_notice_nothing(de
         assert "restart" in here.reports[0][2]
 
 
-async def test_a_child_that_cannot_be_kept_alive_is_parked_with_its_reason_and_the_rest_goes_on() -> None:
+async def test_child_that_keeps_dying_is_parked_with_its_reason() -> None:
     async with family("a", "b") as here:
         for count in range(3):
             await until(lambda: alive(here, "a"))
@@ -99,3 +102,78 @@ def alive(here: Family, name: str) -> bool:
         return here.children[name].is_alive()
     except ActorDeadError:
         return False
+
+
+class Effects(ShutdownEffects):
+    """Records what the root performs."""
+
+    def __init__(self, *, drain_s: float = 60.0) -> None:
+        self.performed: list[Action | Stage] = []
+        self.fails: set[Stage] = set()
+        self.hangs: set[Stage] = set()
+        self.finished = asyncio.Event()
+        self._budget = StopBudget(drain_s=drain_s)
+
+    def budget(self) -> StopBudget:
+        return self._budget
+
+    def active_work(self) -> int:
+        return 0
+
+    def act(self, action: Action, request: StopRequest) -> None:
+        self.performed.append(action)
+        if action is Action.FINISH:
+            self.finished.set()
+
+    async def run(self, stage: Stage, state: Stopping) -> Chats:
+        self.performed.append(stage)
+        if stage in self.fails:
+            raise StorageError("the disk is full")
+        if stage in self.hangs:
+            await asyncio.Event().wait()
+        return frozenset()
+
+
+BEGUN = [Action.ARM_WATCHDOG, Action.REPORT_STOPPING, Action.CLOSE_INTAKE]
+BY_EFFECTS = [stage for stage in Stage if stage is not Stage.STOP_CHILDREN]
+
+
+async def shut_down(here: Family, effects: Effects) -> list[Action | Stage]:
+    here.root.tell(ShutDown(request=StopRequest(reason="test"), effects=effects))
+    async with asyncio.timeout(20):
+        await effects.finished.wait()
+    return effects.performed
+
+
+async def test_root_performs_the_shutdown_and_stops_children_in_reverse() -> None:
+    async with family("a", "b") as here:
+        performed = await shut_down(here, Effects())
+        assert performed == [*BEGUN, *BY_EFFECTS, Action.FINISH]
+        assert here.stopped == ["b", "a"]
+
+
+async def test_failed_operations_do_not_stop_the_shutdown() -> None:
+    async with family("a") as here:
+        effects = Effects()
+        effects.fails = {*Stage} - {Stage.MARK_SESSIONS}
+        performed = await shut_down(here, effects)
+        assert performed[-1] is Action.FINISH
+        assert here.stopped == ["a"]
+
+
+async def test_operation_that_hangs_is_cancelled_at_the_deadline() -> None:
+    async with family("a") as here:
+        effects = Effects(drain_s=0.05)
+        effects.hangs = {Stage.DRAIN}
+        performed = await shut_down(here, effects)
+        assert performed == [*BEGUN, *BY_EFFECTS, Action.FINISH]
+
+
+async def test_child_that_dies_during_the_drain_is_restarted() -> None:
+    async with family("a") as here:
+        effects = Effects()
+        effects.hangs = {Stage.DRAIN}
+        here.root.tell(ShutDown(request=StopRequest(reason="test"), effects=effects))
+        await until(lambda: Stage.DRAIN in effects.performed)
+        here.children["a"].tell(ValueError("x"))
+        await until(lambda: here.started == ["a", "a"])

@@ -1,1 +1,1 @@
-"""From settings to parts: each module makes one part of the daemon."""
+"""Factories: each module makes one part of the daemon from the settings."""

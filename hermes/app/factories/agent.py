@@ -1,4 +1,4 @@
-"""From settings to an agent: models, limits, prices and budgets, and the workshop that the first turn sets up."""
+"""Factory of the agent: models, limits, prices and budgets, and the tools that the first turn loads."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _DAY_S = 86_400.0
-_TO_END_S = 60.0  # a command that is over its time has this long to end
+_TO_END_S = 60.0  # time for a command to end after its timeout
 
 # ---------------------------------------------------------------- models
 
 
 def make_models(config: Config, environ: Mapping[str, str]) -> tuple[Model, ...]:
-    """The model of choice first, then those that are asked when it fails."""
+    """Make the first model, then its fallbacks."""
     first = _make(config.model, environ)
     return first, *(_fallback(text, config.model, environ) for text in config.model.fallbacks)
 
@@ -67,7 +67,7 @@ def _make(model: ModelConfig, environ: Mapping[str, str]) -> Model:
 
 
 def _fallback(text: str, model: ModelConfig, environ: Mapping[str, str]) -> Model:
-    """From MODEL, MODEL@ADDRESS or MODEL@ADDRESS#KEY_VARIABLE; what is left out is as for the model of choice."""
+    """Parse MODEL, MODEL@ADDRESS or MODEL@ADDRESS#KEY_VARIABLE. Missing parts default to those of the first model."""
     name, _, rest = text.partition("@")
     address, _, variable = rest.partition("#")
     if name == "offline":
@@ -136,7 +136,7 @@ def budget(config: Config) -> Budget:
 
 
 def guest_budget(config: Config) -> Budget:
-    """Of each guest."""
+    """Return the budget of each guest."""
     limits = config.budget
     return Budget(
         session_tokens=limits.guest_session_tokens,
@@ -210,7 +210,7 @@ def make_workshop(
 
 
 class Prepared(Generic[T]):
-    """Something that takes a while to make: made in a thread, by whoever needs it first."""
+    """Value that is expensive to make. The first call makes it in a thread."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -231,7 +231,7 @@ class AgentParts:
     health: ModelHealth
 
     def configure(self, config: Config) -> None:
-        """What can change while it runs."""
+        """Apply the settings that can change at run time."""
         self.thinking.settings = thinking_settings(config)
         self.summarising.settings = summary_settings(config)
         self.ledger.budget, self.ledger.guest_budget = budget(config), guest_budget(config)

@@ -1,4 +1,4 @@
-"""Which chat platforms there are, and how their adapters are put together. A new platform is one entry here."""
+"""Factory of chat adapters. A new platform is one entry here."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ from hermes.services.pairing import GAP, PairingService
 from hermes.supervision.root import ChildSpec
 from hermes.system import clock as wall_clock
 
-DELIVERY = "delivery"  # its name among the root's children
+DELIVERY = "delivery"  # name of the child of the root
 
 
 def make_adapters(config: Config, environ: Mapping[str, str]) -> list[ChatAdapter]:
-    """Those that are configured."""
+    """Make the adapters of the enabled platforms."""
     made = (assembly.make(config, environ) for assembly in assemblies().values())
     return [adapter for adapter in made if adapter is not None]
 
@@ -68,9 +68,9 @@ def make_watch(
 
 
 async def keep_homes_posted(homes: HomeService, watch: HomeWatch, *, name: str, text: str) -> None:
-    """Tell them that Hermes is back, if there is a text for it, and from then on whatever they should know."""
+    """Send `text` to the home channels, if there is one, then every later notice."""
     if text:
-        with suppress(HermesError):  # the store says elsewhere what is wrong with it
+        with suppress(HermesError):  # a failing store reports itself
             await homes.tell_all(name, text)
     await watch.run()
 

@@ -1,4 +1,4 @@
-"""From settings to the store of files that people send and are sent, and to whoever writes voices down."""
+"""Factory of the media store and the transcription client."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def media_store(config: Config, home: Home) -> MediaStore:
 
 
 def make_transcriber(config: Config, environ: Mapping[str, str]) -> Transcribe | None:
-    """None when there is no endpoint for it. Raises ConfigError."""
+    """Make the transcription client; None without an endpoint. Raises ConfigError."""
     settings = config.transcription
     if not settings.base_url:
         return None
@@ -39,7 +39,7 @@ def make_transcriber(config: Config, environ: Mapping[str, str]) -> Transcribe |
 
 
 def make_reception(adapter: ChatAdapter, config: Config, home: Home, environ: Mapping[str, str]) -> Reception | None:
-    """None where the platform's files cannot be fetched."""
+    """Make the file reception of a platform; None if its files cannot be fetched."""
     if not isinstance(adapter, FileSource):
         return None
     return Reception(media_store(config, home), source=adapter, transcribe=make_transcriber(config, environ))

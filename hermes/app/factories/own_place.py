@@ -1,4 +1,4 @@
-"""What the gates of tools know of this daemon: where it listens, and which files of it lie outside its home."""
+"""Addresses and secret files of this daemon, for the tool gates that protect them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hermes.system.own_ports import own_ports
 
 
 def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
-    """The directory of the configuration, and every file that a setting names for a key or a token."""
+    """Return the configuration directory, and every file that a setting names for a key or a token."""
     named = [str(home.config_file.parent)]
     for section in fields(config):
         values = getattr(config, section.name)
@@ -22,7 +22,7 @@ def secret_paths(config: Config, home: Home) -> tuple[str, ...]:
 
 
 def own_address(config: Config) -> OwnAddress:
-    """The ports that are open now and those that will be, under each name that reaches them."""
+    """Return the addresses of all ports of the daemon, under each host name that reaches them."""
     slack, telegram = config.slack, config.telegram
     listens = {
         config.api.port: config.api.enabled,

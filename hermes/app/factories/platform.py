@@ -1,4 +1,4 @@
-"""What makes a chat platform's adapter from its settings, looked up by the platform's entry."""
+"""Factory entry of a chat platform: makes its adapter and checks its settings."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Look: TypeAlias = Callable[[Config, Mapping[str, str]], object]  # raises Config
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    names: tuple[str, ...]  # what it is about: the first of these settings that was set says where
+    names: tuple[str, ...]  # settings that it checks; an error names the first one that is set
     look: Look
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlatformAssembly:
     make: Maker
-    checks: tuple[Check, ...]  # of what it takes, where it is enabled
+    checks: tuple[Check, ...]  # run if the platform is enabled
 
 
 def assemblies() -> dict[str, PlatformAssembly]:
-    """Of every platform. None of this imports a platform's own library."""
+    """Entry of one platform. It does not import the platform's library."""
     return {name: import_module(entry.made_by).ASSEMBLY for name, entry in PLATFORMS.items()}

@@ -1,7 +1,6 @@
-"""Whether a daemon could start with the configuration as it is now. Nothing is made, and nobody is connected to.
+"""Check whether a daemon can start with the current configuration. Creates nothing and connects to nothing.
 
-The one check for `hermes config check`, for the start, for a restart and for a reload: what passes here must not be
-refused there.
+`hermes config check`, the start, a restart and a reload all use it, so that they agree.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from hermes.domain.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleared:
-    """A configuration with which a daemon can start."""
+    """Valid configuration."""
 
     config: Config
-    sources: Mapping[str, str]  # where each setting that is not at its default was set
+    sources: Mapping[str, str]  # origin of each setting that is not at its default
 
 
 def preflight(home: Home, environ: Mapping[str, str]) -> Cleared:
-    """Raises ConfigError with every problem there is. It reads files and may import packages: not on the loop."""
+    """Check the configuration. Raises ConfigError with every problem. Blocks: it reads files and imports packages."""
     config, sources = explain_config(home, environ)
     problems: list[str] = []
     missing: list[str] = []
@@ -50,7 +49,7 @@ def _checks(home: Home, config: Config) -> Iterator[Check]:
     if config.sandbox.mode != "off":
         yield Check(names=("sandbox.read_paths", "sandbox.write_paths"), look=check_opened_paths)
     enabled = [name for name, settings in config.platforms().items() if settings.enabled]
-    if config.transcription.base_url and enabled:  # else nobody asks it
+    if config.transcription.base_url and enabled:  # else it is not used
         names = ("transcription.api_key_env", "transcription.base_url")
         yield Check(names=names, look=lambda config, environ: config.transcription.api_key(environ))
     for name in enabled:

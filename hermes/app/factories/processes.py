@@ -1,4 +1,4 @@
-"""The parts of background processes, put together: the machine, the board, the desk's actor and the front."""
+"""Factory of background processes: host, registry, supervisor and service."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children
 from hermes.system.clock import wall
 
-NAME = "processes"  # of the desk, among the root's children
+NAME = "processes"  # of the supervisor, among the children of the root
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -89,7 +89,7 @@ async def open_processes(
 
 
 async def announce(hub: Hub, journal: ActorJournal, outbox: OutboxService, said: Announcement) -> None:
-    """To whoever watches, and where the person wrote last."""
+    """Publish a notice, and enqueue it for the chat where the person wrote last."""
     hub.publish(Notice(session=said.session, text=said.text, turn=said.turn))
     head = await journal.fetch(lambda reader: reader.head(said.session))
     if head is None or head.place is None:
@@ -107,17 +107,17 @@ async def announce(hub: Hub, journal: ActorJournal, outbox: OutboxService, said:
 
 
 def from_thread(tell: Callable[[Announcement], Awaitable[None]]) -> Callable[[Announcement], None]:
-    """Return a function for threads that has it told on this event loop. It does not wait."""
+    """Return a function that threads call to run `tell` on this event loop. It does not wait."""
     loop = asyncio.get_running_loop()
 
-    async def told(said: Announcement) -> None:
+    async def announce_or_log(said: Announcement) -> None:
         try:
             await tell(said)
         except HermesError as error:
-            logger.warning("session {}: could not be told {}: {}", said.session, said.id, error)
+            logger.warning("session {}: could not announce {}: {}", said.session, said.id, error)
 
     def post(said: Announcement) -> None:
-        asyncio.run_coroutine_threadsafe(told(said), loop)
+        asyncio.run_coroutine_threadsafe(announce_or_log(said), loop)
 
     return post
 

@@ -1,4 +1,4 @@
-"""From settings to the reset policy."""
+"""Factory of the reset policy."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def policy_book(config: SessionResetConfig) -> PolicyBook:
 
 
 def are_there_resets(config: SessionResetConfig) -> bool:
-    """Whether any conversation at all could be reset."""
+    """Return whether any conversation could be reset."""
     book = policy_book(config)
     policies = (book.default, *book.by_platform.values(), *book.by_type.values())
     return any(policy.mode is not ResetMode.NONE for policy in policies)
@@ -56,7 +56,7 @@ def _overridden(default: ResetPolicy, override: ResetOverride) -> ResetPolicy:
 
 
 class LateProcessViews:
-    """Implements ports.Processes, for whoever needs it before there are any."""
+    """Implements ports.Processes before the process service exists."""
 
     def __init__(self) -> None:
         self.of: Processes | None = None

@@ -1,4 +1,4 @@
-"""From settings to the sandbox, and what operators are told about it."""
+"""Factory of the sandbox, and its status for operators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class SandboxOpener:
-    """Opens the sandbox once, for whichever thread needs it first, and remembers what was found."""
+    """Opens the sandbox once, in the first thread that needs it, and keeps the result."""
 
     def __init__(self, config: Config, home: Home) -> None:
         self._config = config
@@ -34,7 +34,7 @@ class SandboxOpener:
         self._network: SandboxNetwork | None = None
 
     def __call__(self) -> Sandbox:
-        """Blocking. Raises ConfigError."""
+        """Return the sandbox. Blocks; raises ConfigError."""
         from hermes.sandbox.sandbox import open_sandbox  # noqa: PLC0415 - not needed for the start
 
         with self._lock:
@@ -51,7 +51,7 @@ class SandboxOpener:
 
     @property
     def network(self) -> SandboxNetwork | None:
-        """What sandboxes reach; None: nothing. Its parts belong to the event loop."""
+        """Return the network of sandboxes; None: they have none. It belongs to the event loop."""
         if self._network is None and self._config.sandbox.network == "proxy" and self().works:
             from hermes.sandbox.host_list import allowed_hosts  # noqa: PLC0415
             from hermes.sandbox.network import SandboxNetwork  # noqa: PLC0415
@@ -71,7 +71,7 @@ class SandboxOpener:
             await self._network.close()
 
     def status(self) -> Mapping[str, Any]:
-        """For `hermes status` and the API. Empty until it was opened."""
+        """Return the status for `hermes status` and the API. Empty until the sandbox is open."""
         if self._opened is None:
             return {}
         probe = self._opened.probe
@@ -86,7 +86,7 @@ class SandboxOpener:
 
 
 def sandbox_text(sandbox: Sandbox) -> str:
-    """One sentence for people: what holds, or what does not and why."""
+    """Describe the protection, or its absence and the cause, in one sentence."""
     probe = sandbox.probe
     if probe.works:
         parts = "bubblewrap and seccomp" if probe.filtered else "bubblewrap, without a seccomp filter"
@@ -104,12 +104,12 @@ def _root_text(sandbox: Sandbox) -> str:
 
 
 def _limits(sandbox: Sandbox) -> str:
-    """What limits commands in the sandbox."""
+    """Return the mechanism that limits commands in the sandbox."""
     return "rlimits" if sandbox.cgroups is None else "cgroup"
 
 
 def _cgroups(config: Config) -> Cgroups | None:
-    """Blocking. Moves the daemon into another control group, if there are to be some."""
+    """Open control groups, if they are enabled. Blocks; moves the daemon into another group."""
     from hermes.processes.shim.member import below  # noqa: PLC0415
     from hermes.sandbox.cgroup import GroupLimits  # noqa: PLC0415
     from hermes.sandbox.delegation import CgroupRefusal, open_cgroups  # noqa: PLC0415
@@ -148,7 +148,7 @@ def _rules(config: Config, home: Home) -> Any:
 
 
 def check_opened_paths(config: Config, _environ: Mapping[str, str]) -> None:
-    """Raises ConfigError for a directory with which no command could start."""
+    """Raise ConfigError for a directory with which no command could start."""
     from hermes.sandbox.plan import hides_own  # noqa: PLC0415
 
     settings = {"read_paths": config.sandbox.read_paths, "write_paths": config.sandbox.write_paths}
@@ -163,7 +163,7 @@ def check_opened_paths(config: Config, _environ: Mapping[str, str]) -> None:
 
 
 def _existing(setting: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-    """bubblewrap refuses to start when a source is missing, and then no tool would work."""
+    """Drop missing paths: bubblewrap refuses to start with one, and no tool would work."""
     found = tuple(os.path.realpath(path) for path in paths if Path(path).exists())
     for path in paths:
         if not Path(path).exists():

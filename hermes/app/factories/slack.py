@@ -1,4 +1,4 @@
-"""From settings to the connection with Slack."""
+"""Factory of the Slack adapter."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _TEAM = "team"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokens:
-    """Of one workspace, as they were given."""
+    """Tokens of one workspace."""
 
     bot_token: Secret
     app_token: Secret | None = None
     signing_secret: Secret | None = None
-    team: str = ""  # whose they are, where the file says so
+    team: str = ""  # workspace id; empty if the file does not name it
 
 
 def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None:
-    """None when it is not enabled. Raises ConfigError; nothing is sent yet."""
+    """Make the adapter; None when it is not enabled. Raises ConfigError. Sends nothing."""
     settings = config.slack
     if not settings.enabled:
         return None
@@ -57,7 +57,7 @@ def make_slack(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None
 
 
 def check_installed() -> None:
-    """Raises ConfigError when a package is missing."""
+    """Raise ConfigError when a package is missing."""
     try:
         import hermes.adapters.slack.adapter  # noqa: F401, PLC0415 - slow, and not installed unless wanted
     except ModuleNotFoundError as error:
@@ -68,7 +68,7 @@ def check_installed() -> None:
 
 
 def tokens(settings: SlackConfig, environ: Mapping[str, str]) -> list[Tokens]:
-    """Of each workspace, looked up now. None of them reaches a log after this."""
+    """Read the tokens of each workspace, and redact them in logs."""
     given = tokens_in(settings.tokens_file) if settings.tokens_file else _from_environ(environ)
     for each in given:
         for secret in (each.bot_token, each.app_token, each.signing_secret):
@@ -107,7 +107,7 @@ def _from_environ(environ: Mapping[str, str]) -> list[Tokens]:
 
 
 def tokens_in(tokens_file: str) -> list[Tokens]:
-    """Raises ConfigError."""
+    """Parse the tokens file. Raises ConfigError."""
     import yaml  # noqa: PLC0415 - slow
 
     path = Path(tokens_file)
@@ -118,7 +118,7 @@ def tokens_in(tokens_file: str) -> list[Tokens]:
     try:
         found = yaml.safe_load(raw.decode("utf-8"))
     except (yaml.YAMLError, UnicodeDecodeError):
-        found = None  # its error would show what stands there
+        found = None  # the error text would show secrets
     if not isinstance(found, list) or not found:
         raise ConfigError(f"slack.tokens_file: {path} must hold a YAML list, one entry with a bot_token a workspace")
     return [_entry(each, f"slack.tokens_file: entry {number} of {path}") for number, each in enumerate(found, 1)]

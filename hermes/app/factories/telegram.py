@@ -1,4 +1,4 @@
-"""From settings to the connection with Telegram."""
+"""Factory of the Telegram adapter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SECRET_FILE = "auth.telegram-webhook"  # noqa: S105 - a name; what begins so is
 
 
 def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | None:
-    """None when it is not enabled. Raises ConfigError; nothing is sent yet."""
+    """Make the adapter; None when it is not enabled. Raises ConfigError. Sends nothing."""
     settings = config.telegram
     if not settings.enabled:
         return None
@@ -45,7 +45,7 @@ def make_telegram(config: Config, environ: Mapping[str, str]) -> ChatAdapter | N
 
 
 def check_installed() -> None:
-    """Raises ConfigError when a package is missing."""
+    """Raise ConfigError when a package is missing."""
     try:
         import hermes.adapters.telegram.adapter  # noqa: PLC0415 - slow, and not installed unless wanted
         import hermes.adapters.telegram.webhook  # noqa: F401, PLC0415

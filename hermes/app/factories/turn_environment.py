@@ -1,4 +1,4 @@
-"""From settings to the toolbox and the prompt: what takes long to import, and is not needed before the first turn.
+"""Factory of the toolbox and the prompt: slow to import, and not needed before the first turn.
 
 Only a thread imports this module.
 """
@@ -100,7 +100,7 @@ def workplace_of(config: Config, home: Home) -> Workplace:
 
 
 def cpu_limit_s(config: Config) -> int:
-    """CPU time of one process of a foreground command: no more than all cores can give it in the longest time."""
+    """Return the CPU time limit of a process of a foreground command: all cores for the longest timeout."""
     return math.ceil(config.terminal.max_timeout_s * (os.cpu_count() or 1))
 
 
@@ -171,7 +171,7 @@ def make_toolbox(
 
 
 def _command_gate(config: Config, workplace: Workplace, secrets: tuple[str, ...], command: str, cwd: str) -> Gate:
-    """For what is typed into a process that runs already."""
+    """Return the gate for input to a running process."""
     work = workplace.default_cwd
     return _gate(config, workplace, secrets, command, cwd, work=work, inside=False, own_directory=False)
 
@@ -195,7 +195,7 @@ def _gate(
         hermes_home=workplace.hermes_home,
         deny=config.approvals.deny,
         mode="off" if config.approvals.mode == "off" else "manual",
-        granted=(),  # what was granted is the session's business
+        granted=(),  # the session applies its grants
         own=own_address(config),
         secrets=secrets,
         work=work,
@@ -205,7 +205,7 @@ def _gate(
 
 
 def _path_gate(workplace: Workplace, secrets: tuple[str, ...], path: str, writing: bool, work: str) -> Gate:
-    """For paths other than the conversation's own outputs and received files, which it may always read."""
+    """Return the gate for a path that is not one of the conversation's own outputs or received files."""
     if Path(path).is_relative_to(workplace.media):
         return Gate(verdict=Verdict.BLOCK, reason=f"{path} is not a file that was sent to this conversation")
     return path_gate(
@@ -225,10 +225,10 @@ def prompt_builder(
     """`tell` is called in the thread that builds the prompt."""
     workplace = workplace_of(config, home)
     trusted = TrustedPrompts(home.data_dir)
-    told: set[tuple[str, str]] = set()  # path and digest of files whose missing approval the person was told of
+    announced: set[tuple[str, str]] = set()  # path and digest of unapproved files
 
     def project_file(job: ModelJob, cwd: str, chars_most: int) -> ContextFile | None:
-        """Only for those who may approve it, and where nobody else talks."""
+        """Read the prompt file for a person who may approve it, outside shared chats."""
         if not job.role.approves or (job.company is not None and job.company.shared):
             return None
         found = read_project_file(
@@ -240,9 +240,9 @@ def prompt_builder(
         if (file := found.untrusted) is None:
             return found
         version = (file.path, file.digest)
-        if version in told:
+        if version in announced:
             return None
-        told.add(version)
+        announced.add(version)
         name = digest_of("\0".join(version).encode())[:DIGEST_CHARS]
         text = how_to_approve(file)
         tell(Announcement(id=f"prompt-file:{name}", session=job.session, text=text, turn=job.turn))

@@ -1,6 +1,6 @@
-"""How long a stop may take: as configured, or less where systemd would lose patience earlier.
+"""Time that systemd allows for a stop.
 
-systemd does not tell a service its TimeoutStopSec; `systemctl show` does, for the unit that our cgroup names.
+systemd does not pass TimeoutStopSec to a service. `systemctl show` prints it for the unit that the cgroup names.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ _ASK_S = 5.0
 _UNITS_S = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0}
 
 
-async def patience_s(environ: Mapping[str, str]) -> float | None:
-    """What systemd allows this service for a stop; None: nobody knows of a limit."""
+async def service_timeout_s(environ: Mapping[str, str]) -> float | None:
+    """Return the stop timeout of this service; None without systemd or without a limit."""
     if "NOTIFY_SOCKET" not in environ or "INVOCATION_ID" not in environ:
         return None
     found = unit_in(await asyncio.to_thread(_cgroup))
     if found is None:
         return None
     unit, of_user = found
-    with suppress(OSError, TimeoutError):  # no systemctl, or it hangs: then the configuration alone counts
-        asking = await asyncio.create_subprocess_exec(
+    with suppress(OSError, TimeoutError):  # no systemctl, or it hangs: only the configuration counts
+        query = await asyncio.create_subprocess_exec(
             "systemctl",
             *(("--user",) if of_user else ()),
             "show",
@@ -38,20 +38,21 @@ async def patience_s(environ: Mapping[str, str]) -> float | None:
         )
         try:
             async with asyncio.timeout(_ASK_S):
-                said, _ = await asking.communicate()
+                output, _ = await query.communicate()
         finally:
-            if asking.returncode is None:
-                asking.kill()
-        return seconds_in(said.decode("ascii", "replace"))
+            if query.returncode is None:
+                query.kill()
+        return seconds_in(output.decode("ascii", "replace"))
     return None
 
 
 def within(configured_s: float, allowed_s: float | None) -> float:
+    """Return the configured timeout, or less if systemd would kill the daemon earlier."""
     return configured_s if allowed_s is None else min(configured_s, max(_MARGIN_S, allowed_s - _MARGIN_S))
 
 
 def unit_in(cgroup: str) -> tuple[str, bool] | None:
-    """The service that a cgroup file names, and whether it is a user's."""
+    """Return the service that a cgroup file names, and whether it belongs to a user's manager."""
     for line in cgroup.splitlines():
         path = line.rpartition(":")[2]
         if path.endswith(".service"):
@@ -60,7 +61,7 @@ def unit_in(cgroup: str) -> tuple[str, bool] | None:
 
 
 def seconds_in(span: str) -> float | None:
-    """systemd's way to write a span of time, such as "1min 30s"; None for "infinity"."""
+    """Parse a time span as systemd prints it, such as "1min 30s"; None for "infinity"."""
     parts = re.findall(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d|w)\b", span)
     return sum(float(number) * _UNITS_S[unit] for number, unit in parts) if parts else None
 

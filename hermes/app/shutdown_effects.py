@@ -1,0 +1,185 @@
+"""Performs the effects of the shutdown machine (`hermes.supervision.shutdown`) on the running parts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, assert_never
+
+from loguru import logger
+
+from hermes.actors.delivery.protocol import Drain
+from hermes.actors.directory_protocol import AnnounceStopToAll
+from hermes.actors.kernel.actor import live_actors
+from hermes.actors.kernel.ref import ActorDeadError, ActorRef
+from hermes.actors.process_notice import STOPPED
+from hermes.agent.runner import AgentRunner
+from hermes.app.factories.chat import DELIVERY
+from hermes.app.operations import DaemonOperations
+from hermes.config.settings import Config
+from hermes.domain.errors import HermesError
+from hermes.domain.listing import counted, some
+from hermes.domain.outbox import unnamed
+from hermes.domain.types import Phase, Session
+from hermes.services.processes import ProcessService
+from hermes.services.sessions import SessionService
+from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren
+from hermes.supervision.shutdown import Action, Chats, Stage, StopBudget, Stopping, StopRequest
+from hermes.supervision.watchdog import ShutdownWatchdog
+from hermes.system.crash_point import reach
+
+if TYPE_CHECKING:
+    from hermes.adapters.openai_api.server import ApiServer
+    from hermes.services.home import HomeService
+
+_POLL_S = 0.01
+_MARGIN_S = 1.0  # between our own timeout and that of the service manager
+_GRACE_S = 1.0
+
+
+@dataclass(slots=True, kw_only=True)
+class DaemonShutdown(ShutdownEffects):
+    config: Config  # a reload replaces it
+    operations: DaemonOperations
+    desk: SessionService
+    runner: AgentRunner
+    children: Children
+    processes: ProcessService
+    epoch: int
+    close_servers: Callable[[], Awaitable[None]]
+    close_workers: Callable[[], Awaitable[None]]
+    write_clean_marker: Callable[[StopRequest], Awaitable[None]]
+    api: ApiServer | None = None
+    homes: HomeService | None = None  # None: no chat platform
+    watchdog: ShutdownWatchdog | None = None  # None: inside another program, which has its own
+    finished: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    def budget(self) -> StopBudget:
+        return StopBudget(drain_s=self.config.shutdown.drain_s, extensible=self.operations.has_service_manager)
+
+    def active_work(self) -> int:
+        return self.runner.active
+
+    def abandon(self) -> None:
+        """End the shutdown here. Whatever is open is closed on the way out of `running`."""
+        if not self.finished.done():
+            self.finished.set_result(None)
+
+    def act(self, action: Action, request: StopRequest) -> None:
+        match action:
+            case Action.ARM_WATCHDOG:
+                if self.watchdog is not None:
+                    self.watchdog.arm()
+            case Action.REPORT_STOPPING:
+                reach("stop: asked")
+                self.operations.set_stopping(request)
+            case Action.CLOSE_INTAKE:
+                self.desk.close("the daemon is stopping")
+                if self.api is not None:
+                    self.api.close_intake()
+                reach("stop: intake closed")
+            case Action.EXTEND_TIMEOUT:
+                self.operations.extend_timeout(self.config.shutdown.timeout_s + _MARGIN_S)
+            case Action.FINISH:
+                self.abandon()
+            case _:
+                assert_never(action)
+
+    async def run(self, stage: Stage, state: Stopping) -> Chats:
+        match stage:
+            case Stage.MARK_SESSIONS | Stage.MARK_NEW_TURNS:
+                return _chats(await self._mark_sessions(state.request))
+            case Stage.AWAIT_INTAKE:
+                while self.desk.waiting:  # noqa: ASYNC110 - a few messages that are on their way to disk
+                    await asyncio.sleep(_POLL_S)
+            case Stage.NOTIFY_HOMES:
+                reach("stop: marked")
+                await self._notify_homes(state)
+            case Stage.DRAIN:
+                await self._until_turns_finished(state.request)
+            case Stage.LAST_WORDS:
+                reach("stop: drained")
+                # Each session answers when its last answer is stored and handed to delivery.
+                await self._mark_sessions(state.request)
+                await self.children[DELIVERY].ask(Drain(), block=False)
+            case Stage.END_PROCESSES:
+                await self._end_processes()
+                self._log_unfinished()
+            case Stage.CLOSE_SERVERS:
+                await self.close_servers()
+                reach("stop: servers closed")
+            case Stage.STOP_CHILDREN:
+                pass  # by the root
+            case Stage.CLOSE_WORKERS:
+                await _until_actors_ended(left=1)  # the root
+                reach("stop: actors gone")
+                await self.close_workers()
+            case Stage.WRITE_CLEAN_MARKER:
+                await self.write_clean_marker(state.request)
+            case _:
+                assert_never(stage)
+        return frozenset()
+
+    async def _mark_sessions(self, request: StopRequest) -> list[Session]:
+        """Have every session flush and store that it must resume. A session that fails does not stop the others."""
+        announced = AnnounceStopToAll(reason=request.announced)
+        sessions: list[Session] = []
+        for mark in await self.children["directory"].ask(announced, block=False):
+            with suppress(ActorDeadError, HermesError):
+                sessions.append(await mark)
+        return sessions
+
+    async def _notify_homes(self, state: Stopping) -> None:
+        if self.homes is None or not self.config.chat.restart_banner:
+            return
+        how = "restarting" if state.request.restart else "stopping"
+        text = f"Hermes is {how} ({unnamed(state.request.reason)})."
+        await self.homes.tell_all(f"stop:{self.epoch}", text, except_in=state.chats)
+
+    async def _until_turns_finished(self, request: StopRequest) -> None:
+        """Ask the sessions, not only the runner: a turn has nothing in flight between two of its steps."""
+        while True:
+            await self.runner.until_idle()
+            with suppress(ActorDeadError, HermesError):  # the directory is restarting: try again
+                await self._mark_sessions(request)  # may hand over to a successor, which the second call reaches
+                sessions = await self._mark_sessions(request)
+                if not self.runner.active and all(each.phase is not Phase.RUNNING for each in sessions):
+                    return
+            await asyncio.sleep(_POLL_S)
+
+    async def _end_processes(self) -> None:
+        if not self.config.processes.keep_on_stop and (ended := await self.processes.end_all(STOPPED)):
+            what = counted(ended, "background process was", "background processes were")
+            logger.info("{} ended with the daemon (processes.keep_on_stop)", what)
+        elif left := self.processes.running():
+            what = counted(left, "background process keeps", "background processes keep")
+            logger.info("{} running (processes.keep_on_stop); the next daemon adopts them", what)
+
+    def _log_unfinished(self) -> None:
+        if busy := self.runner.busy:
+            what = counted(len(busy), "session", "sessions")
+            logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
+
+
+async def stop_actors(root: ActorRef[RootActor]) -> None:
+    """Stop the root after a shutdown, or the root and its children after a start that failed."""
+    with suppress(ActorDeadError):
+        await root.ask(StopChildren(), block=False)
+        await root.stop(block=False)
+    await _until_actors_ended(left=0)
+
+
+async def _until_actors_ended(*, left: int) -> None:
+    """Wait until at most `left` actors run. Sessions end a few rounds of the loop after their directory."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + _GRACE_S
+    while len(live_actors()) > left and loop.time() < deadline:  # noqa: ASYNC110 - within a few rounds
+        await asyncio.sleep(0)
+
+
+def _chats(marked: list[Session]) -> Chats:
+    """Return the chats in which a running turn announces the stop."""
+    places = [each.turn.place for each in marked if each.turn is not None and each.resume_reason]
+    return frozenset((place.platform, place.chat) for place in places if place is not None)
