@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
 
 from loguru import logger
 
@@ -27,7 +26,6 @@ from hermes.actors.directory_protocol import (
 )
 from hermes.actors.kernel.actor import ActorDied, LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.kernel.ref import ActorDeadError
 from hermes.actors.registry import ReadSnapshot, SessionRegistry
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.session import SessionActor
@@ -119,7 +117,7 @@ class SessionDirectory(LoopActor):
             hub=hub,
             clock=clock,
             new_session=identity.session,
-            tell_directory=self._tell_self,
+            tell_directory=self.tell_self,
             limits=self._limits,
             resets=resets,
             was_reset=was_reset,
@@ -136,9 +134,9 @@ class SessionDirectory(LoopActor):
 
     def _learn(self, known: tuple[Granted, ApproverPlaces] | None, error: HermesError | None) -> None:
         for each in known or ():
-            self._tell_self(each)
+            self.tell_self(each)
         if error is not None:
-            self._tell_self(error)
+            self.tell_self(error)
 
     def _find_pending(self) -> None:
         look = self._registry.look()
@@ -153,7 +151,7 @@ class SessionDirectory(LoopActor):
                     else "it is taken up"
                 )
                 logger.info("{} open work; {}: {}", what, then, some([head.id for head in found.heads]))
-            self._tell_self(error or found)
+            self.tell_self(error or found)
 
         self._journal.read(
             lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()], tell
@@ -239,12 +237,6 @@ class SessionDirectory(LoopActor):
     def _peek(self, session: SessionId) -> SessionGlance:
         return SessionGlance(mailbox=self._registry.mailbox(session), parked=self._crash_log.parked.get(session, ""))
 
-    def _tell_self(self, message: object) -> None:
-        try:
-            self.actor_ref.tell(message)
-        except ActorDeadError:
-            logger.debug("the directory had ended before {} came", type(message).__name__)
-
     # ------------------------------------------------------------ from address to actor
 
     def _dispatch(self, post: Post) -> None:
@@ -265,7 +257,7 @@ class SessionDirectory(LoopActor):
         look = self._registry.look()
 
         def tell(route: Route | None, error: HermesError | None) -> None:
-            self._tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
+            self.tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
 
         self._journal.read(lambda reader: find_route(reader, address), tell)
 
@@ -289,14 +281,18 @@ class SessionDirectory(LoopActor):
         """Store the rows that were rebuilt from the log, then go on."""
         for session in routed.route.damaged:
             logger.error("session {}: its row was damaged and is rebuilt from its log", session.id)
+        now = self._clock()
         rows = tuple(
             Restore(
-                head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._services.resets.due(head)
+                head=head,
+                epoch=self._journal.epoch,
+                pending=is_pending(head),
+                due=self._services.resets.due(head, now),
             )
             for head in routed.route.damaged
         )
         mended = replace(routed, route=replace(routed.route, damaged=()))
-        self._journal.commit(rows, lambda error: self._tell_self(replace(mended, error=error)))
+        self._journal.commit(rows, lambda error: self.tell_self(replace(mended, error=error)))
 
     def _deliver(self, post: Post, head: Session | None) -> None:
         meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
@@ -379,7 +375,7 @@ class SessionDirectory(LoopActor):
         ref = SessionActor.start(
             self._services,
             opening.session,
-            unwritten=(opening.started,),
+            opening=(opening.started,),
             alongside=opening.alongside,
             stopping=self._stopping,
             name=session,
@@ -446,7 +442,7 @@ class SessionDirectory(LoopActor):
         if session not in self._crash_log.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
-                lambda routes, error: self._tell_self(error or _found_pending(look, routes or [])),
+                lambda routes, error: self.tell_self(error or _found_pending(look, routes or [])),
             )
 
     def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
@@ -498,17 +494,9 @@ class SessionDirectory(LoopActor):
             self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
         done.settle(marks)
 
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for ref in self._registry.refs():
             ref.stop(block=False)
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
-        self.on_stop()
 
 
 def _approver_places(reader: Reader) -> ApproverPlaces:

@@ -14,7 +14,6 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import TypeVar
 
 from loguru import logger
@@ -288,7 +287,7 @@ class ProcessActor(LoopActor):
         if record.ended_at is None:
             self._services.board.put(with_record(row, record))
         self._services.journal.commit(
-            (PutProcess(record=record),), lambda error: self._tell_self(_Saved(record=record, error=error))
+            (PutProcess(record=record),), lambda error: self.tell_self(_Saved(record=record, error=error))
         )
 
     def _on_saved(self, saved: _Saved) -> None:
@@ -344,7 +343,7 @@ class ProcessActor(LoopActor):
                 self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _Tail(chunk=chunk))
             case _Tail():
                 text = end_notice(row.record, row.view, message.chunk, marker=new_marker())
-                self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
+                self._send("end", text, lambda error: self.tell_self(_Told(error=error)))
             case _Told(error=None):
                 self._save(replace(row.record, told=True))
             case _Told(error=SessionClosedError() | UnknownSessionError() as error):
@@ -354,7 +353,7 @@ class ProcessActor(LoopActor):
                     session=row.record.session,
                     text=self._services.redact(late_notice(row.record, row.view)),
                 )
-                self._services.courier.announce(announcement, lambda error: self._tell_self(_Told(error=error)))
+                self._services.courier.announce(announcement, lambda error: self.tell_self(_Told(error=error)))
             case _Told():
                 logger.info("process {}: its end is told in {:.0f} s: {}", self._id, self._again_s, message.error)
                 self.tell_later(self._again_s, _Tell())
@@ -395,25 +394,13 @@ class ProcessActor(LoopActor):
 
         self._services.threads.run(call, then)
 
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):
-            self.actor_ref.tell(message)
-
     def _close(self) -> None:
         if self._descriptor is not None:
             asyncio.get_running_loop().remove_reader(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = None
 
-    def on_stop(self) -> None:
-        self._close()
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
+    def on_end(self) -> None:
         self._close()
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from loguru import logger
@@ -122,7 +121,7 @@ class ProcessSupervisor(LoopActor):
     def on_start(self) -> None:
         self._services.journal.read(
             _stored,
-            lambda restored, error: self._tell_self(error or restored),
+            lambda restored, error: self.tell_self(error or restored),
         )
         self.tell_later(self._services.settings().heartbeat_s, _Beat())
 
@@ -207,7 +206,7 @@ class ProcessSupervisor(LoopActor):
         self._replies[record.id] = reply
         self._services.journal.commit(
             (PutProcess(record=record),),
-            lambda error: self._tell_self(_Noted(process=record.id, order=order, error=error)),
+            lambda error: self.tell_self(_Noted(process=record.id, order=order, error=error)),
         )
 
     def _too_many(self, root: SessionId) -> str:
@@ -353,25 +352,13 @@ class ProcessSupervisor(LoopActor):
         def then(value: T | None, error: Exception | None) -> None:
             told = message(value, error)
             if told is not None:
-                self._tell_self(told)
+                self.tell_self(told)
 
         self._services.threads.run(call, then)
 
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):
-            self.actor_ref.tell(message)
-
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for ref in self._actors.values():
             ref.stop(block=False)
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
-        self.on_stop()
 
 
 def _stored(reader: Reader) -> _Restored:

@@ -131,12 +131,6 @@ class ResetClock(LoopActor):
             case _:
                 super().on_receive(message)
 
-    def _tell_self(self, message: object) -> None:
-        try:
-            self.actor_ref.tell(message)
-        except ActorDeadError:
-            logger.debug("the reset clock had ended before {} came", type(message).__name__)
-
     # ------------------------------------------------------------ what is due
 
     def _tick(self) -> None:
@@ -160,7 +154,7 @@ class ResetClock(LoopActor):
             routes = tuple(find_route(reader, Address(session=session, exact=True)) for _, session in places)
             return _Found(number=number, routes=routes, last=places[-1] if len(places) == PAGE else None)
 
-        self._journal.read(query, lambda found, error: self._tell_self(error or found))
+        self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
     def _on_found(self, found: _Found) -> None:
         for route in found.routes:
@@ -179,11 +173,13 @@ class ResetClock(LoopActor):
             self._look(after)
 
     def _mend(self, head: Session) -> None:
-        restore = Restore(head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._rules.due(head))
+        restore = Restore(
+            head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._rules.due(head, self._clock())
+        )
         self._journal.commit((restore,), lambda error: _log_refusal(head.id, error))
 
     def _decide(self, head: Session) -> None:
-        decision = self._rules.judge(head)
+        decision = self._rules.judge(head, self._clock())
         match decision:
             case _ if head.phase != Phase.IDLE or isinstance(decision, Keep):
                 self._set_due(head)
@@ -197,7 +193,7 @@ class ResetClock(LoopActor):
                 self._ask(head, decision, self._rules.reset_of(head, decision))
 
     def _set_due(self, head: Session) -> None:
-        wish = SetDue(session=head.id, expected_seq=head.next_seq, due=self._rules.due(head))
+        wish = SetDue(session=head.id, expected_seq=head.next_seq, due=self._rules.due(head, self._clock()))
         self._journal.commit((wish,), lambda error: _log_refusal(head.id, error))
 
     def _ask(self, head: Session, decision: Due | Blocked, event: ResetSession | NoteBlocked) -> None:
@@ -207,7 +203,7 @@ class ResetClock(LoopActor):
         except ActorDeadError:  # it is between two lives; the session is as due at the next tick
             return
         self._asked.add(head.id)
-        answer.watch(lambda settled: self._tell_self(_answered(head.id, decision, settled)))
+        answer.watch(lambda settled: self.tell_self(_answered(head.id, decision, settled)))
 
     def _on_answered(self, answered: _Answered) -> None:
         self._asked.discard(answered.session)
@@ -223,7 +219,7 @@ class ResetClock(LoopActor):
     def _find_reviewed(self) -> None:
         self._journal.read(
             lambda reader: _Reviewed(policy=reader.fact(REVIEWED) or b""),
-            lambda reviewed, error: self._tell_self(error or reviewed),
+            lambda reviewed, error: self.tell_self(error or reviewed),
         )
 
     def _on_reviewed(self, policy: bytes) -> None:
@@ -258,7 +254,7 @@ class ResetClock(LoopActor):
             found = tuple((head, reader.due_at(head.id)) for head in heads)
             return _Slice(number=number, heads=found, ahead_of=ahead_of)
 
-        self._journal.read(query, lambda found, error: self._tell_self(error or found))
+        self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
     def _on_slice(self, found: _Slice) -> None:
         if found.number != self._review:
@@ -266,8 +262,9 @@ class ResetClock(LoopActor):
         if found.gone:
             self._read_slice(None, found.ahead_of)
             return
+        now = self._clock()
         for head, due in found.heads:
-            if not _same(due, self._rules.due(head)):
+            if not _same(due, self._rules.due(head, now)):
                 self._set_due(head)
         enough = found.ahead_of is not None and any(head.active_at <= found.ahead_of for head, _ in found.heads)
         if len(found.heads) == SLICE and not enough:

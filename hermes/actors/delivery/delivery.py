@@ -32,7 +32,6 @@ from hermes.actors.delivery.protocol import (
 )
 from hermes.actors.kernel.actor import LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.kernel.ref import ActorDeadError
 from hermes.domain.errors import DeliveryError, HermesError
 from hermes.domain.events import TurnAnswered, TurnGaveUp
 from hermes.domain.read.views import ActorView
@@ -125,22 +124,19 @@ class DeliveryActor(LoopActor):
                 super().on_receive(message)
         self._answer_settled()
 
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
             for live in lane.streams.values():
                 live.feed.close()
 
-    def on_failure(self, *_: object) -> None:
-        self.on_stop()
-
     # ------------------------------------------------------------ what is owed
 
     def _load(self) -> None:
         self._journal.read(
             lambda reader: reader.outbox(),
-            lambda outgoing, error: self._tell_self(Loaded(outgoing=outgoing or (), error=error)),
+            lambda outgoing, error: self.tell_self(Loaded(outgoing=outgoing or (), error=error)),
         )
 
     def _on_loaded(self, loaded: Loaded) -> None:
@@ -266,7 +262,7 @@ class DeliveryActor(LoopActor):
             except Exception as unknown:  # noqa: BLE001 - an adapter's mistake must not silence a chat
                 logger.opt(exception=unknown).error("a delivery failed unexpectedly")
                 error = DeliveryError(f"unexpectedly: {unknown!r}", arrived_perhaps=True)
-            self._tell_self(report(error))
+            self.tell_self(report(error))
 
         task = asyncio.create_task(run(), name="delivery")
         self._tasks.add(task)
@@ -353,7 +349,7 @@ class DeliveryActor(LoopActor):
         live.task = asyncio.create_task(self._follow(chat, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)
-        self._tell_self(ShowTyping(chat=chat, name=name))
+        self.tell_self(ShowTyping(chat=chat, name=name))
 
     async def _follow(self, chat: Chat, name: str, live: Live) -> None:
         async for event in live.feed:
@@ -362,7 +358,7 @@ class DeliveryActor(LoopActor):
             live.stream = live.stream.after(event)
             if not live.announced:
                 live.announced = True
-                self._tell_self(ContinueLane(chat=chat))
+                self.tell_self(ContinueLane(chat=chat))
         live.feed.close()
         lane = self._lanes.get(self._now(chat))
         if lane is not None and lane.streams.get(name) is live:
@@ -402,7 +398,3 @@ class DeliveryActor(LoopActor):
         for waiting in self._settling:
             waiting.settle(None)
         self._settling = []
-
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
-            self.actor_ref.tell(message)

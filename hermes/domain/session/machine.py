@@ -85,6 +85,7 @@ from hermes.domain.session.protocol import (
     Undo,
 )
 from hermes.domain.session.state import is_pending
+from hermes.domain.session.transaction import Due, complete, never_due
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import (
     Busy,
@@ -111,8 +112,25 @@ _LIMITS = TurnLimits()
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
 
 
-def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMITS) -> Step:  # noqa: C901, PLR0912
-    """The next state, what to record, and what to do once it is recorded."""
+def step(
+    session: Session,
+    event: Event,
+    now: float,
+    limits: TurnLimits = _LIMITS,
+    *,
+    stopping: str = "",
+    due: Due = never_due,
+) -> Step:
+    """Return the whole transaction that the event leads to, and the effects to perform once it is on disk.
+
+    `stopping`: why the daemon stops, if it does; `due`: returns when to check a session for a reset.
+    """
+    if stopping:
+        return complete(session, _decide_in_a_stop(session, event, now, limits, stopping), now, due)
+    return complete(session, _decide(session, event, now, limits), now, due)
+
+
+def _decide(session: Session, event: Event, now: float, limits: TurnLimits) -> Step:  # noqa: C901, PLR0912
     match event:
         case Deliver():
             return _deliver(session, event, now, limits)
@@ -164,12 +182,12 @@ def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMIT
             assert_never(event)
 
 
-def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
-    """As `step`, in a daemon that is stopping: whatever is written marks the work in flight as well."""
+def _decide_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
+    """Decide as usual, and mark the work in flight as interrupted in the same transaction."""
     announced = AnnounceStop(reason=reason)
-    before = step(session, announced, now, limits)
-    taken = step(before.session, event, now, limits)
-    after = step(taken.session, announced, now, limits)
+    before = _decide(session, announced, now, limits)
+    taken = _decide(before.session, event, now, limits)
+    after = _decide(taken.session, announced, now, limits)
     return replace(
         taken,
         session=after.session,

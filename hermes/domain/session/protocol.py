@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
+from hermes.domain.operations import Tally
 from hermes.domain.records import MessageReceived, Record
 from hermes.domain.types import (
     Busy,
@@ -17,6 +19,7 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     InboundKey,
+    OutboxMessage,
     Place,
     Seen,
     Session,
@@ -388,14 +391,21 @@ class SuccessorSession:
     session: Session
     records: tuple[Record, ...]
     move_key: bool
+    due: float | None = None  # as in Append
 
 
 @dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
 class Step:
-    session: Session
+    """The whole transaction that an event leads to, and the effects to perform once it is on disk."""
+
+    session: Session  # after the records
     records: tuple[Record, ...] = ()
     effects: tuple[Effect, ...] = ()
     seen: Seen | None = None
-    also: tuple[InboundKey, ...] = ()  # that are seen with it
+    also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
+    outbox: Sequence[OutboxMessage] = ()  # those that are not final only say where a turn is to be shown
+    usage: Sequence[Tally] = ()
+    granted: tuple[str, ...] = ()  # rules that are allowed in every session from now on
+    due: float | None = None  # as in Append
