@@ -26,6 +26,7 @@ from hermes.domain.session_id import new_session_id
 from hermes.domain.types import Phase
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
+from hermes.ports.operations import Operations
 from hermes.ports.search import IndexProgress
 from hermes.ports.storage import Engine, Transaction
 from hermes.supervision.root import Children
@@ -89,9 +90,7 @@ class StopSwitch:
         return self._request.done()
 
 
-class DaemonOperations:
-    """Implements ports.Operations."""
-
+class DaemonOperations(Operations):
     def __init__(
         self,
         *,

@@ -31,6 +31,7 @@ from hermes.domain.process.process import (
     ProcessEnd,
     ProcessSpec,
 )
+from hermes.ports.processes import ProcessHost
 from hermes.processes.folder import (
     awaited_state,
     complaint,
@@ -60,7 +61,7 @@ from hermes.processes.typed import note_typed, read_typed, unfinished
 _POLL_S: Final = 0.02
 
 
-class LinuxProcessHost:
+class LinuxProcessHost(ProcessHost):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._segments: dict[str, int] = {}  # where each process's output was seen to end

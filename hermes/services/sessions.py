@@ -74,6 +74,7 @@ from hermes.domain.types import (
     TurnId,
 )
 from hermes.ports.given import Clock
+from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Transaction
 from hermes.services.archive import Archive, look_up, reply_key
 from hermes.services.erasure import Erasing
@@ -86,7 +87,7 @@ async def _nothing_else(_: SessionId) -> None:
     """Nobody else keeps anything."""
 
 
-class SessionService(Archive):
+class SessionService(Archive, Sessions):
     def __init__(
         self,
         *,
