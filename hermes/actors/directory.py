@@ -55,8 +55,9 @@ from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
 from hermes.domain.session.opening import nobody_there, open_session
-from hermes.domain.session.protocol import AnnounceStop, Begin, Deliver, Resume, TurnLimits
+from hermes.domain.session.protocol import AnnounceStop, Begin, Resume, TurnLimits
 from hermes.domain.session.state import is_pending
+from hermes.domain.submission import Submission
 from hermes.domain.types import OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
@@ -300,7 +301,7 @@ class SessionDirectory(LoopActor):
             self._hand_over(meant, post)
         elif head is not None and head.id in self._crash_log.parked:
             self._to_parked(head, post)
-        elif isinstance(post.event, Deliver | Begin) and (head is None or head.phase in CLOSED_PHASES):
+        elif isinstance(post.event, Submission | Begin) and (head is None or head.phase in CLOSED_PHASES):
             if post.event.source.automatic:
                 fail(post, nobody_there(post.address, head))
             else:
@@ -361,7 +362,7 @@ class SessionDirectory(LoopActor):
         self._registry.enter(head.id, ref, self._clock())
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
-        assert isinstance(post.event, Deliver | Begin)
+        assert isinstance(post.event, Submission | Begin)
         now = self._clock()
         opening = open_session(
             fresh_id=self._identity.session(now),
@@ -404,7 +405,7 @@ class SessionDirectory(LoopActor):
     def _on_crashed(self, session: SessionId, died: ActorDied, mail: list[Post]) -> None:
         assert died.cause is not None
         guilty = died.message if isinstance(died.message, Post) else None
-        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Deliver) else None
+        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Submission) else None
         judgement = self._crash_log.judge(session, killer, died.cause, self._clock())
         if guilty is not None and killer is None:
             fail(guilty, HermesError(f"session {session} crashed on this request: {died.cause!r}"))
@@ -447,7 +448,7 @@ class SessionDirectory(LoopActor):
 
     def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
         """Keep a message that killed its session twice as a dead letter, instead of trying it again."""
-        assert isinstance(post.event, Deliver)
+        assert isinstance(post.event, Submission)
         letter = dead_letter(session, post.event, cause, self._clock())
         told = SetAsideError(
             f"the message crashed session {session} twice and is kept as dead letter {letter.id}; "

@@ -43,14 +43,12 @@ from hermes.domain.session.protocol import (
     Accept,
     AnnounceStop,
     BranchOff,
-    Deliver,
     Effect,
     Event,
     Hold,
     Publish,
     Recover,
     Refuse,
-    Request,
     Reroute,
     ResetSession,
     StartHeld,
@@ -58,11 +56,10 @@ from hermes.domain.session.protocol import (
     SuccessorSession,
     UndoTurns,
 )
-from hermes.domain.session.report import event_of
-from hermes.domain.session.request import branch_of, undo_of
+from hermes.domain.session.request import event_of
 from hermes.domain.session.state import is_pending
 from hermes.domain.session.transaction import operations_of
-from hermes.domain.submission import Receipt
+from hermes.domain.submission import Receipt, Submission
 from hermes.domain.types import Phase, Seq, Session
 from hermes.system.crash_point import reach
 
@@ -164,7 +161,7 @@ class SessionActor(JournaledActor[Post, Step]):
 
     def _with_due_reset(self, post: Post, now: float) -> Post:
         """Return the reset that is due before this message, and stash the message. Without one, return the post."""
-        if not isinstance(post.event, Deliver) or post.judged or post.event.source.automatic:
+        if not isinstance(post.event, Submission) or post.judged or post.event.source.automatic:
             return post
         reset = self._services.resets.reset_now(self._session, now)
         if reset is None:
@@ -175,27 +172,20 @@ class SessionActor(JournaledActor[Post, Step]):
     def _event_of(self, post: Post, now: float) -> Event | None:
         """Return the event of a post. None: it was refused, or it is stashed until the transcript is loaded."""
         match post.event:
-            case UndoTurns() | BranchOff() as request:
-                return self._event_of_request(request, post, now)
-            case ModelReport() | RetryReport() | ToolReport() | SummaryReport() as report:
-                return event_of(report, self._session, self._transcript, lambda: self._services.new_session(now))
+            case UndoTurns() | BranchOff() | SummaryReport() as request:
+                if self._transcript is None:
+                    self._load_transcript()
+                    self.stash(post)
+                    return None
+                try:
+                    return event_of(request, self._session, self._transcript, lambda: self._services.new_session(now))
+                except RefusedError as error:
+                    fail(post, error)
+                    return None
             case AnnounceStop() as stop:
                 return replace(stop, written="" if self._work is None else self._work.written)
             case event:
                 return event
-
-    def _event_of_request(self, request: Request, post: Post, now: float) -> Event | None:
-        if self._transcript is None:
-            self._load_transcript()
-            self.stash(post)
-            return None
-        try:
-            if isinstance(request, UndoTurns):
-                return undo_of(request, self._session, self._transcript)
-            return branch_of(request, self._session, self._transcript, self._services.new_session(now))
-        except RefusedError as error:
-            fail(post, error)
-        return None
 
     # ------------------------------------------------------------ outcome of a write
 

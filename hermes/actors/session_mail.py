@@ -9,7 +9,6 @@ from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
 from hermes.domain.errors import HermesError
 from hermes.domain.read.lineage import NOWHERE, Address
-from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.domain.session.protocol import Event, Request, TurnLimits
 from hermes.domain.types import OutboxMessage, Session, SessionId
 from hermes.domain.values import dataclass
@@ -26,7 +25,7 @@ class Post:
     A message is judged before it counts: `judged` says that the reset policy was asked.
     """
 
-    event: Event | Request | ModelReport | RetryReport | ToolReport | SummaryReport
+    event: Event | Request
     address: Address = NOWHERE
     reply: LoopFuture | None = None
     notice: str = ""

@@ -13,9 +13,8 @@ from typing import assert_never
 from hermes.domain.access.permission import grants_for, is_unasked
 from hermes.domain.media_scope import scope_of
 from hermes.domain.read.transcript import Transcript
-from hermes.domain.session.jobs import ModelJob, SummaryJob, ToolJob
+from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
 from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork
-from hermes.domain.session.report import Report
 from hermes.domain.session.state import root_of
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import Session

@@ -11,13 +11,12 @@ from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.operations import Tally
 from hermes.domain.records import MessageReceived, Record
+from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
+from hermes.domain.submission import Submission
 from hermes.domain.types import (
     Busy,
-    Call,
-    CallOutcome,
     EncodedMessage,
     EndCause,
-    Failure,
     InboundKey,
     OutboxMessage,
     Place,
@@ -47,23 +46,6 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deliver:
-    turn: TurnId
-    messages: tuple[EncodedMessage, ...]
-    source: Source
-    options: bytes = b"{}"
-    inbound: InboundKey | None = None
-    also: tuple[InboundKey, ...] = ()
-    fingerprint: bytes = b""
-    busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
-    joins: TurnId | None = None  # it is the rest of that message, if that still waits
-    more_s: float = 0.0  # how long its turn is held for the rest of it
-    said: str = ""  # the person's own words, where the message has more than these
-    opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
-    may_answer: bool = True  # False: it is never the answer that a call waits for
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StartHeld:
     """The rest of a message was waited for long enough."""
 
@@ -83,54 +65,6 @@ class Begin:
 
     source: Source
     title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswered:
-    turn: TurnId
-    attempt: int
-    replies: int  # how many there had been before
-    message: EncodedMessage
-    text: str
-    model: str
-    finish_reason: str
-    usage: Usage
-    calls: tuple[Call, ...] = ()
-    prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
-    context_tokens: int = 0
-    context_full: bool = False
-    waited_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFailed:
-    turn: TurnId
-    attempt: int
-    replies: int
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryModel:
-    """A model call failed and is made again; the turn goes on."""
-
-    turn: TurnId
-    attempt: int
-    replies: int
-    model: str
-    failure: Failure
-    tries: int
-    delay_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolReturned:
-    turn: TurnId
-    attempt: int
-    call: str
-    message: EncodedMessage
-    outcome: CallOutcome
-    took_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +162,7 @@ class Undo:
     offset: int
     turns: int
     reason: str
-    again: Deliver | None = None
+    again: Submission | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,18 +220,17 @@ class BranchOff:
     move_key: bool = False
 
 
-Request: TypeAlias = UndoTurns | BranchOff  # these become events when the transcript is at hand
+Request: TypeAlias = UndoTurns | BranchOff | SummaryReport  # `event_of` needs the transcript to make them events
 
 
 Event: TypeAlias = (
-    Deliver
+    Submission
     | StartHeld
     | Rewrite
     | Begin
-    | ModelAnswered
-    | ModelFailed
-    | RetryModel
-    | ToolReturned
+    | ModelReport
+    | RetryReport
+    | ToolReport
     | Answer
     | StopTurn
     | AnnounceStop
