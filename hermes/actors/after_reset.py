@@ -1,11 +1,10 @@
-"""What follows a reset: processes that it left behind are told of or ended, and hooks are called.
+"""Actions after a reset: report or end the processes that it left behind, and call hooks.
 
-A hook is for whoever keeps something of a conversation, memory say; it gets the session that ended, as a task of its
-own. One that takes too long is cut off, one that fails is logged; neither keeps anything from going on.
+A hook gets the session that ended, for example to keep a memory of it, and runs as a task of its own. One that takes
+too long is cancelled, one that fails is logged; neither stops the others.
 
-What is to follow is stored in the reset's own transaction (`owed`), and forgotten when it is done. So a daemon that
-is killed or stopped in between leaves it to the next one (`take_up`): a hook may be called twice, but is never left
-out.
+The actions are stored in the transaction of the reset (`outgoing`) and removed when they are done. After a crash or a
+stop the next daemon performs them (`take_up`): a hook may be called twice, but is never left out.
 """
 
 from __future__ import annotations
@@ -61,35 +60,35 @@ class AfterReset:
         self._closed = False
 
     def outgoing(self, session: SessionId, reset: ResetSession) -> tuple[PutFact, ...]:
-        """To be stored together with the reset."""
+        """Return the operations to store together with the reset."""
         if not (self._hooks or reset.left or reset.end):
             return ()
         value = json.dumps({"left": reset.left, "end": reset.end}).encode()
         return (PutFact(name=PREFIX + session, value=value),)
 
     def __call__(self, ended: Session, reset: ResetSession) -> None:
-        """The reset is on disk."""
+        """Start the actions. Called when the reset is on disk."""
         if self.outgoing(ended.id, reset):
-            self._begin(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
+            self._start(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
 
     def take_up(self) -> None:
-        """What an earlier daemon left undone."""
-        self._journal.read(_undone, self._on_undone)
+        """Perform the actions that an earlier daemon left unfinished."""
+        self._journal.read(_read_unfinished, self._on_unfinished)
 
-    def _on_undone(self, undone: list[Aftermath] | None, error: HermesError | None) -> None:
+    def _on_unfinished(self, undone: list[Aftermath] | None, error: HermesError | None) -> None:
         if error is not None:
-            logger.warning("what is to follow earlier resets could not be read: {}", error)
+            logger.warning("after reset: could not read unfinished actions: {}", error)
         for aftermath in undone or ():
-            self._begin(aftermath)
+            self._start(aftermath)
 
-    def _begin(self, aftermath: Aftermath) -> None:
+    def _start(self, aftermath: Aftermath) -> None:
         session = aftermath.session
         if session not in self._tasks and not self._closed:
-            task = asyncio.create_task(self._follow(aftermath), name=f"after the reset of {session}")
+            task = asyncio.create_task(self._perform(aftermath), name=f"after the reset of {session}")
             self._tasks[session] = task
             task.add_done_callback(lambda _: self._tasks.pop(session, None))
 
-    async def _follow(self, aftermath: Aftermath) -> None:
+    async def _perform(self, aftermath: Aftermath) -> None:
         if aftermath.left:
             logger.info("session {} was reset: {}", aftermath.session, aftermath.left)
         steps = [partial(self._end_process, process) for process in aftermath.end]
@@ -109,10 +108,10 @@ class AfterReset:
                     await step()
             # The outermost edge of somebody else's code, which a reset must not depend on.
             except Exception as error:  # noqa: BLE001
-                logger.error("session {}: what follows its reset failed: {!r}", session, error)
+                logger.error("session {}: an action after its reset failed: {!r}", session, error)
 
     async def close(self) -> None:
-        """What is not done by now, or read only after this, is for the next daemon."""
+        """Cancel the actions. The next daemon performs them again."""
         self._closed = True
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -120,7 +119,7 @@ class AfterReset:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _undone(reader: Reader) -> list[Aftermath]:
+def _read_unfinished(reader: Reader) -> list[Aftermath]:
     found = []
     for name in reader.facts(PREFIX):
         session = SessionId(name.removeprefix(PREFIX))
@@ -140,10 +139,10 @@ def _head(reader: Reader, session: SessionId) -> Session | None:
     try:
         return reader.head(session)
     except BadRowError as error:
-        logger.error("session {}: nothing can follow its reset: {}", session, error)
+        logger.error("session {}: skipping hooks after its reset, its row is damaged: {}", session, error)
         return None
 
 
 def _log_refusal(session: SessionId, error: HermesError | None) -> None:
     if error is not None:
-        logger.warning("session {}: that its reset was followed up could not be stored: {}", session, error)
+        logger.warning("session {}: could not store that the actions after its reset are done: {}", session, error)

@@ -2,8 +2,8 @@
 
 The process runs under its shim and does not depend on this actor: after a crash or a restart, another actor finds it.
 A process descriptor of the kernel signals the end immediately; without one, the next heartbeat shows it. The end is
-on disk before it is published. Then the conversation is notified, if it asked for that. The notice has a fixed inbound
-id, so it arrives exactly once, and it waits for the end of a running turn.
+on disk before it is published. Then the conversation is notified, if it asked for that. The notice has a fixed
+inbound id, so it arrives exactly once, and it waits for the end of a running turn.
 """
 
 from __future__ import annotations

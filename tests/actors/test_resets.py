@@ -360,7 +360,7 @@ async def test_hooks_get_the_session_that_ended_and_a_bad_one_does_no_harm(logge
         here.hooks += [fail, remember]
         first = await day.say()
         await day.passes(2 * HOUR + MINUTE)
-        await until(lambda: len(told) == 1 and any("what follows its reset failed" in line for line in logged))
+        await until(lambda: len(told) == 1 and any("an action after its reset failed" in line for line in logged))
         assert (told[0].id, told[0].reason) == (first.session, "idle for 2 h")
 
 
