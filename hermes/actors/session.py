@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
-from typing import assert_never
 
 from loguru import logger
 
 from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.kernel.journaled import JournaledActor, LoadState, Stage, WriteState
+from hermes.actors.session_effects import give_back, hand_over, perform
 from hermes.actors.session_mail import (
     Born,
     Granted,
@@ -21,16 +21,12 @@ from hermes.actors.session_mail import (
     Outdated,
     Passivate,
     Post,
-    Returned,
     SessionServices,
     StayedBusy,
-    Succeeded,
     fail,
 )
 from hermes.actors.session_work import SessionWork
 from hermes.domain.errors import AlreadySeenError, HermesError, OutcomeUnknownError, RefusedError, UnknownSessionError
-from hermes.domain.events import Event as LiveEvent
-from hermes.domain.events import PhaseChanged, TurnAccepted
 from hermes.domain.operations import Append
 from hermes.domain.read.explain import last_problem
 from hermes.domain.read.transcript import Transcript
@@ -40,26 +36,20 @@ from hermes.domain.session.builder import given_up
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.domain.session.machine import DELETED, open_work, step
 from hermes.domain.session.protocol import (
-    Accept,
     AnnounceStop,
     BranchOff,
-    Effect,
     Event,
     Hold,
-    Publish,
     Recover,
-    Refuse,
-    Reroute,
     ResetSession,
     StartHeld,
     Step,
-    SuccessorSession,
     UndoTurns,
 )
 from hermes.domain.session.request import event_of
 from hermes.domain.session.state import is_pending
 from hermes.domain.session.transaction import operations_of
-from hermes.domain.submission import Receipt, Submission
+from hermes.domain.submission import Submission
 from hermes.domain.types import Phase, Seq, Session
 from hermes.system.crash_point import reach
 
@@ -217,7 +207,7 @@ class SessionActor(JournaledActor[Post, Step]):
 
     def on_conflict(self, mail: Post, error: HermesError) -> bool:
         """Another writer changed or deleted the session, or was first to continue the same conversation."""
-        self._give_back(mail, moved=True)
+        give_back(mail, self._session.id, self._services, moved=True)
         if self.stage is Stage.NEW:
             return True
         if isinstance(error, UnknownSessionError):
@@ -226,11 +216,6 @@ class SessionActor(JournaledActor[Post, Step]):
         self._services.tell_directory(Outdated(session=self._session.id))
         return False
 
-    def _give_back(self, post: Post, *, moved: bool) -> None:
-        """Return mail to the directory. A session's own mail is dropped: its next actor starts from the disk."""
-        if post.reply is not None:
-            self._services.tell_directory(Returned(session=self._session.id, post=post, moved=moved))
-
     # ------------------------------------------------------------ effects
 
     def _perform(self, post: Post, step: Step) -> None:
@@ -238,58 +223,19 @@ class SessionActor(JournaledActor[Post, Step]):
             self.settle()
         answered = False
         for effect in step.effects:
-            answered = self._perform_effect(effect, post) or answered
+            if isinstance(effect, Hold):
+                self._restart_coalesce_timer(effect.wait_s)
+            else:
+                answered = perform(effect, post, self._session.id, self._services) or answered
         if step.child is not None:
-            self._hand_over_to(step.child)
+            hand_over(self._session, step.child, self._services)
         if post.reply is not None and not answered:
             post.reply.settle(self._session if step.child is None else step.child.session)
 
-    def _perform_effect(self, effect: Effect, post: Post) -> bool:
-        """Perform it. Return whether that answered the sender."""
-        match effect:
-            case Accept():
-                self._accept(effect, post)
-                return True
-            case Hold():
-                if self._coalesce_timer is not None:
-                    self._coalesce_timer.cancel()
-                self._coalesce_timer = self.tell_later(effect.wait_s, Post(event=StartHeld()))
-            case Refuse():
-                fail(post, effect.error)
-                return True
-            case Reroute():
-                self._give_back(post, moved=True)
-                return True
-            case Publish():
-                self._publish(effect.event)
-            case _:
-                assert_never(effect)
-        return False
-
-    def _accept(self, accept: Accept, post: Post) -> None:
-        session = self._session.id
-        if post.reply is not None:
-            receipt = Receipt(
-                session=session,
-                turn=accept.turn,
-                position=accept.position,
-                notice=post.notice,
-                handling=accept.handling,
-                into=accept.into,
-                opened=accept.opened,
-            )
-            post.reply.settle(receipt)
-        self._services.hub.publish(TurnAccepted(session=session, turn=accept.turn, position=accept.position))
-
-    def _publish(self, event: LiveEvent) -> None:
-        if isinstance(event, PhaseChanged):
-            logger.info("session {} is {}: {}", event.session, event.phase, event.reason)
-        self._services.hub.publish(event)
-
-    def _hand_over_to(self, child: SuccessorSession) -> None:
-        logger.info("session {} continues {}: {}", child.session.id, self._session.id, child.session.reason)
-        if self._session.phase == Phase.ENDED:
-            self._services.tell_directory(Succeeded(session=self._session.id, child=child.session))
+    def _restart_coalesce_timer(self, wait_s: float) -> None:
+        if self._coalesce_timer is not None:
+            self._coalesce_timer.cancel()
+        self._coalesce_timer = self.tell_later(wait_s, Post(event=StartHeld()))
 
     # ------------------------------------------------------------ work and transcript
 
@@ -354,7 +300,7 @@ class SessionActor(JournaledActor[Post, Step]):
             self._work.cancel()
         for mail in self.stashed:
             if isinstance(mail, Post):
-                self._give_back(mail, moved=False)
+                give_back(mail, self._session.id, self._services, moved=False)
         if (post := self.unfinished_write) is not None:
             error = OutcomeUnknownError(
                 f"session {self._session.id} ended while the message was on its way to disk; "
