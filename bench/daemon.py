@@ -16,9 +16,10 @@ from pathlib import Path
 
 from hermes.domain.operations import Append
 from hermes.domain.records import SessionStarted
+from hermes.domain.session.jobs import ModelReport
 from hermes.domain.session.machine import step
-from hermes.domain.session.protocol import Deliver, ModelAnswered
 from hermes.domain.session.state import begin
+from hermes.domain.submission import Submission
 from hermes.domain.types import EncodedMessage, Epoch, Seq, SessionId, SessionKey, Source, TurnId, Usage
 from hermes.ports.storage import Transaction
 from hermes.storage.lmdb_engine import LmdbEngine
@@ -99,10 +100,12 @@ def _stored_session(number: int, epoch: Epoch, *, pending: bool) -> Transaction:
     )
     answer = "Twice half its length."
     said = EncodedMessage(b'{"role":"user","content":"How long is a piece of string, and who wants to know?"}')
-    received = step(begin(id_, started), Deliver(turn=TurnId(f"t{number}"), messages=(said,), source=source), number)
+    received = step(
+        begin(id_, started), Submission(turn=TurnId(f"t{number}"), messages=(said,), source=source), number
+    )
     done = step(
         received.session,
-        ModelAnswered(
+        ModelReport(
             turn=TurnId(f"t{number}"), attempt=1, replies=0, text=answer, model="m", finish_reason="stop",
             message=EncodedMessage(f'{{"role":"assistant","content":"{answer}"}}'.encode()),
             usage=Usage(prompt_tokens=12, completion_tokens=5),

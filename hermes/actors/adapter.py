@@ -89,12 +89,9 @@ class AdapterActor(LoopActor):
             case _:
                 super().on_receive(message)
 
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         if self._task is not None:
             self._task.cancel()
-
-    def on_failure(self, *_: object) -> None:
-        self.on_stop()
 
     def _run(self) -> None:
         self._answered_at = None

@@ -61,28 +61,28 @@ class AfterReset:
         return (PutFact(name=PREFIX + session, value=value),)
 
     def __call__(self, ended: Session, reset: ResetSession) -> None:
-        """The reset is on disk."""
+        """Start the actions. Called when the reset is on disk."""
         if self.outgoing(ended.id, reset):
-            self._begin(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
+            self._start(Aftermath(session=ended.id, ended=ended, left=reset.left, end=reset.end))
 
     def take_up(self) -> None:
-        """What an earlier daemon left undone."""
-        self._journal.read(_undone, self._on_undone)
+        """Perform the actions that an earlier daemon left unfinished."""
+        self._journal.read(_read_unfinished, self._on_unfinished)
 
-    def _on_undone(self, undone: list[Aftermath] | None, error: HermesError | None) -> None:
+    def _on_unfinished(self, undone: list[Aftermath] | None, error: HermesError | None) -> None:
         if error is not None:
-            logger.warning("what is to follow earlier resets could not be read: {}", error)
+            logger.warning("after reset: could not read unfinished actions: {}", error)
         for aftermath in undone or ():
-            self._begin(aftermath)
+            self._start(aftermath)
 
-    def _begin(self, aftermath: Aftermath) -> None:
+    def _start(self, aftermath: Aftermath) -> None:
         session = aftermath.session
         if session not in self._tasks and not self._closed:
-            task = asyncio.create_task(self._follow(aftermath), name=f"after the reset of {session}")
+            task = asyncio.create_task(self._perform(aftermath), name=f"after the reset of {session}")
             self._tasks[session] = task
             task.add_done_callback(lambda _: self._tasks.pop(session, None))
 
-    async def _follow(self, aftermath: Aftermath) -> None:
+    async def _perform(self, aftermath: Aftermath) -> None:
         if aftermath.left:
             logger.info("session {} was reset: {}", aftermath.session, aftermath.left)
         steps = [partial(self._end_process, process) for process in aftermath.end]
@@ -101,10 +101,10 @@ class AfterReset:
                     await step()
             # The outermost edge of somebody else's code, which a reset must not depend on.
             except Exception as error:  # noqa: BLE001
-                logger.error("session {}: what follows its reset failed: {!r}", session, error)
+                logger.error("session {}: an action after its reset failed: {!r}", session, error)
 
     async def close(self) -> None:
-        """What is not done by now, or read only after this, is for the next daemon."""
+        """Cancel the actions. The next daemon performs them again."""
         self._closed = True
         tasks = list(self._tasks.values())
         for task in tasks:
@@ -112,7 +112,7 @@ class AfterReset:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _undone(reader: Reader) -> list[Aftermath]:
+def _read_unfinished(reader: Reader) -> list[Aftermath]:
     found = []
     for name in reader.facts(PREFIX):
         session = SessionId(name.removeprefix(PREFIX))
@@ -132,10 +132,10 @@ def _head(reader: Reader, session: SessionId) -> Session | None:
     try:
         return reader.head(session)
     except BadRowError as error:
-        logger.error("session {}: nothing can follow its reset: {}", session, error)
+        logger.error("session {}: skipping hooks after its reset, its row is damaged: {}", session, error)
         return None
 
 
 def _log_refusal(session: SessionId, error: HermesError | None) -> None:
     if error is not None:
-        logger.warning("session {}: that its reset was followed up could not be stored: {}", session, error)
+        logger.warning("session {}: could not store that the actions after its reset are done: {}", session, error)

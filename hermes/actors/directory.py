@@ -1,15 +1,14 @@
-"""The session directory: from an address to the live actor that answers for it.
+"""Session directory: resolves an address to the live actor of its session.
 
-Callers address a session and never create one. The directory activates it on its first message, keeps it while it
-is used, lets it leave memory when it idles, and stands by when it dies. All mail for sessions passes here, so one
-that is on its way out or between two lives never loses any.
+Callers address a session and never create one. The directory activates it on its first message, passivates it when it
+is idle, and restarts it after a crash. All mail for sessions passes here, so a session that is leaving memory or
+restarting loses none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import TracebackType
 
 from loguru import logger
 
@@ -27,7 +26,6 @@ from hermes.actors.directory_protocol import (
 )
 from hermes.actors.kernel.actor import ActorDied, LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.kernel.ref import ActorDeadError
 from hermes.actors.registry import ReadSnapshot, SessionRegistry
 from hermes.actors.reset_rules import ResetRules
 from hermes.actors.session import SessionActor
@@ -57,8 +55,9 @@ from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
 from hermes.domain.session.opening import nobody_there, open_session
-from hermes.domain.session.protocol import AnnounceStop, Begin, Deliver, Resume, TurnLimits
+from hermes.domain.session.protocol import AnnounceStop, Begin, Resume, TurnLimits
 from hermes.domain.session.state import is_pending
+from hermes.domain.submission import Submission
 from hermes.domain.types import OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
@@ -119,7 +118,7 @@ class SessionDirectory(LoopActor):
             hub=hub,
             clock=clock,
             new_session=identity.session,
-            tell_directory=self._tell_self,
+            tell_directory=self.tell_self,
             limits=self._limits,
             resets=resets,
             was_reset=was_reset,
@@ -128,17 +127,18 @@ class SessionDirectory(LoopActor):
 
     def on_start(self) -> None:
         self._journal.read(
-            lambda reader: (Granted(rules=rules_in(reader.facts(PREFIX))), _approver_places(reader)), self._learn
+            lambda reader: (Granted(rules=rules_in(reader.facts(PREFIX))), _approver_places(reader)),
+            self._on_facts_read,
         )
         if self._settings.take_up:
             self._find_pending()
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
-    def _learn(self, known: tuple[Granted, ApproverPlaces] | None, error: HermesError | None) -> None:
+    def _on_facts_read(self, known: tuple[Granted, ApproverPlaces] | None, error: HermesError | None) -> None:
         for each in known or ():
-            self._tell_self(each)
+            self.tell_self(each)
         if error is not None:
-            self._tell_self(error)
+            self.tell_self(error)
 
     def _find_pending(self) -> None:
         look = self._registry.look()
@@ -153,7 +153,7 @@ class SessionDirectory(LoopActor):
                     else "it is taken up"
                 )
                 logger.info("{} open work; {}: {}", what, then, some([head.id for head in found.heads]))
-            self._tell_self(error or found)
+            self.tell_self(error or found)
 
         self._journal.read(
             lambda reader: [find_route(reader, Address(session=id_, exact=True)) for id_ in reader.pending()], tell
@@ -178,15 +178,15 @@ class SessionDirectory(LoopActor):
             case HermesError():
                 raise message
             case Born() | Outdated() | Succeeded() | StayedBusy() | MayLeave():
-                self._on_told(message)
+                self._on_session_report(message)
             case Granted() | Revoked() | ApproverPlaces():
-                self._on_learned(message)
+                self._on_shared_fact(message)
             case _:
                 return self._on_request(message)
         return None
 
-    def _on_told(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave) -> None:
-        """By a session, about itself."""
+    def _on_session_report(self, message: Born | Outdated | Succeeded | StayedBusy | MayLeave) -> None:
+        """Handle what a session reports about itself."""
         match message:
             case Born():
                 self._registry.is_born(message.session)
@@ -199,8 +199,8 @@ class SessionDirectory(LoopActor):
             case MayLeave():
                 self._registry.dismiss(message.session)
 
-    def _on_learned(self, message: Granted | Revoked | ApproverPlaces) -> None:
-        """What counts in all sessions."""
+    def _on_shared_fact(self, message: Granted | Revoked | ApproverPlaces) -> None:
+        """Handle facts that count in all sessions."""
         match message:
             case Granted():
                 self._granted |= message.rules
@@ -239,12 +239,6 @@ class SessionDirectory(LoopActor):
     def _peek(self, session: SessionId) -> SessionGlance:
         return SessionGlance(mailbox=self._registry.mailbox(session), parked=self._crash_log.parked.get(session, ""))
 
-    def _tell_self(self, message: object) -> None:
-        try:
-            self.actor_ref.tell(message)
-        except ActorDeadError:
-            logger.debug("the directory had ended before {} came", type(message).__name__)
-
     # ------------------------------------------------------------ from address to actor
 
     def _dispatch(self, post: Post) -> None:
@@ -259,13 +253,13 @@ class SessionDirectory(LoopActor):
             self._start_fresh(post, None)
         else:
             self._resolving[address] = [post]
-            self._find(address)
+            self._read_route(address)
 
-    def _find(self, address: Address) -> None:
+    def _read_route(self, address: Address) -> None:
         look = self._registry.look()
 
         def tell(route: Route | None, error: HermesError | None) -> None:
-            self._tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
+            self.tell_self(Routed(address=address, look=look, route=route or Route(), error=error))
 
         self._journal.read(lambda reader: find_route(reader, address), tell)
 
@@ -274,11 +268,11 @@ class SessionDirectory(LoopActor):
             self._repair(routed)
             return
         if routed.look.is_outdated(routed.route.head):
-            self._find(routed.address)
+            self._read_route(routed.address)
             return
         first, *others = self._resolving.pop(routed.address)
         if routed.error is None:
-            self._deliver(first, routed.route.head)
+            self._deliver_or_start(first, routed.route.head)
             for post in others:  # from the beginning: what was not there for the first may be there now
                 self._dispatch(post)
             return
@@ -286,25 +280,29 @@ class SessionDirectory(LoopActor):
             fail(post, routed.error)
 
     def _repair(self, routed: Routed) -> None:
-        """Store the rows that were rebuilt from the log, then go on."""
+        """Store the rows that were rebuilt from the log, then continue."""
         for session in routed.route.damaged:
-            logger.error("session {}: its row was damaged and is rebuilt from its log", session.id)
+            logger.error("session {}: row damaged, rebuilt from its log", session.id)
+        now = self._clock()
         rows = tuple(
             Restore(
-                head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._services.resets.due(head)
+                head=head,
+                epoch=self._journal.epoch,
+                pending=is_pending(head),
+                due=self._services.resets.due(head, now),
             )
             for head in routed.route.damaged
         )
         mended = replace(routed, route=replace(routed.route, damaged=()))
-        self._journal.commit(rows, lambda error: self._tell_self(replace(mended, error=error)))
+        self._journal.commit(rows, lambda error: self.tell_self(replace(mended, error=error)))
 
-    def _deliver(self, post: Post, head: Session | None) -> None:
+    def _deliver_or_start(self, post: Post, head: Session | None) -> None:
         meant = head.id if head is not None else post.address.session  # one that is not stored yet is known by its id
         if meant is not None and meant in self._registry:
             self._hand_over(meant, post)
         elif head is not None and head.id in self._crash_log.parked:
-            self._to_parked(head, post)
-        elif isinstance(post.event, Deliver | Begin) and (head is None or head.phase in CLOSED_PHASES):
+            self._pardon_or_refuse(head, post)
+        elif isinstance(post.event, Submission | Begin) and (head is None or head.phase in CLOSED_PHASES):
             if post.event.source.automatic:
                 fail(post, nobody_there(post.address, head))
             else:
@@ -312,13 +310,13 @@ class SessionDirectory(LoopActor):
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:
-            self._activate(head, self._why_back(head.id))
+            self._activate(head, self._recover_reason(head.id))
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
         self._registry.hand_over(session, post, self._clock())
 
-    def _to_parked(self, head: Session, post: Post) -> None:
+    def _pardon_or_refuse(self, head: Session, post: Post) -> None:
         if not isinstance(post.event, Resume):
             reason = self._crash_log.parked[head.id]
             fail(post, SessionParkedError(f"{reason}. `hermes resume {head.id}` gives it another chance"))
@@ -344,11 +342,11 @@ class SessionDirectory(LoopActor):
             if found.look.is_outdated(head):
                 self._bring_back(head.id)
             else:
-                self._activate(head, self._why_back(head.id))
+                self._activate(head, self._recover_reason(head.id))
         if len(found.heads) > at_once:
             self.tell_later(RECOVER_EVERY_S, replace(found, heads=found.heads[at_once:]))
 
-    def _why_back(self, session: SessionId) -> str:
+    def _recover_reason(self, session: SessionId) -> str:
         why = ACTOR_CRASHED if self._crash_log.has_died(session) else CRASHED
         return f"{why}; the daemon keeps crashing" if self._settings.hold is Held.CRASHES else why
 
@@ -365,7 +363,7 @@ class SessionDirectory(LoopActor):
         self._registry.enter(head.id, ref, self._clock())
 
     def _start_fresh(self, post: Post, parent: Session | None) -> None:
-        assert isinstance(post.event, Deliver | Begin)
+        assert isinstance(post.event, Submission | Begin)
         now = self._clock()
         opening = open_session(
             fresh_id=self._identity.session(now),
@@ -379,7 +377,7 @@ class SessionDirectory(LoopActor):
         ref = SessionActor.start(
             self._services,
             opening.session,
-            unwritten=(opening.started,),
+            opening=(opening.started,),
             alongside=opening.alongside,
             stopping=self._stopping,
             name=session,
@@ -408,7 +406,7 @@ class SessionDirectory(LoopActor):
     def _on_crashed(self, session: SessionId, died: ActorDied, mail: list[Post]) -> None:
         assert died.cause is not None
         guilty = died.message if isinstance(died.message, Post) else None
-        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Deliver) else None
+        killer = guilty.event.turn if guilty is not None and isinstance(guilty.event, Submission) else None
         judgement = self._crash_log.judge(session, killer, died.cause, self._clock())
         if guilty is not None and killer is None:
             fail(guilty, HermesError(f"session {session} crashed on this request: {died.cause!r}"))
@@ -420,7 +418,7 @@ class SessionDirectory(LoopActor):
         if isinstance(judgement.verdict, Park):
             said = f"parked: {judgement.verdict.reason}"
             self.tell_later(0.0, BringBack(session=session))
-            self._tell_who_waits(session)
+            self._publish_parked_turns(session)
         else:
             said = f"restart in {judgement.verdict.after_s:.2f} s"
             self.tell_later(judgement.verdict.after_s, BringBack(session=session))
@@ -428,7 +426,7 @@ class SessionDirectory(LoopActor):
         log("session {} crashed ({!r}), {}", session, died.cause, said)
         self._hub.publish(ActorFailed(name=session, problem=repr(died.cause), verdict=said))
 
-    def _tell_who_waits(self, session: SessionId) -> None:
+    def _publish_parked_turns(self, session: SessionId) -> None:
         """A parked session's open turns do not go on by themselves: whoever waits for them is told."""
         reason = self._crash_log.parked[session]
 
@@ -446,12 +444,12 @@ class SessionDirectory(LoopActor):
         if session not in self._crash_log.parked:
             self._journal.read(
                 lambda reader: [find_route(reader, Address(session=session, exact=True))],
-                lambda routes, error: self._tell_self(error or _found_pending(look, routes or [])),
+                lambda routes, error: self.tell_self(error or _found_pending(look, routes or [])),
             )
 
     def _set_aside(self, session: SessionId, post: Post, cause: BaseException) -> None:
         """Keep a message that killed its session twice as a dead letter, instead of trying it again."""
-        assert isinstance(post.event, Deliver)
+        assert isinstance(post.event, Submission)
         letter = dead_letter(session, post.event, cause, self._clock())
         told = SetAsideError(
             f"the message crashed session {session} twice and is kept as dead letter {letter.id}; "
@@ -498,17 +496,9 @@ class SessionDirectory(LoopActor):
             self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
         done.settle(marks)
 
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for ref in self._registry.refs():
             ref.stop(block=False)
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
-        self.on_stop()
 
 
 def _approver_places(reader: Reader) -> ApproverPlaces:
@@ -517,7 +507,7 @@ def _approver_places(reader: Reader) -> ApproverPlaces:
 
 
 def _found_pending(look: ReadSnapshot, routes: list[Route]) -> FoundPending:
-    """What waited longest comes first."""
+    """Return the sessions with open work, the longest waiting first."""
     heads = [route.head for route in routes if route.head is not None and is_pending(route.head)]
     return FoundPending(look=look, heads=tuple(sorted(heads, key=_waits_since)))
 
@@ -528,4 +518,4 @@ def _waits_since(head: Session) -> float:
 
 def _log_error(error: HermesError | None) -> None:
     if error is not None:
-        logger.warning("the directory's sweep could not write: {}", error)
+        logger.warning("directory: sweep could not write: {}", error)

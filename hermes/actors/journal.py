@@ -21,7 +21,7 @@ from hermes.domain.operations import Append, SetAside
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Amended, ContextCarried, MessageReceived, ModelReplied, ToolFinished, TurnFinished
 from hermes.domain.types import Epoch
-from hermes.ports.storage import Engine, Transaction
+from hermes.ports.storage import Engine, Journal, Transaction
 from hermes.system.crash_point import crash_at
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def _threads(name: str) -> Executor:
     return ThreadPoolExecutor(READERS, thread_name_prefix=name)
 
 
-class ActorJournal:
+class ActorJournal(Journal):
     """A Journal for the loop that it is made on."""
 
     def __init__(

@@ -1,9 +1,9 @@
-"""One background process: found, looked at, and its end recorded and told.
+"""Process actor: finds one background process, takes its heartbeats, records its end and notifies its conversation.
 
-The process runs under its shim and does not notice what becomes of this actor: after a crash or a restart of the
-daemon another one finds it. The end is noticed at once by a descriptor of the kernel's, or else by the next look. It
-is on disk before anybody hears of it; then the conversation is told, if it asked for that, under an id that makes it
-once and only once. What a conversation is told waits for the end of a running turn.
+The process runs under its shim and does not depend on this actor: after a crash or a restart, another actor finds it.
+A process descriptor of the kernel signals the end immediately; without one, the next heartbeat shows it. The end is
+on disk before it is published. Then the conversation is notified, if it asked for that. The notice has a fixed
+inbound id, so it arrives exactly once, and it waits for the end of a running turn.
 """
 
 from __future__ import annotations
@@ -12,14 +12,12 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import TypeVar
 
 from loguru import logger
 
-from hermes.actors.kernel.actor import LoopActor
+from hermes.actors.kernel.journaled import JournaledActor
 from hermes.actors.kernel.ref import ActorDeadError
 from hermes.actors.process_notice import DELETED, end_notice, late_notice, watch_notice
 from hermes.actors.process_services import Announcement, ProcessServices
@@ -37,9 +35,9 @@ from hermes.ports.processes import ProcessHost
 from hermes.processes.watch import WatchNotice, WatchPatterns, watch_end, watch_output
 
 T = TypeVar("T")
-AGAIN_S = 5.0  # after a store or a session that was too busy; longer each time
-MAX_AGAIN_S = 60.0
-SAVE_EVERY_S = 60.0  # when it last did something is stored no more often
+RETRY_S = 5.0  # pause after a refusal by the store or the session; doubles each time
+MAX_RETRY_S = 60.0
+SAVE_EVERY_S = 60.0  # minimum pause between two writes of the last activity
 TAIL_BYTES = 2000
 _WATCHED_AT_ONCE = 1 << 20  # of output, in one look
 
@@ -52,11 +50,11 @@ class Looked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silence:
-    """End it, and tell its conversation nothing more: that is being deleted."""
+    """End the process and send no more notices: its conversation is being deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
+class _SearchDone:
     found: Handle | Lost
 
 
@@ -66,60 +64,60 @@ class _EndDescriptor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _EndSeen:
+class _EndSignalled:
     pass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Written:
-    """Output to look through; `end` when that was the last of it."""
+class _OutputRead:
+    """Output to scan; `end`: it is the last of a process that has ended."""
 
     chunk: Chunk
     end: ProcessEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Saved:
+class _Stored:
     record: ProcessRecord
     error: HermesError | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _SaveAgain:
+class _StoreAgain:
     record: ProcessRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tell:
-    """To itself: its end is to be told."""
+class _StartNotice:
+    """Send the notice of the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Tail:
+class _TailRead:
     chunk: Chunk
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Told:
+class _NoticeSent:
     error: HermesError | None
 
 
-class ProcessActor(LoopActor):
+class ProcessActor(JournaledActor[None, None]):
     kind = "process"
 
     def __init__(self, services: ProcessServices, process: str) -> None:
-        super().__init__()
+        super().__init__(services.journal)
         self._services = services
         self._id = process
         row = services.board[process]
         self._watch = WatchPatterns(patterns=row.record.watch, terminal=row.record.pty)
-        self._reading = False  # output that is being looked through
-        self._reached = row.record.watched_bytes  # that far; the record follows when all of it was told
+        self._reading = False  # a read of its output is on its way
+        self._reached = row.record.watched_bytes  # output scanned so far; the record follows
         self._ending: ProcessEnd | Lost | None = None
-        self._hushed = False
-        self._again_s = AGAIN_S
+        self._silenced = False
+        self._retry_s = RETRY_S
         self._descriptor: int | None = None
-        self._saved_active_at = row.record.active_at
+        self._stored_active_at = row.record.active_at
 
     @property
     def _row(self) -> ProcessRow:
@@ -128,41 +126,41 @@ class ProcessActor(LoopActor):
     def on_start(self) -> None:
         row = self._row
         if not row.runs:
-            self._after_end()
+            self._notify_or_stop()
         elif row.handle is None:
-            self._in_thread(lambda: self._services.host.find(self._id), lambda found: _Found(found=found))
+            self._in_thread(lambda: self._services.host.find(self._id), lambda found: _SearchDone(found=found))
         else:
             self._await_end(row.handle)
 
-    def on_receive(self, message: object) -> None:
+    def handle(self, message: object) -> None:
         match message:
             case Looked():
-                self._on_look(message)
-            case _EndSeen():
-                self._look_now()
-            case _Found(found=Handle() as handle):
+                self._on_heartbeat(message)
+            case _EndSignalled():
+                self._request_heartbeat()
+            case _SearchDone(found=Handle() as handle):
                 self._services.board.put(with_handle(self._row, handle))
                 logger.info("process {} was found again: pid {}", self._id, handle.pid)
                 self._await_end(handle)
-                self._end_if_hushed()
-            case _Found(found=Lost() as found):
-                self._end(found)
+                self._kill_if_silenced()
+            case _SearchDone(found=Lost() as found):
+                self._on_end_detected(found)
             case _EndDescriptor():
                 self._on_descriptor(message.descriptor)
-            case _Written():
-                self._on_written(message)
-            case _Saved():
-                self._on_saved(message)
-            case _SaveAgain():
-                self._save(message.record)
+            case _OutputRead():
+                self._scan_output(message)
+            case _Stored():
+                self._on_stored(message)
+            case _StoreAgain():
+                self._store(message.record)
             case Silence():
-                self._hush()
-            case _Tell() | _Tail() | _Told():
-                self._on_telling(message)
+                self._silence()
+            case _StartNotice() | _TailRead() | _NoticeSent():
+                self._notify_conversation(message)
             case Exception():
                 raise message
             case _:
-                super().on_receive(message)
+                super().handle(message)
 
     # ------------------------------------------------------------ alive
 
@@ -174,40 +172,39 @@ class ProcessActor(LoopActor):
         )
 
     def _on_descriptor(self, descriptor: int | None) -> None:
-        if descriptor is None:  # it has ended, or this system has no such thing
-            self._look_now()
+        if descriptor is None:  # it has ended, or the system has no process descriptors
+            self._request_heartbeat()
             return
         self._descriptor = descriptor
         asyncio.get_running_loop().add_reader(descriptor, self._on_readable)
 
     def _on_readable(self) -> None:
-        self._close()
-        with suppress(ActorDeadError):
-            self.actor_ref.tell(_EndSeen())
+        self._close_descriptor()
+        self.tell_self(_EndSignalled())
 
-    def _look_now(self) -> None:
+    def _request_heartbeat(self) -> None:
         handle = self._row.handle
         if handle is not None and self._row.runs:
             self._in_thread(lambda: self._services.host.look(handle), lambda look: Looked(look=look))
 
-    def _on_look(self, looked: Looked) -> None:
+    def _on_heartbeat(self, looked: Looked) -> None:
         row, services = self._row, self._services
         if not row.runs or self._ending is not None:
             return
         look = looked.look
         if look.end is not None:
-            self._end(look.end)
+            self._on_end_detected(look.end)
             return
         if not look.alive:
             return
         row = looked_at(row, look, looked.ports, services.clock(), services.settings().heartbeat_s)
         services.board.put(row)
-        if abs(row.view.active_at - self._saved_active_at) >= SAVE_EVERY_S:
-            self._save(row.record)
+        if abs(row.view.active_at - self._stored_active_at) >= SAVE_EVERY_S:
+            self._store(row.record)
         if look.output_bytes > self._reached or self._watch.held:
             self._read_output(None)
 
-    # ------------------------------------------------------------ words in its output
+    # ------------------------------------------------------------ watched output
 
     def _read_output(self, end: ProcessEnd | None) -> None:
         handle, reached = self._row.handle, self._reached
@@ -216,55 +213,55 @@ class ProcessActor(LoopActor):
         self._reading = True
         self._in_thread(
             lambda: self._services.host.output(handle, reached, _WATCHED_AT_ONCE),
-            lambda chunk: _Written(chunk=chunk, end=end),
+            lambda chunk: _OutputRead(chunk=chunk, end=end),
         )
 
-    def _on_written(self, written: _Written) -> None:
+    def _scan_output(self, written: _OutputRead) -> None:
         self._reading = False
         now = self._services.clock()
         chunk = written.chunk
         seen_before = max(0, self._reached - chunk.offset)  # two reads may have met at its end
         self._reached = max(self._reached, chunk.offset + len(chunk.data))
         self._watch, notice = watch_output(self._watch, chunk.data[seen_before:], now)
-        self._mark_watched()
+        self._save_watch_position()
         if notice is not None:
-            self._tell_watched(notice)
+            self._send_watch_notice(notice)
         if written.end is None:
             return
         if chunk.data and self._reached < chunk.total:
             self._read_output(written.end)
             return
         self._watch, notice = watch_end(self._watch, now)
-        self._mark_watched()
+        self._save_watch_position()
         if notice is not None:
-            self._tell_watched(notice)
+            self._send_watch_notice(notice)
         self._record_end(written.end)
 
-    def _mark_watched(self) -> None:
-        """Another daemon begins where nothing was held back, nor a line cut."""
+    def _save_watch_position(self) -> None:
+        """Record where the next daemon continues: after the last complete line whose notice is not held back."""
         if not self._watch.held:
             record = replace(self._row.record, watched_bytes=self._reached - len(self._watch.unfinished))
             self._services.board.put(with_record(self._row, record))
 
-    def _tell_watched(self, notice: WatchNotice) -> None:
-        """First it is stored how far was looked, so that after a crash nothing is told twice."""
+    def _send_watch_notice(self, notice: WatchNotice) -> None:
+        """Store the scan position first, so that a crash repeats no notice."""
         record = self._row.record
-        self._save(replace(record, notify=True) if notice.promoted else record)
+        self._store(replace(record, notify=True) if notice.promoted else record)
         if self._services.notices.admit(self._services.clock()):
             text = watch_notice(self._row.view, notice, marker=new_marker())
-            self._send(f"watch:{record.watched_bytes}", text, self._on_watch_told)
+            self._send(f"watch:{record.watched_bytes}", text, self._on_watch_notice_sent)
 
-    def _on_watch_told(self, error: HermesError | None) -> None:
+    def _on_watch_notice_sent(self, error: HermesError | None) -> None:
         if error is not None:
-            logger.warning("process {}: a line in its output could not be told: {}", self._id, error)
+            logger.warning("process {}: could not send a watch notice: {}", self._id, error)
 
     # ------------------------------------------------------------ its end
 
-    def _end(self, end: ProcessEnd | Lost) -> None:
+    def _on_end_detected(self, end: ProcessEnd | Lost) -> None:
         if self._ending is not None:
             return
         self._ending = end
-        self._close()
+        self._close_descriptor()
         row = self._row
         if (
             isinstance(end, ProcessEnd)
@@ -279,27 +276,25 @@ class ProcessActor(LoopActor):
     def _record_end(self, end: ProcessEnd | Lost) -> None:
         now = self._services.clock()
         record = replace(self._row.record, told=self._services.board.is_heard(self._id))
-        self._save(ended(record, end, now) if isinstance(end, ProcessEnd) else lost(record, end, now))
+        self._store(ended(record, end, now) if isinstance(end, ProcessEnd) else lost(record, end, now))
 
-    def _save(self, record: ProcessRecord) -> None:
+    def _store(self, record: ProcessRecord) -> None:
         row = self._row
         record = replace(record, active_at=row.view.active_at)
-        self._saved_active_at = record.active_at
+        self._stored_active_at = record.active_at
         if record.ended_at is None:
             self._services.board.put(with_record(row, record))
-        self._services.journal.commit(
-            (PutProcess(record=record),), lambda error: self._tell_self(_Saved(record=record, error=error))
-        )
+        self.write((PutProcess(record=record),), lambda error: _Stored(record=record, error=error))
 
-    def _on_saved(self, saved: _Saved) -> None:
+    def _on_stored(self, saved: _Stored) -> None:
         record = saved.record
         if record.ended_at is None:
             if saved.error is not None:
-                logger.warning("process {}: what is known of it could not be stored: {}", self._id, saved.error)
+                logger.warning("process {}: could not store its record: {}", self._id, saved.error)
             return
         if saved.error is not None:
-            logger.warning("process {}: its end could not be stored, trying again: {}", self._id, saved.error)
-            self.tell_later(AGAIN_S, _SaveAgain(record=record))
+            logger.warning("process {}: could not store its end, retrying: {}", self._id, saved.error)
+            self.tell_later(RETRY_S, _StoreAgain(record=record))
             return
         first = self._row.runs
         self._services.board.put(with_record(self._row, record))
@@ -311,54 +306,59 @@ class ProcessActor(LoopActor):
             self._services.publish(
                 ProcessEnded(session=view.session, process=view.id, command=view.command, end=how_ended(view))
             )
-        self._after_end()
+        self._notify_or_stop()
 
-    def _end_if_hushed(self) -> None:
+    def _kill_if_silenced(self) -> None:
         row, host = self._row, self._services.host
         handle = row.handle
-        if self._hushed and row.runs and handle is not None:
-            self._in_thread(lambda: host.kill(handle, why=DELETED), lambda _: _EndSeen())
+        if self._silenced and row.runs and handle is not None:
+            self._in_thread(lambda: host.kill(handle, why=DELETED), lambda _: _EndSignalled())
 
-    def _hush(self) -> None:
-        self._hushed = True
+    def _silence(self) -> None:
+        self._silenced = True
         self._watch = WatchPatterns(patterns=())
-        self._end_if_hushed()
-        if self._ending is None or not self._row.runs:  # else its end is on the way to disk, and this follows it
-            self._save(replace(self._row.record, notify=False, watch=()))
+        self._kill_if_silenced()
+        if self._ending is None or not self._row.runs:  # else its end is being stored, and this follows
+            self._store(replace(self._row.record, notify=False, watch=()))
 
-    # ------------------------------------------------------------ telling it
+    # ------------------------------------------------------------ notice of the end
 
-    def _after_end(self) -> None:
-        if self._row.owes_a_word and self._hushed:
-            self._hush()
+    def _notify_or_stop(self) -> None:
+        if self._row.owes_a_word and self._silenced:
+            self._silence()
         elif self._row.owes_a_word:
-            self._on_telling(_Tell())
+            self._notify_conversation(_StartNotice())
         else:
-            self.actor_ref.stop(block=False)  # there is nothing left to do; the board keeps what is known
+            self.actor_ref.stop(block=False)  # nothing left to do; the registry keeps its row
 
-    def _on_telling(self, message: _Tell | _Tail | _Told) -> None:
+    def _notify_conversation(self, message: _StartNotice | _TailRead | _NoticeSent) -> None:
         row = self._row
         match message:
-            case _Tell():
+            case _StartNotice():
                 host, handle = self._services.host, row.handle
-                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _Tail(chunk=chunk))
-            case _Tail():
+                self._in_thread(lambda: _tail_of(host, handle, self._id), lambda chunk: _TailRead(chunk=chunk))
+            case _TailRead():
                 text = end_notice(row.record, row.view, message.chunk, marker=new_marker())
-                self._send("end", text, lambda error: self._tell_self(_Told(error=error)))
-            case _Told(error=None):
-                self._save(replace(row.record, told=True))
-            case _Told(error=SessionClosedError() | UnknownSessionError() as error):
-                logger.info("process {}: nobody is there to be told of its end: {}", self._id, error)
+                self._send("end", text, lambda error: self.tell_self(_NoticeSent(error=error)))
+            case _NoticeSent(error=None):
+                self._store(replace(row.record, told=True))
+            case _NoticeSent(error=SessionClosedError() | UnknownSessionError() as error):
+                logger.info("process {}: its conversation is closed, announcing the end instead: {}", self._id, error)
                 announcement = Announcement(
                     id=f"process:{self._id}:end",
                     session=row.record.session,
                     text=self._services.redact(late_notice(row.record, row.view)),
                 )
-                self._services.courier.announce(announcement, lambda error: self._tell_self(_Told(error=error)))
-            case _Told():
-                logger.info("process {}: its end is told in {:.0f} s: {}", self._id, self._again_s, message.error)
-                self.tell_later(self._again_s, _Tell())
-                self._again_s = min(2 * self._again_s, MAX_AGAIN_S)
+                self._services.courier.announce(announcement, lambda error: self.tell_self(_NoticeSent(error=error)))
+            case _NoticeSent():
+                logger.info(
+                    "process {}: notice of its end failed, retrying in {:.0f} s: {}",
+                    self._id,
+                    self._retry_s,
+                    message.error,
+                )
+                self.tell_later(self._retry_s, _StartNotice())
+                self._retry_s = min(2 * self._retry_s, MAX_RETRY_S)
 
     def _send(self, what: str, text: str, then: Callable[[HermesError | None], None]) -> None:
         record = self._row.record
@@ -370,7 +370,7 @@ class ProcessActor(LoopActor):
                 source=Source(platform=record.platform, automatic=True, role=record.role),
                 session=record.session,
                 inbound=InboundKey(f"process:{record.id}:{what}"),
-                fingerprint=b"process",  # the same whatever is said: its words may differ after a restart
+                fingerprint=b"process",  # constant: the text may differ after a restart
                 busy=Busy.QUEUE,
             ),
             then,
@@ -384,7 +384,7 @@ class ProcessActor(LoopActor):
         message: Callable[[T], object],
         unheard: Callable[[T], None] = lambda _: None,
     ) -> None:
-        """Have it done in a thread, and its outcome told to this actor; to `unheard` if that is gone."""
+        """Run a call in a thread and send its outcome to this actor, or to `unheard` if the actor has ended."""
 
         def then(value: T | None, error: Exception | None) -> None:
             try:
@@ -395,30 +395,18 @@ class ProcessActor(LoopActor):
 
         self._services.threads.run(call, then)
 
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):
-            self.actor_ref.tell(message)
-
-    def _close(self) -> None:
+    def _close_descriptor(self) -> None:
         if self._descriptor is not None:
             asyncio.get_running_loop().remove_reader(self._descriptor)
             os.close(self._descriptor)
             self._descriptor = None
 
-    def on_stop(self) -> None:
-        self._close()
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
-        self._close()
+    def on_end(self) -> None:
+        self._close_descriptor()
 
 
 def _tail_of(host: ProcessHost, handle: Handle | None, process: str) -> Chunk:
-    """Empty when nothing is left of it. Blocking."""
+    """Return the end of its output, or nothing if that is gone. Blocking."""
     found = handle or host.find(process)
     return host.tail(found, TAIL_BYTES) if isinstance(found, Handle) else Chunk(offset=0, data=b"", total=0)
 

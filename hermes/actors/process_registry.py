@@ -34,11 +34,11 @@ class ProcessRegistry:
     def put(self, row: ProcessRow) -> None:
         self._rows[row.record.id] = row
         if not row.runs:
-            self._settle(row.record.id)
+            self._answer_waiters(row.record.id)
 
     def drop(self, process: str) -> None:
         self._rows.pop(process, None)
-        self._settle(process)
+        self._answer_waiters(process)
 
     def ended(self, process: str) -> LoopFuture:
         """Settled when it has ended, or is gone from the board."""
@@ -79,6 +79,6 @@ class ProcessRegistry:
     def running(self, root: SessionId | None = None) -> int:
         return sum(row.runs and root in (None, row.record.root) for row in self._rows.values())
 
-    def _settle(self, process: str) -> None:
+    def _answer_waiters(self, process: str) -> None:
         for future in self._waiting.pop(process, ()):
             future.settle(None)

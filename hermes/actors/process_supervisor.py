@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from types import TracebackType
 from typing import Any, TypeAlias, TypeVar
 
 from loguru import logger
@@ -122,16 +121,16 @@ class ProcessSupervisor(LoopActor):
     def on_start(self) -> None:
         self._services.journal.read(
             _stored,
-            lambda restored, error: self._tell_self(error or restored),
+            lambda restored, error: self.tell_self(error or restored),
         )
         self.tell_later(self._services.settings().heartbeat_s, _Beat())
 
     def on_receive(self, message: object) -> None:
         match message:
             case StartProcess():
-                self._start(message, self.defer_reply())
+                self._store_start(message, self.defer_reply())
             case ForgetProcesses():
-                self._end_those_of(message.session)
+                self._silence_processes_of(message.session)
             case ActorDied():
                 self._on_died(message)
             case _Restored():
@@ -142,9 +141,9 @@ class ProcessSupervisor(LoopActor):
             case _Launched():
                 self._on_launched(message)
             case _Beat():
-                self._beat()
+                self._request_heartbeats()
             case _LookedAll():
-                self._hand_round(message)
+                self._forward_heartbeats(message)
             case _StartAgain():
                 self._start_actor(message.process)
             case _Forgotten():
@@ -175,15 +174,15 @@ class ProcessSupervisor(LoopActor):
         board.filled.set()
         early, self._early = self._early, []
         for request, reply in early:
-            self._start(request, reply)
+            self._store_start(request, reply)
 
     # ------------------------------------------------------------ a new one
 
-    def _start(self, request: StartProcess, reply: LoopFuture) -> None:
+    def _store_start(self, request: StartProcess, reply: LoopFuture) -> None:
         if not self._restored:
             self._early.append((request, reply))
             return
-        if problem := self._too_many(request.root):
+        if problem := self._limit_problem(request.root):
             reply.settle(None, BadInputError(problem, code="too_many_processes"))
             return
         order, session = request.order, request.session
@@ -207,10 +206,10 @@ class ProcessSupervisor(LoopActor):
         self._replies[record.id] = reply
         self._services.journal.commit(
             (PutProcess(record=record),),
-            lambda error: self._tell_self(_Noted(process=record.id, order=order, error=error)),
+            lambda error: self.tell_self(_Noted(process=record.id, order=order, error=error)),
         )
 
-    def _too_many(self, root: SessionId) -> str:
+    def _limit_problem(self, root: SessionId) -> str:
         board, settings = self._services.board, self._services.settings()
         if board.running(root) >= settings.max_per_session:
             most, whose, which = settings.max_per_session, "this conversation", "max_per_session"
@@ -286,28 +285,28 @@ class ProcessSupervisor(LoopActor):
 
     # ------------------------------------------------------------ the look at them all
 
-    def _beat(self) -> None:
+    def _request_heartbeats(self) -> None:
         self._forget_old()
         self._beats += 1
         rows = [row for row in self._services.board if row.runs and row.handle is not None]
         if not rows:
-            self._next_beat()
+            self._schedule_heartbeat()
             return
         handles = [row.handle for row in rows if row.handle is not None]
         often = self._beats % PORTS_EVERY == 0
         dear = [row.handle for row in rows if row.handle is not None and (often or row.looks < PORTS_EVERY)]
         host = self._services.host
-        self._in_thread(lambda: _look(host, handles, dear), lambda found, error: error or found)
+        self._in_thread(lambda: _take_heartbeats(host, handles, dear), lambda found, error: error or found)
 
-    def _hand_round(self, looked: _LookedAll) -> None:
+    def _forward_heartbeats(self, looked: _LookedAll) -> None:
         for process, look in looked.looks.items():
             ref = self._actors.get(process)
             if ref is not None:
                 with suppress(ActorDeadError):  # its death notice is on the way
                     ref.tell(Looked(look=look, ports=looked.ports.get(process)))
-        self._next_beat()
+        self._schedule_heartbeat()
 
-    def _next_beat(self) -> None:
+    def _schedule_heartbeat(self) -> None:
         self.tell_later(self._services.settings().heartbeat_s, _Beat())
 
     # ------------------------------------------------------------ forgetting
@@ -317,11 +316,11 @@ class ProcessSupervisor(LoopActor):
         over = [row for row in self._services.board if not row.runs and not row.owes_a_word]
         over.sort(key=lambda row: row.record.ended_at or 0.0)
         surplus = len(over) - KEEP_ENDED
-        old = [row for n, row in enumerate(over) if n < surplus or self._is_done_with(row, now)]
+        old = [row for n, row in enumerate(over) if n < surplus or self._is_expired(row, now)]
         for row in old[:FORGET_AT_ONCE]:
             self._forget(row.record.id)
 
-    def _is_done_with(self, row: ProcessRow, now: float) -> bool:
+    def _is_expired(self, row: ProcessRow, now: float) -> bool:
         return row.record.id in self._unwanted or abs(now - (row.record.ended_at or 0.0)) > KEEP_ENDED_S
 
     def _forget(self, process: str) -> None:
@@ -337,7 +336,7 @@ class ProcessSupervisor(LoopActor):
         self._services.board.drop(process)
         self._services.journal.commit((DropProcess(id=process),), _log_error)
 
-    def _end_those_of(self, session: SessionId) -> None:
+    def _silence_processes_of(self, session: SessionId) -> None:
         for process in [row.record.id for row in self._services.board if row.record.session == session]:
             self._unwanted.add(process)
             if process in self._actors:  # else it has ended, or its actor hears of it when it begins
@@ -353,25 +352,13 @@ class ProcessSupervisor(LoopActor):
         def then(value: T | None, error: Exception | None) -> None:
             told = message(value, error)
             if told is not None:
-                self._tell_self(told)
+                self.tell_self(told)
 
         self._services.threads.run(call, then)
 
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):
-            self.actor_ref.tell(message)
-
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for ref in self._actors.values():
             ref.stop(block=False)
-
-    def on_failure(
-        self,
-        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
-        exception_value: BaseException | None,  # noqa: ARG002
-        traceback: TracebackType | None,  # noqa: ARG002
-    ) -> None:
-        self.on_stop()
 
 
 def _stored(reader: Reader) -> _Restored:
@@ -387,7 +374,7 @@ def _is_there(reader: Reader, session: SessionId) -> bool:
         return True
 
 
-def _look(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _LookedAll:
+def _take_heartbeats(host: ProcessHost, handles: list[Handle], dear: list[Handle]) -> _LookedAll:
     """Blocking."""
     return _LookedAll(looks=host.look_all(handles), ports=host.ports(dear) if dear else {})
 

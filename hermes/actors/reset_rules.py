@@ -59,13 +59,13 @@ class ResetRules:
 
     def look_at_the_clock(self) -> float:
         """Now and then: by how much it was set since the last look, or 0. Then the next look can trust it again."""
-        by_s = self._set_by()
+        by_s = self._set_by(self._clock())
         self.unsettled = by_s != 0 or self._held_up()
         self._last = self._clock(), self._steady(), self._pulse()
         return by_s
 
-    def _set_by(self) -> float:
-        wall_s, elapsed_s = self._clock() - self._last[0], self._steady() - self._last[1]
+    def _set_by(self, now: float) -> float:
+        wall_s, elapsed_s = now - self._last[0], self._steady() - self._last[1]
         return wall_s - elapsed_s if clock_was_set(wall_s, elapsed_s) else 0.0
 
     def _held_up(self) -> bool:
@@ -87,25 +87,24 @@ class ResetRules:
     def policy(self, session: Session) -> ResetPolicy:
         return self.settings.book.for_session(surface_of(session.platform), chat_type(session.key))
 
-    def due(self, session: Session) -> float | None:
-        """When somebody must look at it, as far as it tells itself. While it works, its own next record says so."""
+    def due(self, session: Session, now: float) -> float | None:
+        """Return when to check the session for a reset. None: never, or its next record says when."""
         if session.phase != Phase.IDLE or is_pending(session):
             return None
-        now = self._clock()
         decision = self._decide(session, (), now)
         if not isinstance(decision, Keep):
             return now
         return None if isinf(decision.next_look) else decision.next_look
 
-    def judge(self, session: Session) -> Decision:
-        return self._decide(session, self._processes.views(root_of(session)), self._clock())
+    def judge(self, session: Session, now: float) -> Decision:
+        return self._decide(session, self._processes.views(root_of(session)), now)
 
-    def reset_now(self, session: Session) -> ResetSession | None:
-        """The reset that goes before a message which has just come; None: none is due."""
+    def reset_now(self, session: Session, now: float) -> ResetSession | None:
+        """Return the reset that goes before a message which has just arrived. None: none is due."""
         if session.phase != Phase.IDLE or is_pending(session):
             return None
-        decision = self.judge(session)
-        unsettled = self.unsettled or self._set_by() or self._held_up()
+        decision = self.judge(session, now)
+        unsettled = self.unsettled or self._set_by(now) or self._held_up()
         if not isinstance(decision, Due) or (decision.stale and unsettled):
             return None
         return self.reset_of(session, decision)
@@ -147,7 +146,7 @@ class ResetRules:
         if policy.mode == ResetMode.NONE:
             return "\n".join([f"It is not reset by itself: resets are off here{self._whose(session)}.", *told])
         rule = f"It is reset {_in_words(policy)}{self._whose(session)}."
-        return "\n".join([f"{rule} {self._outlook(self.judge(session), now)}", *told])
+        return "\n".join([f"{rule} {self._outlook(self.judge(session, now), now)}", *told])
 
     def _whose(self, session: Session) -> str:
         where = self.settings.book.rule_for(surface_of(session.platform), chat_type(session.key))

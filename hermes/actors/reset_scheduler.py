@@ -104,8 +104,8 @@ class ResetClock(LoopActor):
         self._clock = clock
         self._every_s = every_s
         self._asked: set[SessionId] = set()
-        self._looks = 0  # the latest says where to go on
-        self._next: Place | None = None  # there
+        self._reads = 0  # the latest says where to go on
+        self._next_page: Place | None = None  # there
         self._review = 0  # its number; the latest counts
 
     def on_start(self) -> None:
@@ -131,59 +131,55 @@ class ResetClock(LoopActor):
             case _:
                 super().on_receive(message)
 
-    def _tell_self(self, message: object) -> None:
-        try:
-            self.actor_ref.tell(message)
-        except ActorDeadError:
-            logger.debug("the reset clock had ended before {} came", type(message).__name__)
-
     # ------------------------------------------------------------ what is due
 
     def _tick(self) -> None:
         self.tell_later(self._every_s, Tick())
         by_s = self._rules.look_at_the_clock()
         if not self._rules.unsettled:
-            self._look(None)
+            self._read_due_page(None)
             return
         what = f"the clock was set by {by_s:+.0f} s, or the machine slept" if by_s else "the daemon was held up"
         logger.info("{}: resets wait for the next heartbeats", what)
         if by_s < 0:
             self._begin_review(ahead_of=self._clock())
 
-    def _look(self, after: Place | None) -> None:
+    def _read_due_page(self, after: Place | None) -> None:
         now = self._clock()
-        self._looks += 1
-        number = self._looks
+        self._reads += 1
+        number = self._reads
 
         def query(reader: Reader) -> _Found:
             places = reader.due(now, PAGE, after)
             routes = tuple(find_route(reader, Address(session=session, exact=True)) for _, session in places)
             return _Found(number=number, routes=routes, last=places[-1] if len(places) == PAGE else None)
 
-        self._journal.read(query, lambda found, error: self._tell_self(error or found))
+        self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
     def _on_found(self, found: _Found) -> None:
         for route in found.routes:
             for head in route.damaged:
-                self._mend(head)
+                self._restore_row(head)
             if route.head is not None and not route.damaged and route.head.id not in self._asked:
-                self._decide(route.head)
-        if found.number == self._looks:  # one that was slow, and is not the latest any more, ends nothing
-            self._next = found.last
-            self._go_on()
+                self._act_on_due(route.head)
+        if found.number == self._reads:  # one that was slow, and is not the latest any more, ends nothing
+            self._next_page = found.last
+            self._read_next_page()
 
-    def _go_on(self) -> None:
+    def _read_next_page(self) -> None:
         """With the next page, when most of this one has answered; or with the next tick, from the start."""
-        if self._next is not None and len(self._asked) < PAGE // 2:
-            after, self._next = self._next, None
-            self._look(after)
+        if self._next_page is not None and len(self._asked) < PAGE // 2:
+            after, self._next_page = self._next_page, None
+            self._read_due_page(after)
 
-    def _mend(self, head: Session) -> None:
-        restore = Restore(head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._rules.due(head))
+    def _restore_row(self, head: Session) -> None:
+        restore = Restore(
+            head=head, epoch=self._journal.epoch, pending=is_pending(head), due=self._rules.due(head, self._clock())
+        )
         self._journal.commit((restore,), lambda error: _log_refusal(head.id, error))
 
-    def _decide(self, head: Session) -> None:
-        decision = self._rules.judge(head)
+    def _act_on_due(self, head: Session) -> None:
+        decision = self._rules.judge(head, self._clock())
         match decision:
             case _ if head.phase != Phase.IDLE or isinstance(decision, Keep):
                 self._set_due(head)
@@ -192,22 +188,24 @@ class ResetClock(LoopActor):
             case Blocked():
                 by = tuple(process.id for process in decision.by)
                 if by != head.blocked_by:
-                    self._ask(head, decision, NoteBlocked(by=by, reason=decision.reason, active_at=head.active_at))
+                    self._request(
+                        head, decision, NoteBlocked(by=by, reason=decision.reason, active_at=head.active_at)
+                    )
             case Due():
-                self._ask(head, decision, self._rules.reset_of(head, decision))
+                self._request(head, decision, self._rules.reset_of(head, decision))
 
     def _set_due(self, head: Session) -> None:
-        wish = SetDue(session=head.id, expected_seq=head.next_seq, due=self._rules.due(head))
+        wish = SetDue(session=head.id, expected_seq=head.next_seq, due=self._rules.due(head, self._clock()))
         self._journal.commit((wish,), lambda error: _log_refusal(head.id, error))
 
-    def _ask(self, head: Session, decision: Due | Blocked, event: ResetSession | NoteBlocked) -> None:
+    def _request(self, head: Session, decision: Due | Blocked, event: ResetSession | NoteBlocked) -> None:
         post = Post(event=event, address=Address(session=head.id, exact=True))
         try:
             answer = cast("LoopFuture", self._directory().ask(post, block=False))
         except ActorDeadError:  # it is between two lives; the session is as due at the next tick
             return
         self._asked.add(head.id)
-        answer.watch(lambda settled: self._tell_self(_answered(head.id, decision, settled)))
+        answer.watch(lambda settled: self.tell_self(_answered(head.id, decision, settled)))
 
     def _on_answered(self, answered: _Answered) -> None:
         self._asked.discard(answered.session)
@@ -216,14 +214,14 @@ class ResetClock(LoopActor):
             logger.warning("session {}: {}; a due reset waits", answered.session, answered.problem)
         elif isinstance(decision, Blocked) and after.blocked_by == tuple(each.id for each in decision.by):
             logger.info("session {}: the reset is blocked: {}", after.id, decision.reason)
-        self._go_on()
+        self._read_next_page()
 
     # ------------------------------------------------------------ sessions of another policy
 
     def _find_reviewed(self) -> None:
         self._journal.read(
             lambda reader: _Reviewed(policy=reader.fact(REVIEWED) or b""),
-            lambda reviewed, error: self._tell_self(error or reviewed),
+            lambda reviewed, error: self.tell_self(error or reviewed),
         )
 
     def _on_reviewed(self, policy: bytes) -> None:
@@ -232,13 +230,13 @@ class ResetClock(LoopActor):
             return
         if not wanted:  # times that are stored turn out to be for nothing when they come
             self._review += 1
-            self._remember(b"")
+            self._store_reviewed_policy(b"")
             return
         logger.info("the reset policy is another one than before: all sessions are looked through for it")
-        self._remember(_UNDER_WAY)
+        self._store_reviewed_policy(_UNDER_WAY)
         self._begin_review(ahead_of=None)
 
-    def _remember(self, policy: bytes) -> None:
+    def _store_reviewed_policy(self, policy: bytes) -> None:
         fact = PutFact(name=REVIEWED, value=policy or None)
         self._journal.commit((fact,), lambda error: _log_refusal("the reset policy", error))
 
@@ -258,7 +256,7 @@ class ResetClock(LoopActor):
             found = tuple((head, reader.due_at(head.id)) for head in heads)
             return _Slice(number=number, heads=found, ahead_of=ahead_of)
 
-        self._journal.read(query, lambda found, error: self._tell_self(error or found))
+        self._journal.read(query, lambda found, error: self.tell_self(error or found))
 
     def _on_slice(self, found: _Slice) -> None:
         if found.number != self._review:
@@ -266,14 +264,15 @@ class ResetClock(LoopActor):
         if found.gone:
             self._read_slice(None, found.ahead_of)
             return
+        now = self._clock()
         for head, due in found.heads:
-            if not _same(due, self._rules.due(head)):
+            if not _same(due, self._rules.due(head, now)):
                 self._set_due(head)
         enough = found.ahead_of is not None and any(head.active_at <= found.ahead_of for head, _ in found.heads)
         if len(found.heads) == SLICE and not enough:
             self._read_slice(found.heads[-1][0].id, found.ahead_of)
         elif found.ahead_of is None:
-            self._remember(self._rules.fingerprint.encode())
+            self._store_reviewed_policy(self._rules.fingerprint.encode())
 
 
 def _answered(session: SessionId, decision: Due | Blocked, settled: LoopFuture) -> _Answered:

@@ -1,4 +1,4 @@
-"""What goes between a session, the directory and whoever talks to sessions, and what all sessions share."""
+"""Messages between a session, the directory and its callers, and the services that all sessions share."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from hermes.actors.kernel.future import LoopFuture
 from hermes.actors.reset_rules import ResetRules
 from hermes.domain.errors import HermesError
 from hermes.domain.read.lineage import NOWHERE, Address
-from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.domain.session.protocol import Event, Request, TurnLimits
 from hermes.domain.types import OutboxMessage, Session, SessionId
 from hermes.domain.values import dataclass
@@ -21,12 +20,12 @@ from hermes.ports.storage import Journal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Post:
-    """What happens to a session, and who waits for the answer. `notice` goes back with the receipt.
+    """An event for a session, and the future of its sender. `notice` goes back with the receipt.
 
-    A message is judged before it counts: `judged` says that the reset policy was asked.
+    `judged`: the reset policy was checked for this message.
     """
 
-    event: Event | Request | ModelReport | RetryReport | ToolReport | SummaryReport
+    event: Event | Request
     address: Address = NOWHERE
     reply: LoopFuture | None = None
     notice: str = ""
@@ -34,7 +33,7 @@ class Post:
 
 
 def fail(post: Post, error: HermesError) -> None:
-    """Tell whoever waits for it, if anybody does."""
+    """Answer the sender with an error, if one waits."""
     if post.reply is not None:
         post.reply.settle(None, error)
 
@@ -53,14 +52,14 @@ class Born:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outdated:
-    """To the directory: somebody else has written to this session. It leaves, and has to be read anew."""
+    """To the directory: another writer changed this session. It leaves memory and must be read again."""
 
     session: SessionId
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MayLeave:
-    """To the directory: nobody has any use for this session."""
+    """To the directory: this session is not needed in memory."""
 
     session: SessionId
 
@@ -74,7 +73,7 @@ class StayedBusy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """A message that this session could not take: told to the directory, which knows where it goes now."""
+    """To the directory: a message that this session cannot take and that must be routed again."""
 
     session: SessionId
     post: Post
@@ -83,7 +82,7 @@ class Returned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Succeeded:
-    """To the directory: this session has ended, and that one goes on with whatever was open in it."""
+    """To the directory: this session has ended, and `child` continues its open work."""
 
     session: SessionId
     child: Session
@@ -105,14 +104,14 @@ class Revoked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproverPlaces:
-    """To the directory: what is known of where the owner and the admins are asked. None: forgotten."""
+    """To the directory: places where the owner and the admins are asked for approval. None: removed."""
 
     facts: Mapping[str, bytes | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionServices:
-    """What all sessions share; one object, so that an idle session stays small."""
+    """Services that all sessions share; one object, so that an idle session stays small."""
 
     journal: Journal
     agent: Agent
@@ -123,4 +122,4 @@ class SessionServices:
     limits: Callable[[], TurnLimits]
     resets: ResetRules
     was_reset: AfterReset
-    deliver: Callable[[Sequence[OutboxMessage]], None]  # what is on disk and now to be said
+    deliver: Callable[[Sequence[OutboxMessage]], None]  # takes outbox messages that are on disk

@@ -1,8 +1,8 @@
-"""What a session has going on: a model call, tool calls, a summary. It follows the state, and nothing else does.
+"""Work in flight of one session: a model call, tool calls, a summary. It follows the state.
 
-What the state wants and is not going on is started; what is going on and no longer wanted is cancelled. So a stop
-needs no bookkeeping, and a restart finds out by itself what to do. A task that has reported stays known until the
-state has moved on, so that nothing is started twice.
+Work that the state asks for is started; work that it no longer asks for is cancelled. So a stop needs no bookkeeping,
+and a restart finds its work by itself. A task that has reported stays known until the state has changed, so nothing
+is started twice.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import assert_never
 from hermes.domain.access.permission import grants_for, is_unasked
 from hermes.domain.media_scope import scope_of
 from hermes.domain.read.transcript import Transcript
-from hermes.domain.session.jobs import ModelJob, SummaryJob, ToolJob
+from hermes.domain.session.jobs import ModelJob, Report, SummaryJob, ToolJob
 from hermes.domain.session.protocol import ModelCallWork, SummaryWork, Task, ToolCallWork
-from hermes.domain.session.report import Report
 from hermes.domain.session.state import root_of
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import Session
@@ -42,7 +41,7 @@ class SessionWork:
 
     @property
     def written(self) -> str:
-        """As much of an answer as the model has given by now."""
+        """The part of the answer that the model has written so far."""
         return "".join(work.written for work in self._works.values())
 
     def cancel(self) -> None:

@@ -29,12 +29,12 @@ from hermes.domain.session.jobs import (
     ToolReport,
 )
 from hermes.domain.types import SessionId
-from hermes.ports.agent import Model, Work
+from hermes.ports.agent import Agent, Model, Work
 
 R = TypeVar("R")
 
 
-class _Piece:
+class _Piece(Work):
     """A piece of work in flight and the handle to it."""
 
     __slots__ = ("cancelled", "models", "said", "session", "task")
@@ -55,7 +55,7 @@ class _Piece:
         self.task.cancel()
 
 
-class AgentRunner:
+class AgentRunner(Agent):
     def __init__(
         self,
         *,

@@ -25,6 +25,7 @@ from hermes.domain.read.views import ActorView
 from hermes.domain.session_id import new_session_id
 from hermes.domain.types import Phase
 from hermes.ports.given import Clock
+from hermes.ports.operations import Operations
 from hermes.ports.search import IndexProgress
 from hermes.ports.storage import Engine, Transaction
 from hermes.supervision.root import Children
@@ -35,9 +36,7 @@ PULSE_S = 2.0
 STUCK_S = 20.0  # a health check that takes longer means that the store or the directory hangs
 
 
-class DaemonOperations:
-    """Implements ports.Operations."""
-
+class DaemonOperations(Operations):
     def __init__(
         self,
         *,

@@ -77,6 +77,8 @@ class Model(Protocol):
 
 
 class Work(Protocol):
+    __slots__ = ()  # one for each model or tool call
+
     @property
     def written(self) -> str:
         """As much of an answer as there is by now."""

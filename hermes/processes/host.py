@@ -30,6 +30,7 @@ from hermes.domain.process.process import (
     ProcessEnd,
     ProcessSpec,
 )
+from hermes.ports.processes import ProcessHost
 from hermes.processes.folder import (
     awaited_state,
     complaint,
@@ -56,7 +57,7 @@ from hermes.processes.table import TICKS_PER_S, ProcessTable, listening_ports, l
 from hermes.processes.typed import note_typed, read_typed, unfinished
 
 
-class LinuxProcessHost:
+class LinuxProcessHost(ProcessHost):
     def __init__(self, root: Path) -> None:
         self._root = root
         self._segments: dict[str, int] = {}  # where each process's output was seen to end

@@ -11,11 +11,12 @@ from typing import Self
 
 from hermes.domain.events import CallEvent, Event, TextDelta
 from hermes.domain.types import SessionId, TurnId
+from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None
 
 
-class EventFeed:
+class EventFeed(Subscription):
     """One watcher's events, in order."""
 
     def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
@@ -63,7 +64,7 @@ class EventFeed:
             self._arrived.set()
 
 
-class EventHub:
+class EventHub(Hub):
     def __init__(self, bound: int = 4096) -> None:
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}

@@ -10,9 +10,10 @@ from hermes.domain.errors import AlreadySeenError
 from hermes.domain.operations import Enqueue, See
 from hermes.domain.read.reader import Reader
 from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+from hermes.ports.chat import Outbox
 
 
-class OutboxService:
+class OutboxService(Outbox):
     def __init__(self, journal: ActorJournal, deliver: Callable[[Sequence[OutboxMessage]], None]) -> None:
         self._journal = journal
         self._deliver = deliver

@@ -23,7 +23,7 @@ from hermes.domain.read.reader import Reader
 from hermes.domain.session.state import root_of
 from hermes.domain.types import ProcessView, Session, SessionId
 from hermes.ports.given import Clock
-from hermes.ports.processes import ProcessHost, ProcessOrder
+from hermes.ports.processes import BackgroundProcesses, NetworkedProcesses, ProcessHost, ProcessOrder
 
 T = TypeVar("T")
 KILL_GRACE_S = 2.0
@@ -32,7 +32,7 @@ _FRESH_S = 30.0  # a heartbeat, at least
 _FILLED_WITHIN_S = 10.0
 
 
-class ProcessService:
+class ProcessService(BackgroundProcesses, NetworkedProcesses):
     def __init__(
         self,
         *,

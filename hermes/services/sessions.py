@@ -42,7 +42,6 @@ from hermes.domain.session.protocol import (
     Begin,
     BranchOff,
     Compress,
-    Deliver,
     EndSession,
     Event,
     Request,
@@ -74,6 +73,7 @@ from hermes.domain.types import (
     TurnId,
 )
 from hermes.ports.given import Clock
+from hermes.ports.sessions import Sessions
 from hermes.ports.storage import Transaction
 from hermes.services.archive import Archive, look_up, reply_key
 from hermes.services.erasure import Erasing
@@ -86,7 +86,7 @@ async def _nothing_else(_: SessionId) -> None:
     """Nobody else keeps anything."""
 
 
-class SessionService(Archive):
+class SessionService(Archive, Sessions):
     def __init__(
         self,
         *,
@@ -378,22 +378,7 @@ class SessionService(Archive):
 
 
 def _post_of(submission: Submission) -> Post:
-    event = Deliver(
-        turn=submission.turn,
-        messages=submission.messages,
-        source=submission.source,
-        options=submission.options,
-        inbound=submission.inbound,
-        also=submission.also,
-        fingerprint=submission.fingerprint,
-        busy=submission.busy,
-        joins=submission.joins,
-        said=submission.said,
-        may_answer=submission.may_answer,
-        more_s=submission.more_s,
-        opening=submission.opening,
-    )
-    return Post(event=event, address=Address(session=submission.session, key=submission.key))
+    return Post(event=submission, address=Address(session=submission.session, key=submission.key))
 
 
 def _receipt_of_duplicate(seen: Seen, submission: Submission) -> Receipt:

@@ -19,7 +19,7 @@ from hermes.domain.errors import ForeignStoreError, HermesError, StorageFailedEr
 from hermes.domain.operations import Erase
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.types import Epoch
-from hermes.ports.storage import Transaction
+from hermes.ports.storage import Engine, Transaction
 from hermes.storage.copies import back_up, clear_away
 from hermes.storage.env import DATA_FILE, claim, free_bytes, has_address_space, open_env, roomy_map_size, translated
 from hermes.storage.filesystem import Headroom, Reserve, make_private, prepare
@@ -36,7 +36,7 @@ _GROW_BEYOND: Final = 0.75  # of the map used
 GROW_TIMEOUT_S: Final = 5.0
 
 
-class LmdbEngine(LmdbReader):
+class LmdbEngine(LmdbReader, Engine):
     def __init__(
         self,
         env: lmdb.Environment,

@@ -5,7 +5,7 @@ Bookkeeping and decisions only; the directory acts on them.
 
 from __future__ import annotations
 
-from hermes.domain.session.protocol import Deliver
+from hermes.domain.submission import Submission
 from hermes.domain.types import DeadLetter, Failure, FailureKind, SessionId, TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.supervision import Park, Restart, RestartPolicy
@@ -61,7 +61,7 @@ def parking(session: SessionId, reason: str) -> Failure:
     return Failure(kind=FailureKind.SUSPENDED, message=message)
 
 
-def dead_letter(session: SessionId, event: Deliver, cause: BaseException, now: float) -> DeadLetter:
+def dead_letter(session: SessionId, event: Submission, cause: BaseException, now: float) -> DeadLetter:
     return DeadLetter(
         id=event.turn,
         session=session,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hermes.domain.values import dataclass
-from hermes.ports.supervision import Park, Restart
+from hermes.ports.supervision import Park, Restart, RestartPolicy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestartIntensity:
-    """Allow at most `max_restarts` within `within_s`; each delay is twice the one before."""
+class RestartIntensity(RestartPolicy):
+    """At most `max_restarts` within `within_s`; each one waits twice as long as the one before."""
 
     max_restarts: int = 3
     within_s: float = 60.0

@@ -71,7 +71,7 @@ class Days:
                 records=(started,),
                 head=mine,
                 pending=False,
-                due=self.here.rules.due(mine),
+                due=self.here.rules.due(mine, self.here.now),
             )
             assert engine.commit([(write,)]) == [None]
         return names

@@ -9,16 +9,14 @@ from dataclasses import replace
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import LogEntry, Record, SessionStarted
+from hermes.domain.session.jobs import ModelReport, ToolReport
 from hermes.domain.session.machine import open_work, step
 from hermes.domain.session.protocol import (
     Answer,
     BranchOff,
-    Deliver,
     Effect,
     Event,
-    ModelAnswered,
     ModelCallWork,
-    ModelFailed,
     Publish,
     Recover,
     Refuse,
@@ -28,12 +26,12 @@ from hermes.domain.session.protocol import (
     SummaryFailed,
     SummaryWork,
     ToolCallWork,
-    ToolReturned,
     TurnLimits,
     UndoTurns,
 )
 from hermes.domain.session.request import branch_of, undo_of, waiting_of
 from hermes.domain.session.state import begin, replay
+from hermes.domain.submission import Submission
 from hermes.domain.types import (
     Call,
     CallOutcome,
@@ -80,8 +78,8 @@ def _encoded(**fields: object) -> EncodedMessage:
     return EncodedMessage(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def said(text: str, *, turn: str = "", busy: str = "", source: Source = API, inbound: str = "") -> Deliver:
-    return Deliver(
+def said(text: str, *, turn: str = "", busy: str = "", source: Source = API, inbound: str = "") -> Submission:
+    return Submission(
         turn=TurnId(turn or text),
         messages=(user(text),),
         source=source,
@@ -145,9 +143,9 @@ class Talk:
         """The model has finished."""
         return self.do(replace(self.model_says(text, ()), context_full=full))
 
-    def model_says(self, text: str, calls: tuple[Call, ...]) -> ModelAnswered:
+    def model_says(self, text: str, calls: tuple[Call, ...]) -> ModelReport:
         turn = self.turn
-        return ModelAnswered(
+        return ModelReport(
             turn=turn.id,
             attempt=turn.attempt,
             replies=turn.replies,
@@ -162,17 +160,17 @@ class Talk:
     def fail(self, kind: FailureKind = FailureKind.TIMEOUT) -> Step:
         return self.do(self.model_fails(kind))
 
-    def model_fails(self, kind: FailureKind = FailureKind.TIMEOUT) -> ModelFailed:
+    def model_fails(self, kind: FailureKind = FailureKind.TIMEOUT) -> ModelReport:
         turn = self.turn
         why = Failure(kind=kind, message="too slow")
-        return ModelFailed(turn=turn.id, attempt=turn.attempt, replies=turn.replies, failure=why)
+        return ModelReport(turn=turn.id, attempt=turn.attempt, replies=turn.replies, failure=why)
 
     def returns(self, call: str, text: str = "done") -> Step:
         return self.do(self.tool_returns(call, text))
 
-    def tool_returns(self, call: str, text: str = "done") -> ToolReturned:
+    def tool_returns(self, call: str, text: str = "done") -> ToolReport:
         turn = self.turn
-        return ToolReturned(
+        return ToolReport(
             turn=turn.id,
             attempt=turn.attempt,
             call=call,

@@ -358,7 +358,7 @@ async def test_failed_step_after_a_reset_is_logged_and_forgotten(logged: list[st
         first = await day.say()
         day.forget(first.session, "http.server")
         await day.passes(2 * HOUR + MINUTE)
-        await until(lambda: any("what follows its reset failed" in line for line in logged))
+        await until(lambda: any("an action after its reset failed" in line for line in logged))
         await until(lambda: not journal.engine.facts(PREFIX))
 
 

@@ -319,10 +319,10 @@ async def test_a_damaged_row_is_rebuilt_from_the_log_and_the_session_goes_on() -
             return super().commit(batch)  # type: ignore[arg-type]
 
     engine = Damaged()
-    async with world(LoopJournal(engine)) as here:  # type: ignore[arg-type]
+    async with world(LoopJournal(engine)) as here:
         await here.say("a", "s")
         await here.answer_next("A")
-    async with world(LoopJournal(engine)) as here:  # type: ignore[arg-type]
+    async with world(LoopJournal(engine)) as here:
         engine.bad = True
         await here.say("b", "s")
         await here.started(1)

@@ -132,7 +132,7 @@ def test_a_process_that_outlives_its_conversation_begins_none_when_it_ends(tmp_p
         [process] = daemon.admin.get("/processes")["processes"]
         assert process["running"]
         assert daemon.hermes("kill", process["id"]).returncode == 0
-        eventually(lambda: "nobody is there to be told of its end" in daemon.stderr())
+        eventually(lambda: "its conversation is closed, announcing the end" in daemon.stderr())
         assert [each["id"] for each in daemon.admin.get("/sessions")["sessions"]] == [session]
         fresh = daemon.ask("hello", session=session)
         assert f"/resume {session}" in fresh.json()["hermes"]["notice"]

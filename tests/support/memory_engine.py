@@ -55,7 +55,7 @@ from hermes.domain.types import (
     SessionKey,
 )
 from hermes.domain.values import dataclass
-from hermes.ports.storage import Transaction
+from hermes.ports.storage import Engine, Transaction
 from hermes.storage.codec import UNSTORABLE, pack
 from hermes.storage.keys import due_key, due_of, recent_key, session_key, text_key
 
@@ -71,7 +71,7 @@ class _Row:
 _NOTED = ("sent", "sending", "tries", "problem", "repeated", "superseded")  # of a delivery
 
 
-class MemoryEngine:
+class MemoryEngine(Engine):
     def __init__(self, epoch: Epoch = Epoch(1)) -> None:  # noqa: B008 - a NewType
         self._epoch = epoch
         self._lock = threading.Lock()

@@ -1,14 +1,14 @@
-"""The delivery actor: has said what is owed to chat platforms, in order in each chat, until it is confirmed.
+"""Delivery actor: sends the outbox messages to chat platforms, in order in each chat, until they are confirmed.
 
-It holds what the outbox holds. A chat that cannot be reached waits with growing pauses and keeps no other one from
-its messages; a chat that is gone for good makes dead letters; one that is called by another id goes on under that,
-in the same order. While a turn runs, its answer is shown as it grows.
+It holds what the outbox holds. A chat that cannot be reached is retried with backoff and does not delay other chats.
+Messages for a chat that is gone become dead letters. A chat that has moved goes on under its new id, in the same
+order. While a turn runs, its growing reply is shown.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -26,13 +26,11 @@ from hermes.actors.delivery.protocol import (
     Drain,
     ForgetSession,
     Load,
-    Loaded,
     ProgressSaved,
     ShowTyping,
 )
-from hermes.actors.kernel.actor import LoopActor
 from hermes.actors.kernel.future import LoopFuture
-from hermes.actors.kernel.ref import ActorDeadError
+from hermes.actors.kernel.journaled import JournaledActor, LoadState
 from hermes.domain.errors import DeliveryError, HermesError
 from hermes.domain.events import TurnAnswered, TurnGaveUp
 from hermes.domain.read.views import ActorView
@@ -48,7 +46,7 @@ LOAD_AGAIN_S = 1.0
 _Work: TypeAlias = Callable[[], Awaitable[None]]  # not begun, so that none is left behind by a stop before it is
 
 
-class DeliveryActor(LoopActor):
+class DeliveryActor(JournaledActor[None, None]):
     kind = "delivery"
 
     def __init__(
@@ -61,9 +59,8 @@ class DeliveryActor(LoopActor):
         jitter: Callable[[], float],
         fresh_after_s: float = 0.0,
     ) -> None:
-        super().__init__()
+        super().__init__(journal)
         self._platforms = platforms
-        self._journal = journal
         self._hub = hub
         self._clock = clock
         self._jitter = jitter  # between 0 and 1
@@ -73,13 +70,12 @@ class DeliveryActor(LoopActor):
         self._moved: dict[Chat, Chat] = {}  # by what they were called before
         self._tasks: set[asyncio.Task[None]] = set()
         self._unknown: set[str] = set()  # platforms that are not configured (any more)
-        self._called_off: set[str] = set()  # of an erased session, and under way when it was erased
-        self._settling: list[LoopFuture] = []
-        self._loaded = False
-        self._early: list[OutboxMessage] = []  # what is told before it is known how much of it was said already
+        self._withdrawn: set[str] = set()  # of an erased session, and under way when it was erased
+        self._drains: list[LoopFuture] = []
+        self._early: list[OutboxMessage] = []  # arrived before the outbox was loaded
 
     def statistics(self) -> ActorView:
-        """How much is yet to be said, and what keeps the oldest of it that has failed."""
+        """Return the usual figures, with the number of undelivered messages and the oldest failure."""
         outgoing = [self._attempts[name].outgoing for lane in self._lanes.values() for name in lane.queue]
         view = super().statistics()
         state = f"{len(outgoing)} to say" if outgoing and view.state == "running" else view.state
@@ -97,91 +93,86 @@ class DeliveryActor(LoopActor):
     def on_start(self) -> None:
         self._load()
 
-    def on_receive(self, message: object) -> None:
+    def handle(self, message: object) -> None:
         match message:
-            case Deliveries() if not self._loaded:
+            case Deliveries() if self.load_state is not LoadState.LOADED:
                 self._early.extend(message.outgoing)
             case Deliveries():
-                self._take(message.outgoing)
+                self._add_all(message.outgoing)
             case Load():
                 self._load()
-            case Loaded():
-                self._on_loaded(message)
             case AttemptDone():
-                self._on_tried(message)
+                self._on_attempt_done(message)
             case ProgressSaved():
-                self._on_noted(message)
+                self._on_progress_saved(message)
             case ContinueLane():
-                self._resume(message)
+                self._continue_lane(message)
             case ShowTyping():
-                self._type(message)
+                self._show_typing(message)
             case ForgetSession():
                 self._forget_session(message.session)
             case Drain():
-                self._settling.append(self.defer_reply())
+                self._drains.append(self.defer_reply())
                 for chat, lane in tuple(self._lanes.items()):
-                    self._go_on(chat, lane)
+                    self._start_next(chat, lane)
             case _:
-                super().on_receive(message)
-        self._answer_settled()
+                super().handle(message)
+        self._answer_drains()
 
-    def on_stop(self) -> None:
+    def on_end(self) -> None:
         for task in self._tasks:
             task.cancel()
         for lane in self._lanes.values():
             for live in lane.streams.values():
                 live.feed.close()
 
-    def on_failure(self, *_: object) -> None:
-        self.on_stop()
-
-    # ------------------------------------------------------------ what is owed
+    # ------------------------------------------------------------ the outbox
 
     def _load(self) -> None:
-        self._journal.read(
-            lambda reader: reader.outbox(),
-            lambda outgoing, error: self._tell_self(Loaded(outgoing=outgoing or (), error=error)),
-        )
+        self.load(lambda reader: reader.outbox())
 
-    def _on_loaded(self, loaded: Loaded) -> None:
-        if loaded.error is not None:  # whatever is sent before it is known what was sent might be sent twice
-            logger.error("the outbox could not be read ({}); nothing is said until it can be", loaded.error)
-            self.tell_later(LOAD_AGAIN_S, Load())
-            return
-        self._loaded = True
-        self._take((*loaded.outgoing, *self._early))
+    def on_loaded(self, found: Sequence[OutboxMessage] | None) -> None:
+        self._add_all((*(found or ()), *self._early))
         self._early.clear()
 
-    def _take(self, outgoing: Iterable[OutboxMessage]) -> None:
+    def on_load_failed(self, error: HermesError) -> None:
+        """Send nothing: messages that were sent before might be sent twice."""
+        logger.error("delivery: could not read the outbox, retrying every {:.0f} s: {}", LOAD_AGAIN_S, error)
+        self.tell_later(LOAD_AGAIN_S, Load())
+
+    def on_ready(self) -> None:
+        self._answer_drains()
+
+    def _add_all(self, outgoing: Iterable[OutboxMessage]) -> None:
         for each in outgoing:
             platform = self._platforms.get(each.place.platform)
             if platform is None:
-                self._complain(each.place.platform)
+                self._warn_unconfigured(each.place.platform)
             elif each.kind is OutboxKind.SIGN:
                 self._spawn_quietly(partial(platform.show_waiting, each.place))
             else:
                 self._add(each)
 
-    def _complain(self, platform: str) -> None:
+    def _warn_unconfigured(self, platform: str) -> None:
         if platform not in self._unknown:
             self._unknown.add(platform)
-            logger.warning("there are messages for {}, which is not configured; they wait", platform)
+            logger.warning("delivery: platform {} is not configured; its messages wait", platform)
 
     def _add(self, outgoing: OutboxMessage) -> None:
-        courier = self._attempts.get(outgoing.id)
-        chat = self._now((outgoing.place.platform, outgoing.place.chat))
+        attempt = self._attempts.get(outgoing.id)
+        chat = self._current_chat((outgoing.place.platform, outgoing.place.chat))
         lane = self._lanes.setdefault(chat, Lane())
-        if courier is None:
-            courier = self._attempts[outgoing.id] = self._sender(outgoing)
+        if attempt is None:
+            attempt = self._attempts[outgoing.id] = self._new_attempt(outgoing)
         elif outgoing.final:
-            courier.settle(outgoing)
+            attempt.settle(outgoing)
         if outgoing.final:
             self._close_stream(lane, outgoing.id)
             if outgoing.id not in lane.queue:
                 lane.queue.append(outgoing.id)
         elif outgoing.id not in lane.streams and outgoing.turn is not None and not outgoing.text:
             self._open_stream(chat, lane, outgoing.id, outgoing.turn)
-        self._go_on(chat, lane)
+        self._start_next(chat, lane)
 
     def _forget_session(self, session: SessionId) -> None:
         self._early = [each for each in self._early if each.session != session]
@@ -189,41 +180,41 @@ class DeliveryActor(LoopActor):
             erased = [name for name in lane.queue if self._attempts[name].outgoing.session == session]
             for name in erased:
                 if name == lane.busy:
-                    self._called_off.add(name)
+                    self._withdrawn.add(name)
                 else:
-                    self._call_off(chat, lane, name)
+                    self._withdraw(chat, lane, name)
 
-    def _call_off(self, chat: Chat, lane: Lane, name: str) -> None:
-        """Of a session that was erased. What is shown half does not stay so."""
-        courier = self._attempts[name]
-        self._called_off.discard(name)
-        if courier.withdraw():
-            self._spawn(courier.keep, lambda _: ContinueLane(chat=chat))
+    def _withdraw(self, chat: Chat, lane: Lane, name: str) -> None:
+        """Withdraw a message of an erased session. A half-shown reply is replaced by a note."""
+        attempt = self._attempts[name]
+        self._withdrawn.discard(name)
+        if attempt.withdraw():
+            self._spawn(attempt.keep, lambda _: ContinueLane(chat=chat))
         else:
-            self._forget(lane, name)
+            self._drop(lane, name)
 
-    def _sender(self, outgoing: OutboxMessage) -> DeliveryAttempt:
+    def _new_attempt(self, outgoing: OutboxMessage) -> DeliveryAttempt:
         platform = self._platforms[outgoing.place.platform]
         return DeliveryAttempt(
-            outgoing, platform=platform, journal=self._journal, clock=self._clock, fresh_after_s=self._fresh_after_s
+            outgoing, platform=platform, journal=self.journal, clock=self._clock, fresh_after_s=self._fresh_after_s
         )
 
     # ------------------------------------------------------------ one chat
 
-    def _go_on(self, chat: Chat, lane: Lane) -> None:
+    def _start_next(self, chat: Chat, lane: Lane) -> None:
         if lane.busy or lane.paused:
             return
         if lane.queue:
-            courier = self._attempts[lane.queue[0]]
-            self._start(chat, lane, courier, courier.finish, final=True)
+            attempt = self._attempts[lane.queue[0]]
+            self._start(chat, lane, attempt, attempt.finish, final=True)
         elif not lane.streams:
             del self._lanes[chat]
-        elif self._settling:
-            self._leave(chat, lane)
+        elif self._drains:
+            self._finish_previews(chat, lane)
         else:
-            self._show(chat, lane)
+            self._show_growing_reply(chat, lane)
 
-    def _show(self, chat: Chat, lane: Lane) -> None:
+    def _show_growing_reply(self, chat: Chat, lane: Lane) -> None:
         platform = self._platforms[chat[0]]
         if not platform.abilities.edit:
             return
@@ -231,7 +222,7 @@ class DeliveryActor(LoopActor):
         for name, live in lane.streams.items():
             text = live.stream.shown()
             if not text:
-                live.announced = False  # there was nothing to see yet: what comes is to be told again
+                live.announced = False  # nothing to show yet: the next text is announced again
             if not live.announced:
                 continue
             wait_s = live.shown_at + platform.abilities.show_every_s - now
@@ -240,20 +231,20 @@ class DeliveryActor(LoopActor):
                 continue
             live.announced = False
             live.shown_at = now
-            courier = self._attempts[name]
-            self._start(chat, lane, courier, partial(courier.show, text, live.stream.written()), final=False)
+            attempt = self._attempts[name]
+            self._start(chat, lane, attempt, partial(attempt.show, text, live.stream.written()), final=False)
             return
 
-    def _leave(self, chat: Chat, lane: Lane) -> None:
-        """What is shown of a turn that does not end in this life does not say that more is just coming."""
+    def _finish_previews(self, chat: Chat, lane: Lane) -> None:
+        """Remove the sign that more text follows from replies whose turn does not end before the stop."""
         for name, live in lane.streams.items():
-            courier = self._attempts[name]
-            if courier.promises_more and (text := live.stream.written()):
-                self._start(chat, lane, courier, partial(courier.show, text, text), final=False)
+            attempt = self._attempts[name]
+            if attempt.promises_more and (text := live.stream.written()):
+                self._start(chat, lane, attempt, partial(attempt.show, text, text), final=False)
                 return
 
-    def _start(self, chat: Chat, lane: Lane, courier: DeliveryAttempt, work: _Work, *, final: bool) -> None:
-        name = lane.busy = courier.outgoing.id
+    def _start(self, chat: Chat, lane: Lane, attempt: DeliveryAttempt, work: _Work, *, final: bool) -> None:
+        name = lane.busy = attempt.outgoing.id
         self._spawn(work, lambda error: AttemptDone(chat=chat, name=name, final=final, error=error))
 
     def _spawn(self, work: _Work, report: Callable[[HermesError | None], object]) -> None:
@@ -264,65 +255,65 @@ class DeliveryActor(LoopActor):
             except HermesError as known:
                 error = known
             except Exception as unknown:  # noqa: BLE001 - an adapter's mistake must not silence a chat
-                logger.opt(exception=unknown).error("a delivery failed unexpectedly")
+                logger.opt(exception=unknown).error("delivery: unexpected error in a platform adapter")
                 error = DeliveryError(f"unexpectedly: {unknown!r}", arrived_perhaps=True)
-            self._tell_self(report(error))
+            self.tell_self(report(error))
 
         task = asyncio.create_task(run(), name="delivery")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    def _on_tried(self, tried: AttemptDone) -> None:
-        lane = self._lanes[tried.chat]
-        courier = self._attempts[tried.name]
-        if tried.error is None or tried.name in self._called_off:
+    def _on_attempt_done(self, done: AttemptDone) -> None:
+        lane = self._lanes[done.chat]
+        attempt = self._attempts[done.name]
+        if done.error is None or done.name in self._withdrawn:
             lane.tries = 0
-            if tried.final and tried.error is None:
-                self._forget(lane, tried.name)
-            elif tried.name in self._called_off:
-                self._call_off(tried.chat, lane, tried.name)
-            self._free(tried.chat, lane)
-        elif isinstance(tried.error, DeliveryError) and tried.error.moved_to and courier.moves <= MAX_MOVES:
-            self._move(tried.chat, lane, tried.error.moved_to)
-        elif tried.final and is_hopeless(tried.error, courier.outgoing):
-            logger.warning("{} cannot be delivered and is a dead letter now: {}", tried.name, tried.error)
-            self._note(tried, partial(courier.give_up, str(tried.error)), dropped=True)
+            if done.final and done.error is None:
+                self._drop(lane, done.name)
+            elif done.name in self._withdrawn:
+                self._withdraw(done.chat, lane, done.name)
+            self._release_lane(done.chat, lane)
+        elif isinstance(done.error, DeliveryError) and done.error.moved_to and attempt.moves <= MAX_MOVES:
+            self._move(done.chat, lane, done.error.moved_to)
+        elif done.final and is_hopeless(done.error, attempt.outgoing):
+            logger.warning("delivery: {} failed for good and is kept as a dead letter: {}", done.name, done.error)
+            self._save_progress(done, partial(attempt.give_up, str(done.error)), dropped=True)
         else:
             lane.tries += 1
-            self._pause(tried.chat, lane, pause_s(lane.tries, tried.error, self._jitter()))
-            if tried.final:
-                logger.info("{} is not delivered yet ({}); it is tried again", tried.name, tried.error)
-                self._note(tried, partial(courier.note, lane.tries, str(tried.error)), dropped=False)
+            self._pause(done.chat, lane, pause_s(lane.tries, done.error, self._jitter()))
+            if done.final:
+                logger.info("delivery: {} failed, retrying: {}", done.name, done.error)
+                self._save_progress(done, partial(attempt.note, lane.tries, str(done.error)), dropped=False)
             else:
-                self._free(tried.chat, lane)
+                self._release_lane(done.chat, lane)
 
-    def _note(self, tried: AttemptDone, work: _Work, *, dropped: bool) -> None:
-        self._spawn(work, lambda error: ProgressSaved(chat=tried.chat, name=tried.name, dropped=dropped, error=error))
+    def _save_progress(self, done: AttemptDone, work: _Work, *, dropped: bool) -> None:
+        self._spawn(work, lambda error: ProgressSaved(chat=done.chat, name=done.name, dropped=dropped, error=error))
 
-    def _on_noted(self, noted: ProgressSaved) -> None:
-        lane = self._lanes[noted.chat]
-        if noted.dropped and noted.error is not None:  # it is tried again, but not at once: the disk may be full
+    def _on_progress_saved(self, saved: ProgressSaved) -> None:
+        lane = self._lanes[saved.chat]
+        if saved.dropped and saved.error is not None:  # retried after a pause: the disk may be full
             lane.tries += 1
-            self._pause(noted.chat, lane, pause_s(lane.tries, noted.error, self._jitter()))
-        elif noted.dropped:
-            self._forget(lane, noted.name)
-        elif noted.name in self._called_off:
-            self._call_off(noted.chat, lane, noted.name)
-        self._free(noted.chat, lane)
+            self._pause(saved.chat, lane, pause_s(lane.tries, saved.error, self._jitter()))
+        elif saved.dropped:
+            self._drop(lane, saved.name)
+        elif saved.name in self._withdrawn:
+            self._withdraw(saved.chat, lane, saved.name)
+        self._release_lane(saved.chat, lane)
 
-    def _forget(self, lane: Lane, name: str) -> None:
+    def _drop(self, lane: Lane, name: str) -> None:
         lane.queue.remove(name)
         del self._attempts[name]
-        self._called_off.discard(name)
+        self._withdrawn.discard(name)
 
-    def _free(self, chat: Chat, lane: Lane) -> None:
+    def _release_lane(self, chat: Chat, lane: Lane) -> None:
         lane.busy = ""
-        self._go_on(chat, lane)
+        self._start_next(chat, lane)
 
     def _move(self, chat: Chat, lane: Lane, name: str) -> None:
-        """The chat is called that now, and what was said to it under that id may be waiting already."""
+        """Rename the lane of a chat that has moved, and merge it with the lane of the new id."""
         lane.busy = ""
-        new = self._now((chat[0], name))
+        new = self._current_chat((chat[0], name))
         if new != chat:
             del self._lanes[chat]
             self._moved = {was: new if now == chat else now for was, now in self._moved.items()} | {chat: new}
@@ -330,41 +321,41 @@ class DeliveryActor(LoopActor):
             if there is not lane:
                 there.take_over(lane)
                 lane = there
-        self._go_on(new, lane)
+        self._start_next(new, lane)
 
-    def _now(self, chat: Chat) -> Chat:
+    def _current_chat(self, chat: Chat) -> Chat:
         return self._moved.get(chat, chat)
 
     def _pause(self, chat: Chat, lane: Lane, wait_s: float) -> None:
         lane.paused = True
         self.tell_later(wait_s, ContinueLane(chat=chat, rested=True))
 
-    def _resume(self, go_on: ContinueLane) -> None:
-        chat = self._now(go_on.chat)
+    def _continue_lane(self, go_on: ContinueLane) -> None:
+        chat = self._current_chat(go_on.chat)
         lane = self._lanes.get(chat)
         if lane is not None:
             lane.paused = lane.paused and not go_on.rested
-            self._go_on(chat, lane)
+            self._start_next(chat, lane)
 
     # ------------------------------------------------------------ turns that are shown while they run
 
     def _open_stream(self, chat: Chat, lane: Lane, name: str, turn: TurnId) -> None:
         live = lane.streams[name] = Live(self._hub.subscribe(turn=turn), self._clock())
-        live.task = asyncio.create_task(self._follow(chat, name, live), name=f"stream {turn}")
+        live.task = asyncio.create_task(self._follow_turn(chat, name, live), name=f"stream {turn}")
         self._tasks.add(live.task)
         live.task.add_done_callback(self._tasks.discard)
-        self._tell_self(ShowTyping(chat=chat, name=name))
+        self.tell_self(ShowTyping(chat=chat, name=name))
 
-    async def _follow(self, chat: Chat, name: str, live: Live) -> None:
+    async def _follow_turn(self, chat: Chat, name: str, live: Live) -> None:
         async for event in live.feed:
             if isinstance(event, TurnAnswered | TurnGaveUp):
                 break
             live.stream = live.stream.after(event)
             if not live.announced:
                 live.announced = True
-                self._tell_self(ContinueLane(chat=chat))
+                self.tell_self(ContinueLane(chat=chat))
         live.feed.close()
-        lane = self._lanes.get(self._now(chat))
+        lane = self._lanes.get(self._current_chat(chat))
         if lane is not None and lane.streams.get(name) is live:
             del lane.streams[name]
 
@@ -373,9 +364,9 @@ class DeliveryActor(LoopActor):
         if live is not None:
             live.feed.close()
 
-    def _type(self, shown: ShowTyping) -> None:
-        """Show that somebody is at it, for as long as somebody is."""
-        lane, platform = self._lanes.get(self._now(shown.chat)), self._platforms[shown.chat[0]]
+    def _show_typing(self, shown: ShowTyping) -> None:
+        """Show the typing sign while the turn runs."""
+        lane, platform = self._lanes.get(self._current_chat(shown.chat)), self._platforms[shown.chat[0]]
         live = lane.streams.get(shown.name) if lane is not None else None
         if live is None or not platform.abilities.typing:
             return
@@ -385,7 +376,7 @@ class DeliveryActor(LoopActor):
 
     def _spawn_quietly(self, work: _Work) -> None:
         async def run() -> None:
-            with suppress(DeliveryError):  # nobody misses it
+            with suppress(DeliveryError):  # a sign only
                 await work()
 
         task = asyncio.create_task(run(), name="sign")
@@ -394,15 +385,11 @@ class DeliveryActor(LoopActor):
 
     # ------------------------------------------------------------ the end
 
-    def _answer_settled(self) -> None:
-        if not self._settling or not self._loaded:
+    def _answer_drains(self) -> None:
+        if not self._drains or self.load_state is not LoadState.LOADED:
             return
         if any(lane.busy or (lane.queue and not lane.paused) for lane in self._lanes.values()):
             return
-        for waiting in self._settling:
+        for waiting in self._drains:
             waiting.settle(None)
-        self._settling = []
-
-    def _tell_self(self, message: object) -> None:
-        with suppress(ActorDeadError):  # it has ended: what is owed is in the outbox
-            self.actor_ref.tell(message)
+        self._drains = []

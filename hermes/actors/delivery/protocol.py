@@ -38,12 +38,6 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
-    outgoing: Sequence[OutboxMessage]
-    error: HermesError | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptDone:
     chat: Chat
     name: str

@@ -27,6 +27,7 @@ from hermes.domain.read.views import ActorView
 
 if TYPE_CHECKING:
     import threading
+    from types import TracebackType
 
 __all__ = ["ActorDied", "LoopActor", "live_actors"]
 
@@ -127,10 +128,29 @@ class LoopActor(pykka.Actor):
         """What comes here is not understood. Its type is logged, not its content, as pykka would."""
         logger.warning("{} does not understand {}", self, type(message).__name__)
 
+    def on_end(self) -> None:
+        """Release what the actor holds. Called once, after a stop as well as after a failure."""
+
+    def on_stop(self) -> None:
+        self.on_end()
+
+    def on_failure(
+        self,
+        exception_type: type[BaseException] | None,  # noqa: ARG002 - pykka's signature
+        exception_value: BaseException | None,  # noqa: ARG002
+        traceback: TracebackType | None,  # noqa: ARG002
+    ) -> None:
+        self.on_end()
+
+    def tell_self(self, message: object) -> None:
+        """Send a message to this actor. Dropped if it has ended, so callbacks need not check."""
+        with suppress(pykka.ActorDeadError):
+            self.actor_ref.tell(message)
+
     def tell_later(self, delay_s: float, message: object) -> asyncio.TimerHandle:
-        """Have the message told to this actor then, if it still lives. On its own loop only."""
+        """Send a message to this actor after a delay. Call on its own loop only; dropped if the actor has ended."""
         loop = asyncio.get_running_loop()
-        handle = loop.call_later(delay_s, self.__ring, message)
+        handle = loop.call_later(delay_s, self.tell_self, message)
         if self.__timers is None:
             self.__timers = Timers()
         self.__timers.add(handle, loop.time())
@@ -220,10 +240,6 @@ class LoopActor(pykka.Actor):
         self.__slowest_s = max(self.__slowest_s, took_s)
         if took_s > SLOW_S:
             logger.warning("{} held up the event loop for {:.0f} ms with {}", self, took_s * 1000, what)
-
-    def __ring(self, message: object) -> None:
-        with suppress(pykka.ActorDeadError):
-            self.actor_ref.tell(message)
 
     # ------------------------------------------------------------ the end
 

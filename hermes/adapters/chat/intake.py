@@ -38,7 +38,7 @@ from hermes.domain.types import (
     Source,
     TurnId,
 )
-from hermes.ports.chat import Abilities, Foreign, ForeignKind, Inbound, Outbox
+from hermes.ports.chat import Abilities, ChatEdge, Foreign, ForeignKind, Inbound, Outbox
 from hermes.ports.given import Clock
 from hermes.ports.sessions import Sessions
 from hermes.services.commands.registry import Parsed, Unknown, parse
@@ -58,7 +58,7 @@ _NOT_YOURS_OR_OVER = "This question is for whoever began the conversation, or is
 _FOR_ADMINS = "Only the owner and the admins of this Hermes may answer this."
 
 
-class ChatIntake:
+class ChatIntake(ChatEdge):
     def __init__(
         self,
         *,
@@ -91,8 +91,14 @@ class ChatIntake:
         self._compose = compose or _compose  # what a person sent, as a message for a model
         self._private: dict[str, bytes] = {}  # the admins' private chats, as they are on disk
         self._new_marker = new_marker  # of the fences in one message
-        self.alive = alive
-        self.trouble = trouble
+        self._alive = alive
+        self._trouble = trouble
+
+    def alive(self) -> None:
+        self._alive()
+
+    def trouble(self, part: str, problem: str) -> None:
+        self._trouble(part, problem)
 
     async def take(self, inbound: Inbound) -> str:
         reach("chat: received")

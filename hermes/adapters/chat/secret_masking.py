@@ -8,7 +8,7 @@ from hermes.domain.types import OutboxMessage, Place
 from hermes.ports.chat import Abilities, Platform
 
 
-class SecretMaskingPlatform:
+class SecretMaskingPlatform(Platform):
     def __init__(self, platform: Platform, *, gap: str, fill: Callable[[OutboxMessage, str], Awaitable[str]]) -> None:
         self._platform = platform
         self._gap = gap

@@ -23,7 +23,7 @@ from hermes.agent.models.sse import EVENT_MAX_BYTES
 from hermes.agent.repetition import TIMES_MIN, UNIT_MAX, is_looping
 from hermes.domain.errors import ModelError
 from hermes.domain.types import Failure, FailureKind
-from hermes.ports.agent import ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelQueued, ModelRequest, ModelStarted, ModelText
 
 NAME = "smollm2-135m"
 CONTEXT_MAX = 8192  # what the model was trained for
@@ -31,7 +31,7 @@ MAX_TOKENS = 512  # of one answer
 LOOK_BACK = UNIT_MAX * TIMES_MIN
 
 
-class LocalModel:
+class LocalModel(Model):
     name = NAME
 
     def __init__(self, *, context_window: int = CONTEXT_MAX, max_tokens: int = MAX_TOKENS) -> None:

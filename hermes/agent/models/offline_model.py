@@ -28,7 +28,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequen
 
 from hermes.domain.errors import ModelError
 from hermes.domain.types import EncodedMessage, Failure, FailureKind, Usage
-from hermes.ports.agent import ModelChunk, ModelDone, ModelRequest, ModelText
+from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 
 NAME = "offline"
 HELP = "\n".join(line.strip() for line in (__doc__ or "").splitlines() if line.startswith("    !"))
@@ -40,7 +40,7 @@ _BREATH = 64  # words or messages between two looks of the event loop
 _SLICE = 4096  # characters
 
 
-class OfflineModel:
+class OfflineModel(Model):
     name = NAME
 
     def __init__(self, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:

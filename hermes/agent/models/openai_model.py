@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from hermes.agent.models.completion import StreamedCompletion, request_body
 from hermes.agent.models.failure import address_of
 from hermes.domain.errors import ModelError
-from hermes.ports.agent import ModelChunk, ModelRequest, ModelText
+from hermes.ports.agent import Model, ModelChunk, ModelRequest, ModelText
 
 if TYPE_CHECKING:
     from hermes.agent.models.endpoint import Endpoint
@@ -26,7 +26,7 @@ CONNECT_TIMEOUT_S = 10.0
 IDLE_TIMEOUT_S = 60.0  # without a byte
 
 
-class OpenAIModel:
+class OpenAIModel(Model):
     def __init__(
         self,
         *,
@@ -36,13 +36,17 @@ class OpenAIModel:
         connect_timeout_s: float = CONNECT_TIMEOUT_S,
         idle_timeout_s: float = IDLE_TIMEOUT_S,
     ) -> None:
-        self.name = name
+        self._name = name
         self._base_url = base_url or OPENAI_URL
         self._key = api_key or ""
         self._connect_timeout_s = connect_timeout_s
         self._idle_timeout_s = idle_timeout_s
         self._endpoint: Endpoint | None = None
         self._opening = asyncio.Lock()
+
+    @property
+    def name(self) -> str:
+        return self._name
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
         endpoint = await self._opened()

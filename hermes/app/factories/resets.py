@@ -55,8 +55,8 @@ def _overridden(default: ResetPolicy, override: ResetOverride) -> ResetPolicy:
     )
 
 
-class LateProcessViews:
-    """Implements ports.Processes before the process service exists."""
+class LateProcessViews(Processes):
+    """Processes as long as the real list does not exist yet: none."""
 
     def __init__(self) -> None:
         self.of: Processes | None = None

@@ -23,7 +23,8 @@ from hermes.domain.access.role import Role
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
-from hermes.domain.session.protocol import Answer, Step, ToolReturned, TurnLimits
+from hermes.domain.session.jobs import ToolReport
+from hermes.domain.session.protocol import Answer, Step, TurnLimits
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
 
@@ -175,7 +176,7 @@ def _finish(before: Step, finished: ToolFinished) -> Step:
     return publishing(then(before, finished), ended)
 
 
-def tool_returned(session: Session, event: ToolReturned, now: float, limits: TurnLimits) -> Step:
+def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnLimits) -> Step:
     turn = session.turn
     call = next((call for call in turn.calls if call.id == event.call), None) if turn else None
     if turn is None or call is None or call.state is not CallState.STARTED:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.types import (
@@ -120,3 +121,6 @@ class SummaryReport:
     problem: str = ""  # not empty: there is none, and why
     usage: Usage = Usage()
     model: str = ""
+
+
+Report: TypeAlias = ModelReport | RetryReport | ToolReport | SummaryReport

@@ -48,6 +48,7 @@ from hermes.domain.session.builder import (
     then,
     told,
 )
+from hermes.domain.session.jobs import ModelReport, RetryReport, ToolReport
 from hermes.domain.session.protocol import (
     Accept,
     AnnounceStop,
@@ -55,20 +56,16 @@ from hermes.domain.session.protocol import (
     Begin,
     Branch,
     Compress,
-    Deliver,
     EndSession,
     Event,
     Hold,
-    ModelAnswered,
     ModelCallWork,
-    ModelFailed,
     NoteBlocked,
     Recover,
     Refuse,
     Reroute,
     ResetSession,
     Resume,
-    RetryModel,
     Rewrite,
     SetPreference,
     StartHeld,
@@ -80,12 +77,13 @@ from hermes.domain.session.protocol import (
     Suspend,
     Task,
     ToolCallWork,
-    ToolReturned,
     TurnLimits,
     Undo,
 )
 from hermes.domain.session.state import is_pending
+from hermes.domain.session.transaction import Due, complete, never_due
 from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.submission import Submission
 from hermes.domain.types import (
     Busy,
     Call,
@@ -111,10 +109,27 @@ _LIMITS = TurnLimits()
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
 
 
-def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMITS) -> Step:  # noqa: C901, PLR0912
-    """The next state, what to record, and what to do once it is recorded."""
+def step(
+    session: Session,
+    event: Event,
+    now: float,
+    limits: TurnLimits = _LIMITS,
+    *,
+    stopping: str = "",
+    due: Due = never_due,
+) -> Step:
+    """Return the whole transaction that the event leads to, and the effects to perform once it is on disk.
+
+    `stopping`: why the daemon stops, if it does; `due`: returns when to check a session for a reset.
+    """
+    if stopping:
+        return complete(session, _decide_in_a_stop(session, event, now, limits, stopping), now, due)
+    return complete(session, _decide(session, event, now, limits), now, due)
+
+
+def _decide(session: Session, event: Event, now: float, limits: TurnLimits) -> Step:  # noqa: C901, PLR0912
     match event:
-        case Deliver():
+        case Submission():
             return _deliver(session, event, now, limits)
         case StartHeld():
             return start_next(Step(session=session), now) if _is_open(session) else Step(session=session)
@@ -124,13 +139,13 @@ def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMIT
             return _begin(session, event, now)
         case StopTurn():
             return _stop_turn(session, event, now)
-        case ModelAnswered():
+        case ModelReport(failure=None):
             return _model_answered(session, event, now, limits)
-        case ModelFailed():
+        case ModelReport():
             return _model_failed(session, event, now)
-        case RetryModel():
+        case RetryReport():
             return _model_retried(session, event, now)
-        case ToolReturned():
+        case ToolReport():
             return calls.tool_returned(session, event, now, limits)
         case Answer():
             return calls.answer(session, event, now, limits)
@@ -164,12 +179,12 @@ def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMIT
             assert_never(event)
 
 
-def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
-    """As `step`, in a daemon that is stopping: whatever is written marks the work in flight as well."""
+def _decide_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
+    """Decide as usual, and mark the work in flight as interrupted in the same transaction."""
     announced = AnnounceStop(reason=reason)
-    before = step(session, announced, now, limits)
-    taken = step(before.session, event, now, limits)
-    after = step(taken.session, announced, now, limits)
+    before = _decide(session, announced, now, limits)
+    taken = _decide(before.session, event, now, limits)
+    after = _decide(taken.session, announced, now, limits)
     return replace(
         taken,
         session=after.session,
@@ -204,7 +219,7 @@ def _begin(session: Session, event: Begin, now: float) -> Step:
     return then(Step(session=session), Preferred(at=now, preferences=preferences, reason="it was begun"))
 
 
-def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -> Step:
+def _deliver(session: Session, event: Submission, now: float, limits: TurnLimits) -> Step:
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return Step(session=session, effects=(Reroute(),))
     if any(turn.id == event.joins for turn in session.queue):
@@ -230,7 +245,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -
     return _start_or_hold(accepted, event, now)
 
 
-def _join(session: Session, event: Deliver, now: float) -> Step:
+def _join(session: Session, event: Submission, now: float) -> Step:
     """The rest of a message that still waits: no turn of its own."""
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
@@ -242,7 +257,7 @@ def _join(session: Session, event: Deliver, now: float) -> Step:
     return _start_or_hold(replace(joined, seen=_seen(session, event, event.joins, now), also=event.also), event, now)
 
 
-def _start_or_hold(accepted: Step, event: Deliver, now: float) -> Step:
+def _start_or_hold(accepted: Step, event: Submission, now: float) -> Step:
     if event.more_s > 0 and accepted.session.turn is None:
         return replace(accepted, effects=(*accepted.effects, Hold(wait_s=event.more_s)))
     return start_next(accepted, now)
@@ -263,7 +278,7 @@ def _too_many(session: Session, limits: TurnLimits) -> Step:
     return Step(session=session, effects=(Refuse(error=QueueFullError(f"{many}; nothing was stored, try again")),))
 
 
-def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: TurnLimits) -> Step:
+def _deliver_held(session: Session, turn: Turn, event: Submission, now: float, limits: TurnLimits) -> Step:
     """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it.
 
     What they had said before that, and what waits since, goes first.
@@ -275,7 +290,7 @@ def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limi
     return _go_on(received, turn, session.reason, now, limits)
 
 
-def _handling(session: Session, event: Deliver, limits: TurnLimits) -> str:
+def _handling(session: Session, event: Submission, limits: TurnLimits) -> str:
     if session.turn is None:
         return "queued" if session.queue or session.compressing else "started"
     wish = event.busy or session.preferences.busy or limits.busy
@@ -284,12 +299,12 @@ def _handling(session: Session, event: Deliver, limits: TurnLimits) -> str:
     return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
 
 
-def _may_steer(session: Session, event: Deliver) -> bool:
+def _may_steer(session: Session, event: Submission) -> bool:
     """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
     return event.source.standing.includes(role_of_turn(session))
 
 
-def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
+def _received(session: Session, event: Submission, now: float, handling: str) -> Step:
     opening = event.opening if not session.messages else ()
     received = MessageReceived(
         at=now,
@@ -308,13 +323,13 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
     return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
 
 
-def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | None:
+def _seen(session: Session, event: Submission, turn: TurnId, now: float) -> Seen | None:
     if not event.inbound:
         return None
     return Seen(key=event.inbound, session=session.id, turn=turn, fingerprint=event.fingerprint, at=now)
 
 
-def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
+def _answer_in(event: Submission, asking: Call, session: Session) -> str:
     """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
     if event.busy or not event.may_answer:
         return ""
@@ -327,7 +342,7 @@ def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
 # ---------------------------------------------------------------- what the model says
 
 
-def _model_answered(session: Session, event: ModelAnswered, now: float, limits: TurnLimits) -> Step:
+def _model_answered(session: Session, event: ModelReport, now: float, limits: TurnLimits) -> Step:
     if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
     before = Step(session=session)
@@ -349,7 +364,7 @@ def _model_answered(session: Session, event: ModelAnswered, now: float, limits: 
     return start_next(compression.when_full(finished, now) if event.context_full else finished, now)
 
 
-def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
+def _finish(before: Step, event: ModelReport, now: float) -> Step:
     session, turn = before.session, before.session.turn
     assert turn is not None
     finished = TurnFinished(
@@ -376,15 +391,16 @@ def _finish(before: Step, event: ModelAnswered, now: float) -> Step:
     return publishing(then(before, finished), *answers)
 
 
-def _model_failed(session: Session, event: ModelFailed, now: float) -> Step:
+def _model_failed(session: Session, event: ModelReport, now: float) -> Step:
     if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
+    assert event.failure is not None
     if event.failure.kind is FailureKind.CONTEXT_OVERFLOW:
         return compression.on_overflow(session, now)
     return start_next(give_up(Step(session=session), event.turn, event.failure, now), now)
 
 
-def _model_retried(session: Session, event: RetryModel, now: float) -> Step:
+def _model_retried(session: Session, event: RetryReport, now: float) -> Step:
     if not _is_current(session, event.turn, event.attempt, event.replies):
         return Step(session=session)
     retried = ModelRetried(

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import RefusedError
 from hermes.domain.events import Event as LiveEvent
+from hermes.domain.operations import Tally
 from hermes.domain.records import MessageReceived, Record
+from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
+from hermes.domain.submission import Submission
 from hermes.domain.types import (
     Busy,
-    Call,
-    CallOutcome,
     EncodedMessage,
     EndCause,
-    Failure,
     InboundKey,
+    OutboxMessage,
     Place,
     Seen,
     Session,
@@ -44,23 +46,6 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deliver:
-    turn: TurnId
-    messages: tuple[EncodedMessage, ...]
-    source: Source
-    options: bytes = b"{}"
-    inbound: InboundKey | None = None
-    also: tuple[InboundKey, ...] = ()
-    fingerprint: bytes = b""
-    busy: str = ""  # what it does to a turn in flight; empty: what the session or the configuration says
-    joins: TurnId | None = None  # it is the rest of that message, if that still waits
-    more_s: float = 0.0  # how long its turn is held for the rest of it
-    said: str = ""  # the person's own words, where the message has more than these
-    opening: tuple[EncodedMessage, ...] = ()  # goes first if this is the session's first message
-    may_answer: bool = True  # False: it is never the answer that a call waits for
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StartHeld:
     """The rest of a message was waited for long enough."""
 
@@ -80,54 +65,6 @@ class Begin:
 
     source: Source
     title: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelAnswered:
-    turn: TurnId
-    attempt: int
-    replies: int  # how many there had been before
-    message: EncodedMessage
-    text: str
-    model: str
-    finish_reason: str
-    usage: Usage
-    calls: tuple[Call, ...] = ()
-    prompt: EncodedMessage | None = None  # the system prompt, if it was built for this
-    context_tokens: int = 0
-    context_full: bool = False
-    waited_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelFailed:
-    turn: TurnId
-    attempt: int
-    replies: int
-    failure: Failure
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryModel:
-    """A model call failed and is made again; the turn goes on."""
-
-    turn: TurnId
-    attempt: int
-    replies: int
-    model: str
-    failure: Failure
-    tries: int
-    delay_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToolReturned:
-    turn: TurnId
-    attempt: int
-    call: str
-    message: EncodedMessage
-    outcome: CallOutcome
-    took_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +162,7 @@ class Undo:
     offset: int
     turns: int
     reason: str
-    again: Deliver | None = None
+    again: Submission | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,18 +220,17 @@ class BranchOff:
     move_key: bool = False
 
 
-Request: TypeAlias = UndoTurns | BranchOff  # these become events when the transcript is at hand
+Request: TypeAlias = UndoTurns | BranchOff | SummaryReport  # `event_of` needs the transcript to make them events
 
 
 Event: TypeAlias = (
-    Deliver
+    Submission
     | StartHeld
     | Rewrite
     | Begin
-    | ModelAnswered
-    | ModelFailed
-    | RetryModel
-    | ToolReturned
+    | ModelReport
+    | RetryReport
+    | ToolReport
     | Answer
     | StopTurn
     | AnnounceStop
@@ -388,14 +324,21 @@ class SuccessorSession:
     session: Session
     records: tuple[Record, ...]
     move_key: bool
+    due: float | None = None  # as in Append
 
 
 @dataclasses.dataclass(slots=True)  # neither frozen nor kw_only: that would cost a quarter of a microsecond a step
 class Step:
-    session: Session
+    """The whole transaction that an event leads to, and the effects to perform once it is on disk."""
+
+    session: Session  # after the records
     records: tuple[Record, ...] = ()
     effects: tuple[Effect, ...] = ()
     seen: Seen | None = None
-    also: tuple[InboundKey, ...] = ()  # that are seen with it
+    also: tuple[InboundKey, ...] = ()  # further inbound ids that are seen with it
     bind: SessionKey | None = None  # from now on this key means this session
     child: SuccessorSession | None = None
+    outbox: Sequence[OutboxMessage] = ()  # those that are not final only say where a turn is to be shown
+    usage: Sequence[Tally] = ()
+    granted: tuple[str, ...] = ()  # rules that are allowed in every session from now on
+    due: float | None = None  # as in Append

@@ -1,14 +1,21 @@
-"""From what is asked of a session to what happens to it, for what takes a look at the transcript. Pure."""
+"""Requests and reports that become events only with the transcript at hand. Pure.
+
+That is done when they are handled, not when they arrive: the transcript may have grown meanwhile.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
 from hermes.domain.read.transcript import Transcript
 from hermes.domain.records import MessageReceived
-from hermes.domain.session.protocol import Branch, BranchOff, Deliver, Undo, UndoTurns
+from hermes.domain.session.jobs import SummaryReport
+from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarised, SummaryFailed, Undo, UndoTurns
+from hermes.domain.submission import Submission
 from hermes.domain.types import EncodedMessage, Session, SessionId, Source, Turn
 
 
@@ -20,6 +27,30 @@ class TooFarBackError(BadInputError):
         self.own = own
 
 
+def event_of(
+    request: Request, session: Session, transcript: Transcript, new_session: Callable[[], SessionId]
+) -> Undo | Branch | Summarised | SummaryFailed:
+    """Raises RefusedError."""
+    match request:
+        case UndoTurns():
+            return undo_of(request, session, transcript)
+        case BranchOff():
+            return branch_of(request, session, transcript, new_session())
+        case SummaryReport() if request.problem:
+            return SummaryFailed(reason=request.problem)
+        case SummaryReport():
+            return Summarised(
+                child=new_session(),
+                messages=request.messages,
+                waiting=waiting_of(session, transcript),
+                reason=session.compressing,
+                usage=request.usage,
+                model=request.model,
+            )
+        case _:
+            assert_never(request)
+
+
 def undo_of(request: UndoTurns, session: Session, transcript: Transcript) -> Undo:
     first = _start_of(request.turns, session, transcript)
     seq, offset = transcript.place(first)
@@ -28,7 +59,7 @@ def undo_of(request: UndoTurns, session: Session, transcript: Transcript) -> Und
     if request.again is not None:
         said = _said_at(first, transcript)
         role = lowest(request.source.standing, _role_at(first, session, transcript) or request.source.standing)
-        again = Deliver(turn=request.again, messages=said, source=replace(request.source, role=role))
+        again = Submission(turn=request.again, messages=said, source=replace(request.source, role=role))
         reason = "the last message was sent again"
     return Undo(seq=seq, offset=offset, turns=request.turns, reason=reason, again=again)
 

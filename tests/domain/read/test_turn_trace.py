@@ -9,7 +9,8 @@ from hermes.domain.outbox import reply_id
 from hermes.domain.read.trace_delivery import Delivery, outgoing_in, taken_line
 from hermes.domain.read.turn_trace import fold_trace
 from hermes.domain.read.views import TurnRecord
-from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, RetryModel, StopTurn, Suspend
+from hermes.domain.session.jobs import RetryReport
+from hermes.domain.session.protocol import AnnounceStop, Recover, Resume, StopTurn, Suspend
 from hermes.domain.session.routed_question import question_id
 from hermes.domain.trace import TraceLine, TraceState
 from hermes.domain.types import (
@@ -295,9 +296,9 @@ def test_a_command_is_a_line_of_its_own() -> None:
     assert taken_line(seen, [], now=9.0).state is TraceState.TAKEN
 
 
-def retry(talk: Talk, tries: int, delay_s: float) -> RetryModel:
+def retry(talk: Talk, tries: int, delay_s: float) -> RetryReport:
     turn, failure = talk.turn, Failure(kind=FailureKind.RATE_LIMIT, message="slow down")
-    return RetryModel(
+    return RetryReport(
         turn=turn.id, attempt=turn.attempt, replies=0, model="m", failure=failure, tries=tries, delay_s=delay_s
     )
 

@@ -14,7 +14,6 @@ from hermes.domain.session.machine import SUSPEND_AFTER, step
 from hermes.domain.session.protocol import (
     Accept,
     AnnounceStop,
-    Deliver,
     EndSession,
     Recover,
     Refuse,
@@ -26,6 +25,7 @@ from hermes.domain.session.protocol import (
     TurnLimits,
 )
 from hermes.domain.session.state import evolve, is_pending, replay
+from hermes.domain.submission import Submission
 from hermes.domain.types import Call, EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
 from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
 
@@ -423,7 +423,7 @@ def test_evolve_counts_every_record() -> None:
 def test_history_that_came_along_is_part_of_the_turn() -> None:
     talk = Talk()
     history = tuple(EncodedMessage(m) for m in (b'{"role":"user","content":"x"}', b'{"role":"user","content":"y"}'))
-    talk.do(Deliver(turn=TurnId("a"), messages=history, source=API))
+    talk.do(Submission(turn=TurnId("a"), messages=history, source=API))
     assert talk.shown() == ["user: x", "user: y"]
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hermes.domain.access.role import Role
 from hermes.domain.session.builder import open_turns
-from hermes.domain.session.protocol import Accept, AnnounceStop, Deliver, Hold, Rewrite, StartHeld, Suspend
+from hermes.domain.session.protocol import Accept, AnnounceStop, Hold, Rewrite, StartHeld, Suspend
 from hermes.domain.session.state import is_pending, replay
 from hermes.domain.submission import Submission
 from hermes.domain.types import Phase, Place, SessionKey, Source, TurnId
@@ -18,11 +18,11 @@ ANN = Source(platform="toy", user="ann", place=THERE)
 WAIT_S = 0.8
 
 
-def first(text: str = "one", **more: object) -> Deliver:
+def first(text: str = "one", **more: object) -> Submission:
     return replace(said(text, source=ANN), more_s=WAIT_S, **more)  # type: ignore[arg-type]
 
 
-def rest(text: str = "two", joins: str = "one", *, more_s: float = 0.0) -> Deliver:
+def rest(text: str = "two", joins: str = "one", *, more_s: float = 0.0) -> Submission:
     return replace(said(text, source=ANN, inbound=text), joins=TurnId(joins), more_s=more_s)
 
 

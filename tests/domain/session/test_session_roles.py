@@ -9,9 +9,10 @@ import pytest
 from hermes.domain.access.role import Role
 from hermes.domain.records import Answered, SessionStarted
 from hermes.domain.session.builder import open_turns
-from hermes.domain.session.protocol import Answer, Deliver, Rewrite
+from hermes.domain.session.protocol import Answer, Rewrite
 from hermes.domain.session.state import begin, replay
 from hermes.domain.session.turn_role import role_of_turn
+from hermes.domain.submission import Submission
 from hermes.domain.types import ChatContext, FailureKind, Place, Session, SessionId, SessionKey, Source, TurnId
 from tests.actors.talk import Talk, asks, does, said, user
 
@@ -97,7 +98,7 @@ def test_what_steers_lowers_the_role_of_the_turn_that_it_becomes_part_of() -> No
 def test_the_rest_of_a_message_by_somebody_lower_lowers_its_role() -> None:
     talk = shared_talk()
     talk.do(replace(said("one", source=BOSS), more_s=1.0))
-    talk.do(Deliver(turn=TurnId("two"), messages=(user("two"),), source=EVE, joins=TurnId("one")))
+    talk.do(Submission(turn=TurnId("two"), messages=(user("two"),), source=EVE, joins=TurnId("one")))
     assert talk.shown() == ["user: one", "user: two"]
     assert role_in(talk.session) is Role.GUEST
 

@@ -1,0 +1,78 @@
+"""The transaction of a step: what is stored together with its records. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TypeAlias
+
+from hermes.domain.access.grants import facts_of, granted_by
+from hermes.domain.operations import Append, Enqueue, Operation, See, SetDue
+from hermes.domain.outbox import outgoing_of
+from hermes.domain.session.protocol import Step, SuccessorSession
+from hermes.domain.session.state import is_pending
+from hermes.domain.types import Epoch, Seq, Session
+from hermes.domain.usage import tallies_of
+
+Due: TypeAlias = Callable[[Session, float], float | None]  # takes the time; returns when to check for a reset
+
+
+def never_due(session: Session, now: float) -> float | None:  # noqa: ARG001 - the signature of Due
+    """Return None: no reset policy applies."""
+    return None
+
+
+def complete(before: Session, step: Step, now: float, due: Due) -> Step:
+    """Add to a step what follows from its records: outbox messages, usage, grants and due time."""
+    if step.records:
+        step.outbox = outgoing_of(before, step.records)
+        step.usage = tallies_of(step.session, step.records, before.turn)
+        step.granted = granted_by(before, step.records)
+        step.due = due(step.session, now)
+    if (child := step.child) is not None:
+        step.usage = [*step.usage, *tallies_of(child.session, child.records)]
+        step.child = replace(child, due=due(child.session, now))
+        step.due = due(step.session, now)
+    return step
+
+
+def operations_of(step: Step, epoch: Epoch) -> list[Operation]:
+    """Return the step as operations of one transaction."""
+    session, child = step.session, step.child
+    operations: list[Operation] = []
+    if step.records:
+        append = Append(
+            session=session.id,
+            expected_seq=Seq(session.next_seq - len(step.records)),
+            epoch=epoch,
+            records=step.records,
+            head=session,
+            pending=is_pending(session),
+            bind=step.bind,
+            seen=step.seen,
+            due=step.due,
+        )
+        operations.append(append)
+        if step.seen is not None:
+            operations += [See(seen=replace(step.seen, key=key)) for key in step.also]
+    elif child is not None:  # fails the transaction if this session was deleted or has changed
+        operations.append(SetDue(session=session.id, expected_seq=session.next_seq, due=step.due))
+    if child is not None:
+        operations.append(_first_append(child, epoch))
+    operations += step.usage
+    operations += facts_of(step.granted)
+    operations += [Enqueue(outgoing=message) for message in step.outbox if message.final]
+    return operations
+
+
+def _first_append(child: SuccessorSession, epoch: Epoch) -> Append:
+    return Append(
+        session=child.session.id,
+        expected_seq=Seq(0),
+        epoch=epoch,
+        records=child.records,
+        head=child.session,
+        pending=is_pending(child.session),
+        bind=child.session.key if child.move_key else None,
+        due=child.due,
+    )
