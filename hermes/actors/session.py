@@ -102,15 +102,15 @@ class _Writing:
 
 
 _Mail: TypeAlias = Post | Report | Passivate
+_NOTHING_INTERRUPTED = Recover()  # open work was handed over by another session
 
 
 class SessionActor(LoopActor):
     __slots__ = (
         "_alongside",
-        "_hold",
         "_missed",
         "_patience",
-        "_recover_reason",
+        "_recovery",
         "_services",
         "_session",
         "_settled",
@@ -130,18 +130,16 @@ class SessionActor(LoopActor):
         *,
         unwritten: tuple[Record, ...] = (),
         alongside: tuple[Append, ...] = (),
-        recover_reason: str = "",
-        hold: bool = False,
-        stopping: str = "",
+        recovery: Recover = _NOTHING_INTERRUPTED,
+        stopping: AnnounceStop | None = None,
     ) -> None:
         super().__init__()
         self._services = services
         self._session = session
         self._unwritten = unwritten  # a new session's first record, stored together with its first message
         self._alongside = alongside  # what must be stored in the same transaction
-        self._recover_reason = recover_reason  # empty: what is open was handed over, and nothing was cut off
-        self._stopping = stopping  # why the daemon is, if so: what was cut off is for the next one to take up
-        self._hold = hold  # a turn that was cut off waits for the person
+        self._recovery = recovery
+        self._stopping = stopping  # set while the daemon stops: interrupted work is left to the next daemon
         self._settled = True  # what the state says is going on is so; not before a recovery is on disk
         self._writing: _Writing | None = None
         self._stash: list[_Mail] | None = None
@@ -166,9 +164,9 @@ class SessionActor(LoopActor):
         if not is_pending(self._session):
             return
         announced = bool(self._session.resume_reason)  # to its parent, a moment ago: what waits, waits on
-        if self._recover_reason or (self._session.turn is None and not announced):
+        if self._recovery.cause or (self._session.turn is None and not announced):
             self._settled = False
-            self._take(Post(event=Recover(reason=self._recover_reason, hold=self._hold)))
+            self._take(Post(event=self._recovery))
         self._follow()
 
     def on_receive(self, message: object) -> None:
@@ -198,7 +196,7 @@ class SessionActor(LoopActor):
     def _take(self, post: Post) -> None:
         services = self._services
         if isinstance(post.event, AnnounceStop):
-            self._stopping = post.event.reason
+            self._stopping = post.event
         elif self._stopping and isinstance(post.event, Recover):
             return  # it came back, or found space, when the stop had come: the next daemon takes up what is open
         if isinstance(post.event, Deliver) and not post.judged and not post.event.source.automatic:
@@ -219,7 +217,7 @@ class SessionActor(LoopActor):
 
     def _step(self, event: Event, now: float) -> Step:
         limits = self._services.limits()
-        if self._stopping:
+        if self._stopping is not None:
             return step_in_a_stop(self._session, event, now, limits, self._stopping)
         return step(self._session, event, now, limits)
 

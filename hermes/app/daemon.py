@@ -29,8 +29,8 @@ from hermes.config.log import configure_logging
 from hermes.config.settings import Config
 from hermes.domain.errors import ConfigError, HermesError
 from hermes.domain.listing import counted, some
-from hermes.domain.outbox import unnamed
-from hermes.domain.types import Phase, Session
+from hermes.domain.session.protocol import AnnounceStop
+from hermes.domain.types import InterruptionCause, Phase, Session
 from hermes.ports.agent import Model
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
@@ -92,7 +92,7 @@ class Daemon:
             with suppress(HermesError, TimeoutError):
                 async with asyncio.timeout_at(deadline):
                     how = "restarting" if request.restart else "stopping"
-                    text = f"Hermes is {how} ({unnamed(request.reason)})."
+                    text = f"Hermes is {how} ({request.reason})."
                     await self.homes.tell_all(f"stop:{self.facts['epoch']}", text, except_in=told)
         with suppress(TimeoutError):
             async with asyncio.timeout_at(deadline) as limit:
@@ -113,7 +113,8 @@ class Daemon:
             logger.warning("{} did not finish in time and will go on after the next start: {}", what, some(busy))
 
     async def _mark(self, request: StopRequest) -> list[Session]:
-        announced = AnnounceStopToAll(reason=request.announced)
+        cause = InterruptionCause.RESTART if request.restart else InterruptionCause.SHUTDOWN
+        announced = AnnounceStopToAll(stop=AnnounceStop(reason=request.announced, cause=cause, who=request.who))
         sessions: list[Session] = []
         for mark in await self.children["directory"].ask(announced, block=False):
             with suppress(ActorDeadError, HermesError):  # one that cannot be marked keeps no other one from it

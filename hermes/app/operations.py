@@ -22,6 +22,7 @@ from hermes.config.platforms import PLATFORMS
 from hermes.domain.errors import BadInputError, ConfigError, HermesError, StorageFailedError
 from hermes.domain.read.reader import StoreStats
 from hermes.domain.read.views import ActorView
+from hermes.domain.session.reason import with_person
 from hermes.domain.session_id import new_session_id
 from hermes.domain.types import Phase
 from hermes.domain.values import dataclass
@@ -40,6 +41,7 @@ class StopRequest:
     reason: str
     exit_code: int = 0
     restart: bool = False  # and come back, as the same process
+    who: str = ""  # platform and user of the person who asked for it
 
     @property
     def announced(self) -> str:
@@ -55,13 +57,13 @@ class StopSwitch:
         self._embedded = embedded
         self.comes_back = False  # a restart was asked for, and no stop since
 
-    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False) -> None:
+    def request(self, reason: str, exit_code: int = 0, *, restart: bool = False, who: str = "") -> None:
         if self._embedded:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
         if not self._request.done():
             self.comes_back = restart
-            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart)
-            logger.info("stopping for a {}", request.announced)
+            request = StopRequest(reason=reason, exit_code=exit_code, restart=restart, who=who)
+            logger.info("stopping for a {}", with_person(request.announced, who))
             self._request.set_result(request)
         elif restart and not self.comes_back:
             raise BadInputError(
@@ -233,7 +235,7 @@ class DaemonOperations:
     def request_stop(self, reason: str) -> None:
         self._stop.request(reason)
 
-    async def request_restart(self, reason: str) -> None:
+    async def request_restart(self, reason: str, who: str = "") -> None:
         """Raises BadInputError when it would not come back; then it goes on as it is."""
         try:
             await asyncio.to_thread(self._check_config)
@@ -243,7 +245,7 @@ class DaemonOperations:
                 f"{_started_without(error)}",
                 code="bad_configuration",
             ) from error
-        self._stop.request(reason, restart=True)
+        self._stop.request(reason, restart=True, who=who)
 
     async def reload(self) -> Mapping[str, Any]:
         """Raises BadInputError when the configuration cannot be used; then the old one stays."""

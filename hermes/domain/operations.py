@@ -133,6 +133,7 @@ class RecordDelivery:
     problem: str = ""
     repeated: tuple[int, ...] = ()
     superseded: tuple[str, ...] = ()
+    refusals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

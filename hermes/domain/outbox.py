@@ -8,13 +8,13 @@ that is nothing that anybody is owed.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from textwrap import shorten
 from typing import assert_never
 
 from hermes.domain.access.question import SHOW, asked_by, is_long
+from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.media_reference import COPY, SEND_FILE
 from hermes.domain.records import (
     Answered,
@@ -56,7 +56,6 @@ NOTHING_SAID = "(The model had nothing to say.)"
 STOPPED = "(stopped)"
 COMPRESS_REPLY_S = 2.5  # within this time the reply to /compress tells its failure; the command waits a bit longer
 BURST_S = 5.0  # messages that come closer together are one burst
-_BY_WHOM = re.compile(r"(/\w+) by \S+$")  # as the journal has it
 _FENCE = "```"
 
 
@@ -69,7 +68,6 @@ def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessa
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     records = tuple(records)
     outgoing = _settled(session, records)
-    held = not any(isinstance(record, TurnStarted | Suspended) for record in records)
     for record in records:
         if isinstance(record, MessageReceived):
             places[record.turn] = session.place if record.source.automatic else record.source.place
@@ -77,14 +75,12 @@ def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessa
                 outgoing.append(_sign(session, record, place))
         elif isinstance(record, Asked) and record.routed:
             outgoing += routed(session, record, places.get(record.turn), again=_is_cut(session, record.call))
-        elif (message := _outgoing(session, record, places, held=held)) is not None:
+        elif (message := _outgoing(session, record, places)) is not None:
             outgoing.append(message)
     return outgoing
 
 
-def _outgoing(
-    session: Session, record: Record, places: dict[TurnId, Place | None], *, held: bool
-) -> OutboxMessage | None:
+def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | None]) -> OutboxMessage | None:
     match record:
         case TurnStarted(turn=turn) if place := places.get(turn):
             return replace(_reply(session, turn, place, "", record.at), final=False)
@@ -114,7 +110,7 @@ def _outgoing(
             return _notice(
                 session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
             )
-        case TurnInterrupted(turn=turn) if (place := places.get(turn)) and held:
+        case TurnInterrupted(turn=turn, hold=hold) if (place := places.get(turn)) and hold:
             name = f"held:{turn}:{session.interruptions + 1}"
             text = f"I was interrupted ({record.reason}). Write anything, and I go on where I was."
             return _notice(session, name, place, text, record.at)
@@ -138,7 +134,8 @@ def _is_cut(session: Session, call: str) -> bool:
 
 def _not_compressed(session: Session, record: CompressionFailed) -> str:
     """Empty: the reply to a command, or the failure of the turn that needed it, says so."""
-    asked = session.compressing_cause is CompressionCause.ASKED
+    cause = compression_cause(session.compressing_cause, session.compressing)
+    asked = cause is CompressionCause.ASKED
     match record.end:
         case CompressionEnd.STOPPED:
             return ""
@@ -245,7 +242,7 @@ def _notice(session: Session, name: str, place: Place, text: str, at: float) -> 
 
 
 def _banner(record: MarkedResumePending) -> str:
-    return f"Hermes is stopping ({unnamed(record.reason)}). It will try to go on with this when it is back."
+    return f"Hermes is stopping ({record.reason}). It will try to go on with this when it is back."
 
 
 def _said(message: EncodedMessage) -> str:
@@ -256,17 +253,12 @@ def _said(message: EncodedMessage) -> str:
 def _without_answer(record: TurnFailed, reply: OutboxMessage) -> OutboxMessage:
     if record.failure.kind is not FailureKind.CANCELLED:
         return replace(reply, text=_failure_text(record.failure), end=TurnEnd.FAILED)
-    why = unnamed(record.failure.message)
+    why = record.failure.message
     return replace(reply, text="" if record.told else f"{why[:1].upper()}{why[1:]}.", end=TurnEnd.STOPPED)
 
 
 def _failure_text(failure: Failure) -> str:
     return f"That did not work: {failure.message.rstrip('.')}. Your message is kept: /retry tries again."
-
-
-def unnamed(reason: str) -> str:
-    """A reason as people are told it: which command, and not by whom."""
-    return _BY_WHOM.sub(r"\1", reason)
 
 
 def last_words(outgoing: OutboxMessage, shown: str) -> str:

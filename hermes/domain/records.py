@@ -16,12 +16,16 @@ from hermes.domain.types import (
     EncodedMessage,
     EndCause,
     Failure,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
+    MessageOrigin,
     Place,
     Preferences,
     SessionId,
     SessionKey,
     Source,
+    SuspendCause,
     Turn,
     TurnId,
     Usage,
@@ -193,11 +197,13 @@ class TurnFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInterrupted:
-    """The turn was cut off by something that was not its fault; it is to be continued."""
+    """The turn was interrupted and is to be continued."""
 
     at: float
     turn: TurnId
     reason: str
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    hold: HoldCause = HoldCause.NONE  # it waits for the person's next message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,12 +213,15 @@ class MarkedResumePending:
     at: float
     reason: str
     written: str = ""  # how much of the model's next answer was there
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    by: str = ""  # platform and user of the person who asked for the stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
     at: float
     reason: str
+    cause: SuspendCause = SuspendCause.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -307,6 +316,8 @@ class ContextCarried:
     summary_usage: Usage = Usage()  # what it took to make, and is part of `usage`
     summary_model: str = ""
     place: Place | None = None
+    origins: tuple[MessageOrigin, ...] = ()  # one for each of `messages`; none: stored by a version without them
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,53 @@ class EndCause(StrEnum):
     RESET = "reset"
 
 
+class InterruptionCause(StrEnum):
+    """Cause of an interrupted turn. The reason beside it is free text and decides nothing."""
+
+    UNKNOWN = ""  # written by a version that stored the reason only
+    CRASH = "crash"  # the daemon ended unexpectedly
+    ACTOR_CRASH = "actor_crash"
+    SHUTDOWN = "shutdown"
+    RESTART = "restart"
+    SUSPENDED = "suspended"  # an operator suspended the session
+
+
+class HoldCause(StrEnum):
+    """Cause why an interrupted turn waits for the person's next message."""
+
+    NONE = ""  # it continues without a message
+    CONFIGURED = "configured"  # by `resume.when`
+    CRASHES = "crashes"  # the daemon crashes repeatedly
+
+
+class SuspendCause(StrEnum):
+    """Cause of a session's suspension."""
+
+    UNKNOWN = ""  # written by a version that stored the reason only
+    ASKED = "asked"
+    INTERRUPTIONS = "interruptions"  # too many in a row
+    IMPORTED = "imported"  # its work was open when it was exported
+
+
+class StopCause(StrEnum):
+    """Cause of a turn's stop."""
+
+    UNKNOWN = ""  # the turn was not stopped, or a version without causes stored it
+    ASKED = "asked"
+    NEW_MESSAGE = "new_message"
+    SESSION_ENDED = "session_ended"
+    SESSION_DELETED = "session_deleted"
+
+
+class MessageOrigin(StrEnum):
+    """Author of a message in a transcript."""
+
+    OTHER = ""  # the model or a tool
+    PERSON = "person"
+    PROCESS = "process"  # a background process reports; the message may begin a turn
+    NOTE = "note"  # Hermes itself: a note to the model, or a summary
+
+
 class CompressionCause(StrEnum):
     """Why a summary is made."""
 
@@ -96,6 +143,8 @@ class Failure:
     address: str = ""  # of the endpoint, without user name and query
     cause: FailureCause = FailureCause.NONE
     status: int = 0  # of HTTP
+    stop: StopCause = StopCause.UNKNOWN  # of a turn that was cancelled
+    by: str = ""  # platform and user of the person who stopped it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,6 +230,7 @@ class Gate:
     rules: tuple[str, ...] = ()
     once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
     findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
+    subjects: tuple[str, ...] = ()  # command that each finding is about; empty: the finding is a whole clause
 
 
 class CallState(StrEnum):
@@ -306,6 +356,8 @@ class Session:
     compressing_cause: CompressionCause = CompressionCause.FULL
     compressing_since: float = 0.0
     compression_failed_tokens: int = 0  # size of the context at the last failure
+    resume_cause: InterruptionCause = InterruptionCause.UNKNOWN  # of the announced stop
+    interruption: InterruptionCause = InterruptionCause.UNKNOWN  # of the interrupted turn; see `legacy_reason.py`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -364,6 +416,7 @@ class OutboxMessage:
     superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
     end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
     amends: str = ""  # not empty: it is no message of its own, but what those of that obligation say from now on
+    refusals: int = 0  # attempts in a row that the platform refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

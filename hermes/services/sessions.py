@@ -224,12 +224,18 @@ class SessionService(Archive):
         )
 
     async def stop_turn(
-        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+        self,
+        session: SessionId,
+        reason: str,
+        turn: TurnId | None = None,
+        *,
+        by: Place | None = None,
+        who: str = "",
     ) -> Session:
-        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by))
+        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by, who=who))
 
-    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
-        return await self._command(session, EndSession(reason=reason, by=by))
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
+        return await self._command(session, EndSession(reason=reason, by=by, who=who))
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return await self._command(session, Suspend(reason=reason))
@@ -340,7 +346,7 @@ class SessionService(Archive):
         return receipt
 
     async def _say_again(self, letter: DeadLetter, outgoing: OutboxMessage) -> Receipt:
-        outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="")
+        outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="", refusals=0)
         await self._store((DropDeadLetter(id=letter.id), Enqueue(outgoing=outgoing)))
         self._deliver((outgoing,))
         return Receipt(session=letter.session, turn=letter.turn, handling="delivering")

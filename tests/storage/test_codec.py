@@ -62,9 +62,9 @@ ORDER = {
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
     "TurnFailed": "at turn failure told",
-    "TurnInterrupted": "at turn reason",
-    "MarkedResumePending": "at reason written",
-    "Suspended": "at reason",
+    "TurnInterrupted": "at turn reason cause hold",
+    "MarkedResumePending": "at reason written cause by",
+    "Suspended": "at reason cause",
     "Resumed": "at reason",
     "Ended": "at reason notice cause",
     "ResetBlocked": "at by reason",
@@ -75,7 +75,7 @@ ORDER = {
     "CompressionFailed": "at reason counts end",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
-        "summary_usage summary_model place"
+        "summary_usage summary_model place origins starts"
     ),
     "AuthorityDropped": "at reason",
     "BadRecord": "problem",
@@ -84,16 +84,16 @@ ORDER = {
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
-        "compression_failed_tokens"
+        "compression_failed_tokens resume_cause interruption"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut",
-    "Gate": "verdict reason rules once findings",
+    "Gate": "verdict reason rules once findings subjects",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns guest",
-    "Failure": "kind message retry_after_s address cause status",
+    "Failure": "kind message retry_after_s address cause status stop by",
     "Source": "platform user automatic place company role name",
     "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",
@@ -105,7 +105,7 @@ ORDER = {
     "Place": "platform chat thread message",
     "OutboxMessage": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
-        " superseded end amends"
+        " superseded end amends refusals"
     ),
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
 }

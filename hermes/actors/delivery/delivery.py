@@ -292,7 +292,7 @@ class DeliveryActor(LoopActor):
             self._pause(tried.chat, lane, pause_s(lane.tries, tried.error, self._jitter()))
             if tried.final:
                 logger.info("{} is not delivered yet ({}); it is tried again", tried.name, tried.error)
-                self._note(tried, partial(courier.note, lane.tries, str(tried.error)), dropped=False)
+                self._note(tried, partial(courier.note, lane.tries, tried.error), dropped=False)
             else:
                 self._free(tried.chat, lane)
 

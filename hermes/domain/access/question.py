@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import zip_longest
 
 from hermes.domain.types import Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
 from hermes.domain.values import dataclass
@@ -83,7 +84,7 @@ def waits_for(session: Session) -> str:
 def _request(call: Call, choices: tuple[str, ...]) -> str:
     """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
     command = what_runs(call)
-    findings = [visible(each).replace(f"`{command}` ", "it ") for each in _findings(call)]
+    findings = [visible(each) for each in _findings(call, known=command)]
     lines = (
         MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
         _as_code(command),
@@ -113,8 +114,17 @@ def _beginning(call: Call, choices: tuple[str, ...]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _findings(call: Call) -> tuple[str, ...]:
-    return call.gate.findings or tuple(filter(None, (call.gate.reason,)))
+def _findings(call: Call, *, known: str = "") -> list[str]:
+    """Return every finding as a clause. A finding about the `known` command, which is shown above it, says "it"."""
+    gate = call.gate
+    findings = gate.findings or tuple(filter(None, (gate.reason,)))
+    return [_clause(why, about, known) for why, about in zip_longest(findings, gate.subjects, fillvalue="")]
+
+
+def _clause(why: str, about: str, known: str) -> str:
+    if not about:
+        return why
+    return f"it {why}" if visible(about) == known else f"`{about}` {why}"
 
 
 def _listed(findings: list[str]) -> list[str]:

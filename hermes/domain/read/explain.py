@@ -5,8 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from hermes.domain.access.question import Question, open_question, waits_for
+from hermes.domain.legacy_reason import stop_cause
+from hermes.domain.session.reason import with_person
 from hermes.domain.session.turn_role import who_wants
-from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session
+from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session, StopCause
 
 _COMMAND_CHARS = 200  # of a command that waits for permission
 
@@ -67,8 +69,9 @@ def last_problem(session: Session) -> str:
 
 def _last_failure(failure: Failure) -> str:
     if failure.kind is FailureKind.CANCELLED:
-        stopped = failure.message if failure.message.startswith("stopped") else f"stopped: {failure.message}"
-        return f"The last turn was {stopped}."
+        text = with_person(failure.message, failure.by)
+        by_request = stop_cause(failure) in (StopCause.ASKED, StopCause.NEW_MESSAGE)
+        return f"The last turn was {text}." if by_request else f"The last turn was stopped: {text}."
     return f"The last turn failed ({failure.kind}): {failure.message}"
 
 

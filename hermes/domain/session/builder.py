@@ -9,6 +9,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
 from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
+from hermes.domain.session.note import reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
 from hermes.domain.session.state import evolve
 from hermes.domain.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
@@ -32,20 +33,13 @@ def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
 
 def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
     """The turn begins, or goes on as its next attempt."""
-    notes = "\n".join(filter(None, (note, _blocked_note(before.session))))
+    session = before.session
+    blocked = reset_blocked(session.blocked_reason) if session.blocked_by else ""
+    notes = "\n".join(filter(None, (note, blocked)))
     started = then(before, TurnStarted(at=now, turn=turn.id, attempt=turn.attempt + 1, note=notes))
     current = started.session.turn
     assert current is not None
     return publishing(started, TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt))
-
-
-def _blocked_note(session: Session) -> str:
-    if not session.blocked_by:
-        return ""
-    return (
-        f"[Note from the system: a reset of this conversation was due and did not happen: {session.blocked_reason}. "
-        "Look at your background processes, and end those that nobody needs any more.]"
-    )
 
 
 def start_next(before: Step, now: float) -> Step:

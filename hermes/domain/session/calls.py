@@ -22,10 +22,22 @@ from hermes.domain.access.question import (
 from hermes.domain.access.role import Role
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
+from hermes.domain.session import note
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.protocol import Answer, Step, ToolReturned, TurnLimits
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
+from hermes.domain.types import (
+    Call,
+    CallOutcome,
+    CallState,
+    InterruptionCause,
+    Phase,
+    Session,
+    Source,
+    StopCause,
+    TurnId,
+    Verdict,
+)
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
@@ -62,7 +74,7 @@ def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
     if call.problem:
         return CallOutcome.ERROR, call.problem
     if call.gate.verdict is Verdict.BLOCK:
-        return CallOutcome.DENIED, f"Not run: {call.gate.reason}. Do not try it in another form."
+        return CallOutcome.DENIED, note.blocked(call.gate.reason)
     return None
 
 
@@ -153,12 +165,11 @@ def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float)
     )
 
 
-def close_all(before: Step, outcome: CallOutcome, why: str, now: float) -> Step:
-    """What has begun ends as `outcome`, the others were not run."""
-    unrun = f"Not run: {why}"
+def close_all(before: Step, outcome: CallOutcome, cause: InterruptionCause | StopCause, now: float) -> Step:
+    """Close calls that have started with `outcome`, and the others as not run."""
     for call in before.session.turn.calls if before.session.turn else ():
         began = call.state is CallState.STARTED
-        text = f"No recorded outcome: {why} while this ran. It may or may not have had effects." if began else unrun
+        text = note.no_outcome(cause) if began else note.not_run(cause)
         before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
     return before
 
@@ -263,8 +274,7 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
     if call.question:
         return close(answered, call, CallOutcome.OK, said, now)
     if said == "deny":
-        why = "Not run: the person denied it. Do not try it in another form; ask what to do instead."
-        return close(answered, call, CallOutcome.DENIED, why, now)
+        return close(answered, call, CallOutcome.DENIED, note.DENIED, now)
     return answered
 
 
@@ -275,29 +285,20 @@ def merge_answer(before: Step, message: TurnId, now: float) -> Step:
     return then(before, Merged(at=now, turn=message, into=turn.id, hidden=True))
 
 
-def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
-    """After an interruption: calls that had begun have no outcome, and then the ones after them are not run either.
+def cut_off(before: Step, cause: InterruptionCause, now: float) -> tuple[Step, str]:
+    """Close the calls of an interrupted turn. Calls that had started have no outcome; the later ones are not run.
 
-    Returns the one note that the model gets of all this. There is none when it had not said anything yet, nor when
-    calls that only read simply run again: nothing may stand between a call and its outcome.
+    Return the note to the model as well. It is empty if the model has not answered in this turn, and if only calls
+    that read were interrupted: those run again, and nothing may stand between a call and its outcome.
     """
     turn = before.session.turn
     assert turn is not None
     lost = [call for call in turn.calls if call.state is CallState.STARTED]
-    said = [f"this turn was interrupted ({why}) and goes on now."]
     if lost:
-        named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
-        said.append(f"There is no recorded outcome of: {named}. Look at what happened before you repeat any of it.")
-        before = close_all(before, CallOutcome.UNKNOWN, why, now)
+        before = close_all(before, CallOutcome.UNKNOWN, cause, now)
     elif turn.calls:
         return before, ""
-    if turn.written:
-        said.append(
-            f"So far you had written, and the person may have seen: «{turn.written}». Give your whole answer again, "
-            "from its beginning."
-        )
-    if any(waiting.steer for waiting in before.session.queue):
-        said.append("The person has written since: answer that first.")
-    elif not turn.replies and not turn.written:
-        return before, ""  # it is asked the same again
-    return before, f"[Note from the system: {' '.join(said)}]"
+    steered = any(waiting.steer for waiting in before.session.queue)
+    if not (steered or turn.replies or turn.written):
+        return before, ""  # the model gets the same request again
+    return before, note.interrupted(cause, lost=lost, written=turn.written, answer_first=steered)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.domain.events import Notice, SessionMoved
+from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.records import (
     CompressionFailed,
     CompressionStarted,
@@ -21,7 +22,7 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.builder import change_phase, give_up, publishing, refuse, start_next, then
 from hermes.domain.session.protocol import Branch, Compress, Step, SuccessorSession, Summarised, SummaryFailed
-from hermes.domain.session.state import begin, evolve, root_of
+from hermes.domain.session.state import announced_cause, begin, evolve, root_of
 from hermes.domain.types import (
     CompressionCause,
     CompressionEnd,
@@ -83,7 +84,7 @@ def called_off(before: Step, reason: str, end: CompressionEnd, now: float) -> St
 def failed(session: Session, event: SummaryFailed, now: float) -> Step:
     if not session.compressing:
         return Step(session=session)
-    cause, turn = session.compressing_cause, session.turn
+    cause, turn = compression_cause(session.compressing_cause, session.compressing), session.turn
     failure = CompressionFailed(at=now, reason=event.reason, counts=cause is not CompressionCause.ASKED)
     after = then(Step(session=session), failure)
     text = failure_text(event.reason, automatic=failure.counts)
@@ -125,6 +126,8 @@ def summarised(session: Session, event: Summarised, now: float) -> Step:
         summary_usage=event.usage,
         summary_model=event.model,
         place=session.place,
+        origins=event.origins,
+        starts=event.starts,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
@@ -145,6 +148,8 @@ def branch(session: Session, event: Branch, now: float) -> Step:
         owner=session.owner,
         active_at=now,
         place=session.place,
+        origins=event.origins,
+        starts=event.starts,
     )
     child = _child(event.child, started, carried)
     return Step(session=session, child=replace(child, move_key=event.move_key))
@@ -157,7 +162,9 @@ def _opening(session: Session, reason: str, now: float) -> SessionStarted:
 
 def _mark(session: Session, now: float) -> tuple[MarkedResumePending, ...]:
     """A stop that was announced to the parent is announced to the child."""
-    return (MarkedResumePending(at=now, reason=session.resume_reason),) if session.resume_reason else ()
+    if not session.resume_reason:
+        return ()
+    return (MarkedResumePending(at=now, reason=session.resume_reason, cause=announced_cause(session)),)
 
 
 def _child(

@@ -84,7 +84,8 @@ from hermes.domain.session.protocol import (
     TurnLimits,
     Undo,
 )
-from hermes.domain.session.state import is_pending
+from hermes.domain.session.reason import NEW_MESSAGE, interruption_reason, stop_message, with_person
+from hermes.domain.session.state import announced_cause, interruption_cause, is_pending
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import (
     Busy,
@@ -95,18 +96,25 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     FailureKind,
+    HoldCause,
+    InterruptionCause,
     Phase,
-    Place,
     Preferences,
     Seen,
     Session,
+    StopCause,
+    SuspendCause,
     Turn,
     TurnId,
 )
 
 MAX_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
-DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+DELETED = Failure(
+    kind=FailureKind.CANCELLED,
+    message=stop_message(StopCause.SESSION_DELETED, ""),
+    stop=StopCause.SESSION_DELETED,
+)
 _LIMITS = TurnLimits()
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
 
@@ -164,9 +172,8 @@ def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMIT
             assert_never(event)
 
 
-def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
-    """As `step`, in a daemon that is stopping: whatever is written marks the work in flight as well."""
-    announced = AnnounceStop(reason=reason)
+def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, announced: AnnounceStop) -> Step:
+    """Return the step in a daemon that is stopping: it marks the work in flight as well."""
     before = step(session, announced, now, limits)
     taken = step(before.session, event, now, limits)
     after = step(taken.session, announced, now, limits)
@@ -226,7 +233,8 @@ def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
     if handling == "interrupting":
-        accepted = _stopped(accepted, "a new message came", now, event.source.place)
+        stop = StopTurn(reason=NEW_MESSAGE, by=event.source.place)
+        accepted = _stopped(accepted, stop, StopCause.NEW_MESSAGE, now)
     return _start_or_hold(accepted, event, now)
 
 
@@ -272,7 +280,7 @@ def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limi
         return _too_many(session, limits)
     joins = not session.queue and _may_steer(session, event)
     received = _received(session, event, now, "steering" if joins else "queued")
-    return _go_on(received, turn, session.reason, now, limits)
+    return _go_on(received, turn, interruption_cause(session), now, limits)
 
 
 def _handling(session: Session, event: Deliver, limits: TurnLimits) -> str:
@@ -415,25 +423,26 @@ def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
             compression.called_off(Step(session=session), event.reason, CompressionEnd.STOPPED, now), now
         )
     if session.turn is not None and event.turn in (None, session.turn.id):
-        stopped = _stopped(Step(session=session), event.reason, now, event.by)
+        stopped = _stopped(Step(session=session), event, StopCause.ASKED, now)
         return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
     if any(turn.id == event.turn for turn in session.queue):
         assert event.turn is not None
-        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now, by=event.by)
+        return give_up(Step(session=session), event.turn, _cancelled(event, StopCause.ASKED), now, by=event.by)
     return Step(session=session)
 
 
-def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
-    """The turn in flight ends here, and so do its calls."""
+def _stopped(before: Step, event: StopTurn, cause: StopCause, now: float) -> Step:
+    """End the turn in flight and its calls."""
     turn = before.session.turn
     assert turn is not None
-    closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
-    closed = compression.called_off(closed, reason, CompressionEnd.STOPPED, now)
-    return give_up(closed, turn.id, _cancelled(reason), now, by=by)
+    closed = calls.close_all(before, CallOutcome.STOPPED, cause, now)
+    closed = compression.called_off(closed, event.reason, CompressionEnd.STOPPED, now)
+    return give_up(closed, turn.id, _cancelled(event, cause), now, by=event.by)
 
 
-def _cancelled(reason: str) -> Failure:
-    return Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}")
+def _cancelled(event: StopTurn | EndSession, cause: StopCause) -> Failure:
+    message = stop_message(cause, event.reason)
+    return Failure(kind=FailureKind.CANCELLED, message=message, stop=cause, by=event.who)
 
 
 def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
@@ -443,30 +452,50 @@ def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
     written = event.written[:MAX_WRITTEN] if turn is not None else ""
     if session.resume_reason and (turn is None or written in ("", turn.written)):
         return before
-    return then(before, MarkedResumePending(at=now, reason=session.resume_reason or event.reason, written=written))
+    mark = MarkedResumePending(at=now, reason=event.reason, written=written, cause=event.cause, by=event.who)
+    if session.resume_reason:
+        mark = replace(mark, reason=session.resume_reason, cause=announced_cause(session))
+    return then(before, mark)
 
 
 # ---------------------------------------------------------------- interruptions
 
 
 def _recover(session: Session, event: Recover, now: float, limits: TurnLimits) -> Step:
-    before = compression.called_off(Step(session=session), event.reason, CompressionEnd.INTERRUPTED, now)
+    called_off = interruption_reason(event.cause)
+    before = compression.called_off(Step(session=session), called_off, CompressionEnd.INTERRUPTED, now)
     turn = session.turn
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
-    if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
+    if session.phase == Phase.WAITING:  # for a person: nothing was interrupted
         return _waits_on(before, now)
     if not _is_open(session):
         return before
-    reason = session.resume_reason or event.reason
-    if session.phase == Phase.RESUME_PENDING:  # it was held, and nothing of it was going on
-        return _waits_on(before, now) if event.hold else _go_on(before, turn, session.reason, now, limits)
-    cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
-    if cut.session.interruptions >= SUSPEND_AFTER:
-        times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
-        closed, _ = calls.cut_off(cut, reason, now)
-        return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
-    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, reason, now, limits)
+    if session.phase == Phase.RESUME_PENDING:  # the turn was held, and none of its work was running
+        held_by = interruption_cause(session)
+        return _waits_on(before, now) if event.hold else _go_on(before, turn, held_by, now, limits)
+    suspends = session.interruptions + 1 >= SUSPEND_AFTER
+    cut = _interrupted(before, turn, event, now, hold=HoldCause.NONE if suspends else event.hold)
+    cause = cut.session.interruption
+    if suspends:
+        return _suspend_interrupted(cut, now)
+    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, cause, now, limits)
+
+
+def _interrupted(before: Step, turn: Turn, event: Recover, now: float, *, hold: HoldCause) -> Step:
+    session = before.session
+    if session.resume_reason:
+        cause, reason = announced_cause(session), session.resume_reason
+    else:
+        cause, reason = event.cause, interruption_reason(event.cause, hold)
+    return then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason, cause=cause, hold=hold))
+
+
+def _suspend_interrupted(cut: Step, now: float) -> Step:
+    times, last = cut.session.interruptions, cut.session.reason
+    closed, _ = calls.cut_off(cut, cut.session.interruption, now)
+    reason = f"interrupted {times} times in a row without one finished turn, last by: {last}"
+    return _put_to_sleep(closed, Suspended(at=now, reason=reason, cause=SuspendCause.INTERRUPTIONS))
 
 
 def _waits_on(before: Step, now: float) -> Step:
@@ -479,9 +508,9 @@ def _is_open(session: Session) -> bool:
     return session.phase not in (Phase.SUSPENDED, Phase.ENDED)
 
 
-def _go_on(before: Step, turn: Turn, why: str, now: float, limits: TurnLimits) -> Step:
-    """The turn's next attempt: calls without an outcome are closed, then it goes on where it was."""
-    closed, note = calls.cut_off(before, why, now)
+def _go_on(before: Step, turn: Turn, cause: InterruptionCause, now: float, limits: TurnLimits) -> Step:
+    """Start the turn's next attempt, after closing the calls without an outcome."""
+    closed, note = calls.cut_off(before, cause, now)
     return calls.advance(start(closed, turn, now, note=note), now, limits)
 
 
@@ -490,9 +519,9 @@ def _suspend(session: Session, event: Suspend, now: float) -> Step:
         return refuse(session, f"session {session.id} is {session.phase} already")
     before = Step(session=session)
     if session.turn is not None and session.phase != Phase.WAITING:
-        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason)
-        before = then(before, cut)  # what runs may still report; what does not is closed when it goes on
-    return _put_to_sleep(before, Suspended(at=now, reason=event.reason))
+        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason, cause=InterruptionCause.SUSPENDED)
+        before = then(before, cut)  # running calls may still report; the others are closed when the turn continues
+    return _put_to_sleep(before, Suspended(at=now, reason=event.reason, cause=SuspendCause.ASKED))
 
 
 def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
@@ -510,25 +539,26 @@ def _resume(session: Session, event: Resume, now: float, limits: TurnLimits) -> 
     if _is_open(session):
         resumed: Step = then(Step(session=session), Resumed(at=now, reason=event.reason))
         resumed = replace(resumed, bind=event.key)
-        return resumed if held is None else _go_on(resumed, held, session.reason, now, limits)
+        return resumed if held is None else _go_on(resumed, held, interruption_cause(session), now, limits)
     resumed = change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
     resumed = replace(resumed, bind=event.key)
     if session.turn is None:
         return start_next(resumed, now)
-    return _go_on(resumed, session.turn, session.reason, now, limits)
+    return _go_on(resumed, session.turn, interruption_cause(session), now, limits)
 
 
 def _end(session: Session, event: EndSession, now: float) -> Step:
     if session.phase == Phase.ENDED:
         return refuse(session, f"session {session.id} has ended already")
-    failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
-    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
+    failure = _cancelled(event, StopCause.SESSION_ENDED)
+    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, StopCause.SESSION_ENDED, now)
     for turn in open_turns(session):
         result = give_up(result, turn.id, failure, now, by=event.by)
-    ended = change_phase(result, Ended(at=now, reason=event.reason, cause=event.cause))
+    reason = with_person(event.reason, event.who)
+    ended = change_phase(result, Ended(at=now, reason=reason, cause=event.cause))
     if event.successor is None:
         return ended
-    return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
+    return then(ended, Continued(at=now, successor=event.successor, reason=reason))
 
 
 # ---------------------------------------------------------------- resets

@@ -16,7 +16,10 @@ from hermes.domain.types import (
     EncodedMessage,
     EndCause,
     Failure,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
+    MessageOrigin,
     Place,
     Seen,
     Session,
@@ -141,11 +144,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopTurn:
-    """End a turn at someone's wish: the running one, or the named one, which may still be waiting."""
+    """Stop the running turn, or the named one, which may still be queued."""
 
     reason: str
     turn: TurnId | None = None
-    by: Place | None = None  # where it was wished: there people know of it
+    by: Place | None = None  # chat in which the stop was requested; it gets no notice
+    who: str = ""  # platform and user of the person who stops it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,18 +157,20 @@ class AnnounceStop:
     """The daemon is about to stop."""
 
     reason: str
-    written: str = ""  # what the model has written by now of an answer that is not complete
+    cause: InterruptionCause = InterruptionCause.SHUTDOWN
+    who: str = ""  # platform and user of the person who asked for it
+    written: str = ""  # incomplete answer of the model so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """The session is back in memory, and work that was open when it left is still open.
+    """The session is loaded again, and it has open work.
 
-    `hold`: a turn that was cut off does not go on by itself, but with the person's next message.
+    `cause`: UNKNOWN if nothing was interrupted. `hold`: an interrupted turn waits for the person's next message.
     """
 
-    reason: str
-    hold: bool = False
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    hold: HoldCause = HoldCause.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +190,8 @@ class Resume:
 class EndSession:
     reason: str
     successor: SessionId | None = None  # where the conversation goes on
-    by: Place | None = None  # where it was wished: there people know of it
+    by: Place | None = None  # chat in which the end was requested; it gets no notice
+    who: str = ""  # platform and user of the person who ends it
     cause: EndCause = EndCause.ASKED
 
 
@@ -244,6 +251,8 @@ class Summarised:
     reason: str
     usage: Usage = Usage()  # of the summary
     model: str = ""
+    origins: tuple[MessageOrigin, ...] = ()  # of `messages`
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +269,9 @@ class Branch:
     prompt: EncodedMessage | None
     title: str
     reason: str
-    move_key: bool  # whoever talks to this one talks to the new one from now on
+    move_key: bool  # the session's key leads to the new session from now on
+    origins: tuple[MessageOrigin, ...] = ()  # of `messages`
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from hermes.domain.read.transcript import Transcript
+from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.session.jobs import ModelReport, RetryReport, SummaryReport, ToolReport
 from hermes.domain.session.protocol import (
     Event,
@@ -54,7 +54,8 @@ def event_of(
         case SummaryReport() if report.problem:
             return SummaryFailed(reason=report.problem)
         case SummaryReport():
-            assert transcript is not None  # it was made of it
+            assert transcript is not None  # the summary was made from it
+            carried = carry(transcript, report.messages)
             return Summarised(
                 child=new_session(),
                 messages=report.messages,
@@ -62,6 +63,8 @@ def event_of(
                 reason=session.compressing,
                 usage=report.usage,
                 model=report.model,
+                origins=carried.origins,
+                starts=carried.starts,
             )
 
 

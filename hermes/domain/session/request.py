@@ -47,6 +47,8 @@ def branch_of(request: BranchOff, session: Session, transcript: Transcript, chil
         title=request.title,
         reason=request.reason,
         move_key=request.move_key,
+        origins=tuple(transcript.origins[:end]),
+        starts=tuple(start for start in transcript.starts if start < end),
     )
 
 

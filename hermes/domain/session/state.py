@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes.domain.access.question import FOR_THE_SESSION
 from hermes.domain.access.role import assumed
+from hermes.domain.legacy_reason import compression_cause, legacy_interruption
 from hermes.domain.records import (
     Amended,
     Answered,
@@ -48,6 +49,7 @@ from hermes.domain.types import (
     EndCause,
     FailureKind,
     Gate,
+    InterruptionCause,
     Phase,
     Place,
     Preferences,
@@ -134,6 +136,8 @@ def _turn_started(session: Session, record: TurnStarted) -> Session:
         turn=replace(turn, attempt=record.attempt, written=""),
         queue=_except(session.queue, record.turn),
         resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
+        interruption=InterruptionCause.UNKNOWN,
         blocked_by=(),
         blocked_reason="",
     )
@@ -167,7 +171,8 @@ def _turn_failed(session: Session, record: TurnFailed) -> Session:
 
 def _marked(session: Session, record: MarkedResumePending) -> Session:
     turn = session.turn and replace(session.turn, written=record.written or session.turn.written)
-    return replace(session, resume_reason=record.reason, turn=turn)
+    cause = record.cause or legacy_interruption(record.reason)
+    return replace(session, resume_reason=record.reason, resume_cause=cause, turn=turn)
 
 
 def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
@@ -179,7 +184,13 @@ def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
         for call in (session.turn.calls if session.turn else ())
     )
     cut = _with_calls(session, calls)
-    return replace(cut, phase=Phase.RESUME_PENDING, reason=record.reason, interruptions=session.interruptions + 1)
+    return replace(
+        cut,
+        phase=Phase.RESUME_PENDING,
+        reason=record.reason,
+        interruption=record.cause or legacy_interruption(record.reason),
+        interruptions=session.interruptions + 1,
+    )
 
 
 def _without(session: Session, ended: TurnId) -> Session:
@@ -190,7 +201,7 @@ def _without(session: Session, ended: TurnId) -> Session:
     if queue and session.phase != Phase.SUSPENDED:
         reason = session.resume_reason or "the next message is about to start"
         return replace(session, phase=Phase.RESUME_PENDING, reason=reason, turn=None, queue=queue)
-    alone = replace(session, turn=None, queue=queue, resume_reason="")
+    alone = replace(session, turn=None, queue=queue, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     if session.phase == Phase.SUSPENDED:
         return alone  # it sleeps on, for the reason it has
     return replace(alone, phase=Phase.IDLE, reason="the last turn ended")
@@ -301,16 +312,23 @@ def _waits_for(asked: Call, turn: Turn) -> str:
 
 
 def _suspended(session: Session, record: Suspended) -> Session:
-    return replace(session, phase=Phase.SUSPENDED, reason=record.reason, resume_reason="", compressing="")
+    return replace(
+        session,
+        phase=Phase.SUSPENDED,
+        reason=record.reason,
+        resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
+        compressing="",
+    )
 
 
 def _resumed(session: Session, record: Resumed) -> Session:
     """One that was open all along goes on as it was, whatever stop had been announced."""
     if session.phase == Phase.WAITING:  # nobody came back to it: it was recovered
-        return replace(session, resume_reason="")
+        return replace(session, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     session = replace(session, taken_up_at=record.at)
     if session.phase not in (Phase.SUSPENDED, Phase.ENDED):
-        return replace(session, resume_reason="")
+        return replace(session, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     open_work = session.turn is not None or session.queue
     phase = Phase.RESUME_PENDING if open_work else Phase.IDLE
     return replace(
@@ -331,6 +349,7 @@ def _ended(session: Session, record: Ended) -> Session:
         phase=Phase.ENDED,
         reason=record.reason,
         resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
         compressing="",
         turn=None,
         queue=(),
@@ -358,7 +377,7 @@ def _compression_started(session: Session, record: CompressionStarted) -> Sessio
         session,
         compressing=record.reason,
         compressing_focus=record.focus,
-        compressing_cause=record.cause,
+        compressing_cause=compression_cause(record.cause, record.reason),
         compressing_since=record.at,
     )
 
@@ -457,6 +476,18 @@ def _opening_of(session: SessionId, entry: LogEntry) -> SessionStarted:
     at = 0.0 if isinstance(entry.record, BadRecord) else entry.record.at
     key = SessionKey(f"agent:main:recovered:dm:{session}")
     return SessionStarted(at=at, key=key, source=Source(platform="recovered"), reason="its first record was damaged")
+
+
+def announced_cause(session: Session) -> InterruptionCause:
+    """Return the cause of the stop that was announced to the session."""
+    return session.resume_cause or legacy_interruption(session.resume_reason)
+
+
+def interruption_cause(session: Session) -> InterruptionCause:
+    """Return why the turn of a session that does not run was interrupted."""
+    known = session.interruption or legacy_interruption(session.reason)
+    suspended = session.phase is Phase.SUSPENDED and not known
+    return InterruptionCause.SUSPENDED if suspended else known
 
 
 def is_pending(session: Session) -> bool:

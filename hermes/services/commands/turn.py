@@ -19,9 +19,13 @@ async def stop(context: CommandContext) -> CommandReply:
         return CommandReply(text="Nothing is running.")
     running = () if session.turn is None else (session.turn,)
     for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
-        await context.sessions.stop_turn(session.id, context.reason, turn.id, by=context.caller.source.place)
+        await context.sessions.stop_turn(
+            session.id, context.typed, turn.id, by=context.caller.source.place, who=context.who
+        )
     if session.turn is None and session.compressing:
-        await context.sessions.stop_turn(session.id, context.reason, None, by=context.caller.source.place)
+        await context.sessions.stop_turn(
+            session.id, context.typed, None, by=context.caller.source.place, who=context.who
+        )
     done = "Stopped the summary; nothing was lost." if session.compressing else "Stopped."
     return CommandReply(text=" ".join(filter(None, (done, dropped(session)))))
 
@@ -133,7 +137,7 @@ async def restart(context: CommandContext) -> CommandReply:
         return CommandReply(text="Nothing was restarted.")
     if context.caller.has_buttons and wish != YES:
         return CommandReply(text="Restart Hermes? It is away for a moment, for everybody.", choices=(YES, NO))
-    await context.desk.restart(context.reason)
+    await context.desk.restart(context.typed, context.who)
     return CommandReply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
 
 

@@ -24,7 +24,7 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.request import TooFarBackError
 from hermes.domain.session.state import is_pending
-from hermes.domain.types import EndCause, FailureKind, Phase, Place, Source, TurnId
+from hermes.domain.types import EndCause, FailureKind, InterruptionCause, Phase, Place, Source, TurnId
 from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW
@@ -417,5 +417,5 @@ def test_what_waited_is_answered_where_it_was_asked() -> None:
     talk = full()
     talk.do(said("b", source=Source(platform="toy", user="ann", place=place)))
     child = talk.summarised()
-    child.do(Recover(reason="it goes on"))
+    child.do(Recover(cause=InterruptionCause.CRASH))
     assert child.turn.place == place

@@ -26,7 +26,17 @@ from hermes.domain.session.protocol import (
     TurnLimits,
 )
 from hermes.domain.session.state import evolve, is_pending, replay
-from hermes.domain.types import Call, EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.types import (
+    Call,
+    EncodedMessage,
+    HoldCause,
+    InterruptionCause,
+    Phase,
+    Seq,
+    SessionId,
+    SessionKey,
+    TurnId,
+)
 from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
 
 
@@ -227,10 +237,10 @@ def test_a_crash_and_an_announced_stop_recover_to_the_same_turn_with_their_own_r
     for talk in (crashed, stopped):
         talk.say("a")
     stopped.do(AnnounceStop(reason="shutdown"))
-    for talk, why in ((crashed, "crash"), (stopped, "shutdown")):
+    for talk, why in ((crashed, InterruptionCause.CRASH), (stopped, InterruptionCause.SHUTDOWN)):
         taken = talk.crash()
         assert names(taken.records) == ["TurnInterrupted", "TurnStarted"]
-        assert [r.reason for r in taken.records if isinstance(r, TurnInterrupted)] == [why]
+        assert [r.cause for r in taken.records if isinstance(r, TurnInterrupted)] == [why]
         assert talk.phase == Phase.RUNNING
         assert talk.work() == ["think"]
 
@@ -284,7 +294,7 @@ def test_a_turn_that_waits_for_a_person_over_a_restart_has_the_announced_reason(
     talk.say("a")
     talk.reply(needs_leave("c1"))
     talk.do(AnnounceStop(reason="restart: new version"))
-    [resumed] = talk.do(Recover(reason="the daemon stopped without warning")).records
+    [resumed] = talk.do(Recover(cause=InterruptionCause.CRASH)).records
     assert isinstance(resumed, Resumed)
     assert resumed.reason == "restart: new version"
 
@@ -315,8 +325,8 @@ def test_a_call_in_flight_at_a_suspension_is_not_run_again_and_what_came_after_i
     assert [line.partition(".")[0] for line in talk.shown()[:4]] == [
         "user: a",
         "assistant calls c1 c2",
-        "c1: No recorded outcome: operator while this ran",
-        "c2: Not run: operator",
+        "c1: No recorded outcome: the session was suspended while this call ran",
+        "c2: Not run: the session was suspended before this call started",
     ]
 
 
@@ -428,7 +438,7 @@ def test_history_that_came_along_is_part_of_the_turn() -> None:
 
 
 def test_a_recovered_session_with_nothing_open_stays_as_it_is() -> None:
-    assert step(FRESH, Recover(reason="crash"), 1.0).records == ()
+    assert step(FRESH, Recover(cause=InterruptionCause.CRASH), 1.0).records == ()
 
 
 # ---------------------------------------------------------------- turns that are held until the person writes
@@ -439,14 +449,14 @@ def held(*calls: Call) -> Talk:
     talk.say("a")
     if calls:
         talk.reply(*calls)
-    talk.do(Recover(reason="crash", hold=True))
+    talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
     return talk
 
 
 def test_a_held_turn_does_not_go_on_by_itself_and_is_interrupted_once_however_often_the_daemon_starts() -> None:
     talk = held()
     for _ in range(5):
-        assert not talk.do(Recover(reason="crash", hold=True)).records
+        assert not talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED)).records
     assert (talk.session.phase, talk.session.interruptions, talk.work()) == (Phase.RESUME_PENDING, 1, [])
 
 
@@ -457,9 +467,9 @@ def test_a_held_turn_goes_on_with_the_next_message_which_is_answered_first() -> 
     assert talk.work() == ["think"]
     note, said = talk.shown()[-2:]
     assert said == "user: are you there?"
-    assert "interrupted (crash)" in note
+    assert "Hermes crashed" in note
     assert "write (write c1)" in note
-    assert "answer that first" in note
+    assert "Answer that message first." in note
     assert talk.turn.merged == ("t2",)
 
 
@@ -480,7 +490,7 @@ def test_what_waits_behind_a_held_turn_starts_when_that_is_stopped_whatever_stop
     talk.say("b")
     for _ in range(2):
         talk.do(AnnounceStop(reason="shutdown"))
-        talk.do(Recover(reason="crash", hold=True))
+        talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
         assert talk.phase == Phase.RESUME_PENDING
         assert talk.session.interruptions == 1
     talk.do(StopTurn(reason="somebody asked for it"))
@@ -496,7 +506,7 @@ def test_an_operator_can_have_a_held_turn_go_on() -> None:
 
 def test_a_held_turn_goes_on_by_itself_once_a_daemon_starts_that_holds_nothing() -> None:
     talk = held()
-    taken = talk.do(Recover(reason="crash"))
+    taken = talk.do(Recover(cause=InterruptionCause.CRASH))
     assert names(taken.records) == ["TurnStarted"]
     assert talk.session.interruptions == 1
 
@@ -505,7 +515,7 @@ def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_
     talk = Talk()
     talk.say("a")
     talk.say("b")
-    talk.do(Recover(reason="crash", hold=True))
+    talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
     talk.say("c")
     assert talk.work() == ["think"]
     assert [turn.id for turn in talk.session.queue] == ["b", "c"]
