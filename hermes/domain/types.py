@@ -233,6 +233,28 @@ class Gate:
     subjects: tuple[str, ...] = ()  # command that each finding is about; empty: the finding is a whole clause
 
 
+class Approval(StrEnum):
+    """Answer to a request for approval."""
+
+    ONCE = "once"
+    SESSION = "session"  # everything of that kind, until the conversation ends
+    ALWAYS = "always"  # everything of that kind, in every conversation
+    DENY = "deny"
+    SHOW = "show"  # not a decision: show a shortened request in full
+
+
+class Handling(StrEnum):
+    """Effect of an accepted message."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+    STEERING = "steering"
+    INTERRUPTING = "interrupting"
+    JOINED = "joined"  # it is the rest of a queued message
+    ANSWER = "answer"  # it answers a waiting call
+    DELIVERING = "delivering"  # a dead letter is sent again
+
+
 class CallState(StrEnum):
     PROPOSED = "proposed"  # the model asked for it
     ASKED = "asked"  # waits for a person

@@ -62,6 +62,7 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     FailureKind,
+    Handling,
     InboundKey,
     OutboxMessage,
     Phase,
@@ -349,7 +350,7 @@ class SessionService(Archive):
         outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="", refusals=0)
         await self._store((DropDeadLetter(id=letter.id), Enqueue(outgoing=outgoing)))
         self._deliver((outgoing,))
-        return Receipt(session=letter.session, turn=letter.turn, handling="delivering")
+        return Receipt(session=letter.session, turn=letter.turn, handling=Handling.DELIVERING)
 
     async def round_trip(self) -> str:
         """Through the store and the directory and back; says what is wrong, if anything."""

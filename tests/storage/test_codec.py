@@ -2,21 +2,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields, replace
+from enum import StrEnum
 from typing import get_args
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.legacy_reason import stop_cause
 from hermes.domain.operations import Tally
-from hermes.domain.records import BadRecord, Record, TurnStarted
+from hermes.domain.records import BadRecord, MarkedResumePending, Record, TurnInterrupted, TurnStarted
 from hermes.domain.types import (
     Call,
     DeadLetter,
     DeliveredMessage,
+    EndCause,
     Failure,
     FailureKind,
     Gate,
+    HoldCause,
+    InterruptionCause,
+    MessageOrigin,
     OutboxMessage,
     Phase,
     Place,
@@ -25,6 +31,8 @@ from hermes.domain.types import (
     Seen,
     Session,
     Source,
+    StopCause,
+    SuspendCause,
     Turn,
     TurnId,
     Usage,
@@ -108,6 +116,14 @@ ORDER = {
         " superseded end amends refusals"
     ),
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
+}
+CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
+    "EndCause": ",asked,compression,taken_back,reset",
+    "InterruptionCause": ",crash,actor_crash,shutdown,restart,suspended",
+    "HoldCause": ",configured,crashes",
+    "SuspendCause": ",asked,interruptions,imported",
+    "StopCause": ",asked,new_message,session_ended,session_deleted",
+    "MessageOrigin": ",person,process,note",
 }
 
 
@@ -259,3 +275,21 @@ def test_a_record_is_small() -> None:
     record = TurnStarted(at=NOW, turn=TurnId("t"), attempt=1)
     assert len(pack(("s", 7, "TurnStarted", record))) < 40
     assert len(pack(message("hello"))) < 100
+
+
+def test_values_that_older_versions_stored_get_unknown_causes() -> None:
+    _, _, cut = open_record(pack(("s", 3, "TurnInterrupted", [1.0, "t", "the daemon stopped without warning"])))
+    assert isinstance(cut, TurnInterrupted)
+    assert (cut.cause, cut.hold) == (InterruptionCause.UNKNOWN, HoldCause.NONE)
+    _, _, mark = open_record(pack(("s", 3, "MarkedResumePending", [1.0, "restart: new version", "so far"])))
+    assert isinstance(mark, MarkedResumePending)
+    assert (mark.cause, mark.by, mark.written) == (InterruptionCause.UNKNOWN, "", "so far")
+    failure = build(Failure, ["cancelled", "stopped: /stop by telegram:7", None, "", "", 0])
+    assert stop_cause(failure) is StopCause.ASKED
+    gate = build(Gate, ["ask", "`rm x` deletes", ["rm"], False, ["`rm x` deletes"]])
+    assert gate.subjects == ()
+
+
+@pytest.mark.parametrize("kind", [EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin])
+def test_stored_codes_keep_their_values(kind: type[StrEnum]) -> None:
+    assert {each.value for each in kind} == set(CODES[kind.__name__].split(","))

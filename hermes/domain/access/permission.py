@@ -6,10 +6,10 @@ from collections.abc import Iterable
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Call, SessionId
+from hermes.domain.types import Approval, Call, SessionId
 
 CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
-DENY = "deny"
+DENY = Approval.DENY
 NEEDS_APPROVER = "needs_approver"  # error code
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from hashlib import blake2b
 from itertools import zip_longest
 
-from hermes.domain.types import Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
+from hermes.domain.types import Approval, Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
 from hermes.domain.values import dataclass
 from hermes.domain.visible_text import visible
 
-ALWAYS = "always"  # in every conversation, whoever began it
-FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
-APPROVALS = ("once", *FOR_THE_SESSION, "deny")
-ONLY_ONCE = ("once", "deny")
-SHOW = "show"  # asks for all of a question that was cut
-CUT = (SHOW, "deny")
+ALWAYS = Approval.ALWAYS
+SHOW = Approval.SHOW
+FOR_THE_SESSION = (Approval.SESSION, Approval.ALWAYS)  # answers that grant for longer than once
+APPROVALS = (Approval.ONCE, *FOR_THE_SESSION, Approval.DENY)
+ONLY_ONCE = (Approval.ONCE, Approval.DENY)
+CUT = (Approval.SHOW, Approval.DENY)
 LONGEST = 2_500  # characters of a question in a chat
 _BEGINNING = 1_200  # characters of a command in a question that is cut
 _FINDINGS_IN_CUT = 6
@@ -144,7 +144,7 @@ def _sentence(reason: str) -> str:
 
 def _scope(call: Call, choices: tuple[str, ...]) -> str:
     """What an answer for longer than once would allow."""
-    if "session" not in choices or not call.gate.rules:
+    if Approval.SESSION not in choices or not call.gate.rules:
         return ""
     kinds = ", ".join(call.gate.rules)
     more = "; always: for good, in every conversation" if ALWAYS in choices else ""

@@ -27,6 +27,7 @@ from hermes.domain.session.builder import encode, publishing, refuse, refuse_wit
 from hermes.domain.session.protocol import Answer, Step, ToolReturned, TurnLimits
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.types import (
+    Approval,
     Call,
     CallOutcome,
     CallState,
@@ -216,7 +217,11 @@ def read_answer(call: Call, text: str) -> str:
     word = said.lower().strip(" .!")
     if word in _ALL_OF_IT:
         return SHOW if call.cut else ""
-    return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
+    if word in _YES:
+        return Approval.ONCE
+    if word in _NO:
+        return Approval.DENY
+    return word if word in FOR_THE_SESSION else ""
 
 
 def _choice(call: Call, said: str) -> str:
@@ -273,7 +278,7 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
     )
     if call.question:
         return close(answered, call, CallOutcome.OK, said, now)
-    if said == "deny":
+    if said == Approval.DENY:
         return close(answered, call, CallOutcome.DENIED, note.DENIED, now)
     return answered
 

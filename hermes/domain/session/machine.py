@@ -96,6 +96,7 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     FailureKind,
+    Handling,
     HoldCause,
     InterruptionCause,
     Phase,
@@ -224,7 +225,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -
             return refuse_with(session, needs_approver(session.id))
         if calls.is_unseen(asking, said):
             return refuse(session, calls.NOT_SEEN)
-        merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
+        merged = calls.merge_answer(_received(session, event, now, Handling.ANSWER), event.turn, now)
         if said == SHOW and asking.cut:
             return calls.show_whole(merged, asking, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
@@ -232,7 +233,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -
         return _too_many(session, limits)
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
-    if handling == "interrupting":
+    if handling is Handling.INTERRUPTING:
         stop = StopTurn(reason=NEW_MESSAGE, by=event.source.place)
         accepted = _stopped(accepted, stop, StopCause.NEW_MESSAGE, now)
     return _start_or_hold(accepted, event, now)
@@ -242,7 +243,7 @@ def _join(session: Session, event: Deliver, now: float) -> Step:
     """The rest of a message that still waits: no turn of its own."""
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
-    accept = Accept(turn=event.joins, position=ahead, handling="joined")
+    accept = Accept(turn=event.joins, position=ahead, handling=Handling.JOINED)
     amended = Amended(
         at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
     )
@@ -279,17 +280,17 @@ def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limi
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)
     joins = not session.queue and _may_steer(session, event)
-    received = _received(session, event, now, "steering" if joins else "queued")
+    received = _received(session, event, now, Handling.STEERING if joins else Handling.QUEUED)
     return _go_on(received, turn, interruption_cause(session), now, limits)
 
 
-def _handling(session: Session, event: Deliver, limits: TurnLimits) -> str:
+def _handling(session: Session, event: Deliver, limits: TurnLimits) -> Handling:
     if session.turn is None:
-        return "queued" if session.queue or session.compressing else "started"
+        return Handling.QUEUED if session.queue or session.compressing else Handling.STARTED
     wish = event.busy or session.preferences.busy or limits.busy
     if wish == Busy.STEER:
-        return "steering" if _may_steer(session, event) else "queued"
-    return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+        return Handling.STEERING if _may_steer(session, event) else Handling.QUEUED
+    return Handling.INTERRUPTING if wish == Busy.INTERRUPT and not session.compressing else Handling.QUEUED
 
 
 def _may_steer(session: Session, event: Deliver) -> bool:
@@ -297,7 +298,7 @@ def _may_steer(session: Session, event: Deliver) -> bool:
     return event.source.standing.includes(role_of_turn(session))
 
 
-def _received(session: Session, event: Deliver, now: float, handling: str) -> Step:
+def _received(session: Session, event: Deliver, now: float, handling: Handling) -> Step:
     opening = event.opening if not session.messages else ()
     received = MessageReceived(
         at=now,
@@ -305,12 +306,12 @@ def _received(session: Session, event: Deliver, now: float, handling: str) -> St
         messages=(*opening, *event.messages),
         source=event.source,
         options=event.options,
-        steer=handling == "steering",
+        steer=handling is Handling.STEERING,
         inbound=event.inbound,
     )
-    ahead = session.turn is not None and handling != "interrupting"
-    first = 0 if handling == "answer" else len(session.queue) + ahead
-    into = session.turn.id if session.turn is not None and handling == "answer" else None
+    ahead = session.turn is not None and handling is not Handling.INTERRUPTING
+    first = 0 if handling is Handling.ANSWER else len(session.queue) + ahead
+    into = session.turn.id if session.turn is not None and handling is Handling.ANSWER else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
     accepted = then(Step(session=session), received, effects=(accept,))
     return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)

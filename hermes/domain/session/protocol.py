@@ -16,6 +16,7 @@ from hermes.domain.types import (
     EncodedMessage,
     EndCause,
     Failure,
+    Handling,
     HoldCause,
     InboundKey,
     InterruptionCause,
@@ -362,7 +363,7 @@ class Accept:
 
     turn: TurnId
     position: int
-    handling: str  # started, queued, steering, interrupting, joined or answer
+    handling: Handling
     into: TurnId | None = None  # the turn that it is the answer for
     opened: bool = False  # the opening was taken
 

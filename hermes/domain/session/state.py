@@ -43,6 +43,7 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
 from hermes.domain.types import (
+    Approval,
     Call,
     CallState,
     Effect,
@@ -259,7 +260,7 @@ def _answered(session: Session, record: Answered) -> Session:
     """The call may go on; a grant for longer is kept. Whoever answers is there, as whoever writes is."""
     calls = session.turn.calls if session.turn else ()
     rules = tuple(rule for call in calls if call.id == record.call and not call.gate.once for rule in call.gate.rules)
-    granted = rules if record.answer == "session" else ()  # for good is a fact, not this session's business
+    granted = rules if record.answer == Approval.SESSION else ()  # ALWAYS is stored as a fact
     answered = _with_call(
         session,
         record.call,

@@ -20,6 +20,7 @@ from hermes.domain.types import (
     Call,
     CallOutcome,
     Gate,
+    Handling,
     InterruptionCause,
     Phase,
     Place,
@@ -282,7 +283,7 @@ def test_plain_words_are_an_answer_and_no_turn_of_their_own(word: str, answer: s
     taken = talk.say(word, turn="w")
     assert names(taken.records)[:3] == ["MessageReceived", "Merged", "Answered"]
     assert [record.answer for record in taken.records if isinstance(record, Answered)] == [answer]
-    assert of(Accept, taken) == [Accept(turn=TurnId("w"), position=0, handling="answer", into=TurnId("a"))]
+    assert of(Accept, taken) == [Accept(turn=TurnId("w"), position=0, handling=Handling.ANSWER, into=TurnId("a"))]
     assert not any(word in line for line in talk.shown())
     assert talk.turn.merged == ("w",)
 
@@ -290,7 +291,7 @@ def test_plain_words_are_an_answer_and_no_turn_of_their_own(word: str, answer: s
 def test_other_words_wait_for_their_turn_and_the_call_waits_on() -> None:
     talk = at_work(needs_leave("c1"))
     [accept] = of(Accept, talk.say("what would that do?"))
-    assert accept == Accept(turn=TurnId("what would that do?"), position=1, handling="queued")
+    assert accept == Accept(turn=TurnId("what would that do?"), position=1, handling=Handling.QUEUED)
     assert talk.phase == Phase.WAITING
 
 

@@ -29,6 +29,7 @@ from hermes.domain.session.state import evolve, is_pending, replay
 from hermes.domain.types import (
     Call,
     EncodedMessage,
+    Handling,
     HoldCause,
     InterruptionCause,
     Phase,
@@ -45,7 +46,7 @@ def test_a_message_to_an_idle_session_is_recorded_accepted_and_started_in_one_st
     assert names(taken.records) == ["MessageReceived", "TurnStarted"]
     assert taken.session.phase == Phase.RUNNING
     assert taken.session.active_at == 5.0
-    assert of(Accept, taken) == [Accept(turn=TurnId("a"), position=0, handling="started")]
+    assert of(Accept, taken) == [Accept(turn=TurnId("a"), position=0, handling=Handling.STARTED)]
 
 
 def test_the_model_is_asked_as_soon_as_a_turn_has_started() -> None:
@@ -62,7 +63,7 @@ def test_a_message_during_a_turn_waits_and_starts_when_the_turn_has_ended() -> N
     talk.say("a")
     queued = talk.say("b")
     assert names(queued.records) == ["MessageReceived"]
-    assert of(Accept, queued) == [Accept(turn=TurnId("b"), position=1, handling="queued")]
+    assert of(Accept, queued) == [Accept(turn=TurnId("b"), position=1, handling=Handling.QUEUED)]
 
     done = talk.answer()
     assert names(done.records) == ["TurnFinished", "TurnStarted"]
@@ -158,7 +159,7 @@ def test_a_message_that_interrupts_ends_the_turn_and_is_next() -> None:
     talk.say("a")
     interrupting = talk.say("b", busy="interrupt")
     assert names(interrupting.records) == ["MessageReceived", "TurnFailed", "TurnStarted"]
-    assert of(Accept, interrupting) == [Accept(turn=TurnId("b"), position=0, handling="interrupting")]
+    assert of(Accept, interrupting) == [Accept(turn=TurnId("b"), position=0, handling=Handling.INTERRUPTING)]
     assert talk.turn.id == "b"
 
 
@@ -167,7 +168,7 @@ def test_a_message_that_interrupts_does_not_overtake_what_waits() -> None:
     talk.say("a")
     talk.say("b")
     [accept] = of(Accept, talk.say("c", busy="interrupt"))
-    assert accept == Accept(turn=TurnId("c"), position=1, handling="interrupting")
+    assert accept == Accept(turn=TurnId("c"), position=1, handling=Handling.INTERRUPTING)
     assert (talk.turn.id, talk.queue) == ("b", ["c"])
 
 
@@ -525,9 +526,9 @@ def test_opening_is_taken_with_the_first_message_only() -> None:
     talk = Talk()
     system = EncodedMessage(b'{"role":"system","content":"Be brief."}')
     [taken] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
-    assert taken == Accept(turn=TurnId("a"), position=0, handling="started", opened=True)
+    assert taken == Accept(turn=TurnId("a"), position=0, handling=Handling.STARTED, opened=True)
     talk.answer()
     assert talk.shown() == ["system: Be brief.", "user: a", "assistant: yes"]
     [taken] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
-    assert taken == Accept(turn=TurnId("b"), position=0, handling="started", opened=False)
+    assert taken == Accept(turn=TurnId("b"), position=0, handling=Handling.STARTED, opened=False)
     assert talk.shown()[-1] == "user: b"
