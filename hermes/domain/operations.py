@@ -124,7 +124,7 @@ class Enqueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDelivery:
-    """How far the delivery of an obligation has come. One that is not known (any more) is left alone."""
+    """Progress of a delivery. Ignored if the outbox message does not exist any more."""
 
     id: str
     sent: tuple[str, ...] = ()

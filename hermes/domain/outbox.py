@@ -1,4 +1,4 @@
-"""What a session's records oblige Hermes to say on a chat platform: answers, questions, notices. Pure.
+"""Outbox messages that follow from a session's records: answers, questions, notices. Pure.
 
 Obligations are stored in the transaction of the records they follow from, so that none can be forgotten, and their
 ids follow from the records, so that none is made twice. A message that has to wait gets a sign that it was heard:
@@ -128,12 +128,12 @@ def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | Non
 
 
 def _is_cut(session: Session, call: str) -> bool:
-    """Whether only the beginning of its question was shown so far: the next one shows all of it."""
+    """Return whether only the beginning of its question was shown; the next one shows all of it."""
     return session.turn is not None and any(each.id == call and each.cut for each in session.turn.calls)
 
 
 def _not_compressed(session: Session, record: CompressionFailed) -> str:
-    """Empty: the reply to a command, or the failure of the turn that needed it, says so."""
+    """Return the notice of a failed compression; empty if a command's reply or a failed turn reports it."""
     cause = compression_cause(session.compressing_cause, session.compressing)
     asked = cause is CompressionCause.ASKED
     match record.end:
@@ -151,7 +151,7 @@ def _not_compressed(session: Session, record: CompressionFailed) -> str:
 
 
 def _waits(session: Session, received: MessageReceived, records: tuple[Record, ...]) -> bool:
-    """Behind something that takes its time. Of several that come at once the first one stands for all."""
+    """Return whether a message waits behind running work. In a burst, only the first one counts."""
     if received.steer or not (session.turn or session.compressing):
         return False
     if any(isinstance(each, TurnStarted | Merged) for each in records):
@@ -169,7 +169,7 @@ def _sign(session: Session, received: MessageReceived, place: Place) -> OutboxMe
 
 
 def _settled(session: Session, records: tuple[Record, ...]) -> list[OutboxMessage]:
-    """What was asked with buttons has its answer, or nobody waits for one any more: it says so, and they go."""
+    """Return updates for questions that are settled: they show the answer and lose their buttons."""
     turn = session.turn
     call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
     if turn is None or call is None:
@@ -199,7 +199,7 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[OutboxMessag
 
 
 def _amendment(session: Session, turn: Turn, call: str, *, amends: str, text: str, at: float) -> OutboxMessage:
-    """What the message of a question says once it is settled: its buttons go."""
+    """Return the update of a settled question, without buttons."""
     assert turn.place is not None
     whole = ":whole" if amends.endswith(":whole") else ""
     return OutboxMessage(
@@ -221,7 +221,7 @@ def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -
 
 
 def _file(session: Session, record: ToolFinished, place: Place) -> OutboxMessage:
-    """The tool has put a copy aside, and its result says where."""
+    """Return the message with a sent file. The tool's result holds the path of its copy."""
     copy = json.loads(json.loads(record.message)["content"])[COPY]
     return OutboxMessage(
         id=f"file:{record.turn}:{record.call}",
@@ -262,7 +262,7 @@ def _failure_text(failure: Failure) -> str:
 
 
 def last_words(outgoing: OutboxMessage, shown: str) -> str:
-    """What the message of a turn that came to no answer says in the end: as much as it had shown, and why it ends."""
+    """Return the final text of a turn without an answer: the part that was shown, and why it ends."""
     if not shown:
         return outgoing.text or STOPPED
     closed = f"{shown}\n{_FENCE}" if shown.count(_FENCE) % 2 else shown

@@ -42,7 +42,7 @@ class ResetMode(StrEnum):
 
 
 class OnStale(StrEnum):
-    """What becomes of processes that are left at a reset, but do not work."""
+    """Treatment of idle background processes at a reset."""
 
     REPORT = "report"
     END = "end"
@@ -71,7 +71,7 @@ class PolicyBook:
         return self.by_platform.get(platform) or self.by_type.get(chat_type) or self.default
 
     def rule_for(self, platform: str, chat_type: str) -> str:
-        """Whose it is: a platform's goes before a kind of chat's. Empty: everybody's."""
+        """Return the scope of the policy: a platform before a kind of chat. Empty: all."""
         if platform in self.by_platform:
             return platform
         return chat_type if chat_type in self.by_type else ""
@@ -204,7 +204,7 @@ def _boundary(at_hour: int, zone: tzinfo, now: float, days: int) -> float | None
 
 
 def _touches(day: date, before: datetime, after: datetime) -> bool:
-    """Whether anything is left of a day when the clocks skip from one time to another."""
+    """Return whether a day still has an hour when the clock skips from one time to another."""
     return before.date() == day or after.date() == day
 
 

@@ -1,4 +1,4 @@
-"""What became of a message, from the platform's own id of it to the messages that were sent in return: the values."""
+"""Values of a trace: a message, from its platform id to the messages that were sent in reply."""
 
 from __future__ import annotations
 

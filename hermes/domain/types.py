@@ -1,4 +1,4 @@
-"""The nouns: ids, phases and the values that sessions, the journal and the adapters share.
+"""Ids, phases and values that sessions, the journal and the adapters share.
 
 Everything here is immutable. Times are seconds since the epoch, UTC; durations carry `_s` in their name.
 """
@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 class EndCause(StrEnum):
-    """Why a session ended. The reason beside it is free text and decides nothing."""
+    """Cause of a session's end. The reason beside it is free text and decides nothing."""
 
     UNKNOWN = ""  # written by a version that kept the reason only
     ASKED = "asked"  # by a person, or by a program for one
@@ -87,7 +87,7 @@ class MessageOrigin(StrEnum):
 
 
 class CompressionCause(StrEnum):
-    """Why a summary is made."""
+    """Cause of a compression."""
 
     FULL = "full"  # the context is nearly full
     OVERFLOW = "overflow"  # a turn no longer fits
@@ -95,7 +95,7 @@ class CompressionCause(StrEnum):
 
 
 class CompressionEnd(StrEnum):
-    """How a compression that changed nothing ended."""
+    """End of a compression that changed nothing."""
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a person
@@ -103,7 +103,7 @@ class CompressionEnd(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why a turn has no answer."""
+    """Kind of a turn's failure."""
 
     AUTH = "auth"
     BILLING = "billing"
@@ -123,7 +123,7 @@ class FailureKind(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """What was wrong between Hermes and a model endpoint."""
+    """Problem between Hermes and a model endpoint."""
 
     NONE = ""  # not known, or there is no endpoint
     REFUSED = "refused"
@@ -149,7 +149,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the provider says was used. `prompt_tokens` holds the cached ones."""
+    """Usage that the provider reports. `prompt_tokens` includes the cached ones."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -167,7 +167,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something is said on a chat platform."""
+    """Place on a chat platform."""
 
     platform: str
     chat: str
@@ -177,7 +177,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatContext:
-    """Whom a conversation is with, as its platform tells it. Names are written by strangers."""
+    """Chat and person of a conversation, as the platform reports them. Names are untrusted text."""
 
     kind: str = ""  # of chat: dm, group, channel or thread
     chat: str = ""  # the chat's name
@@ -187,7 +187,7 @@ class ChatContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a message came from."""
+    """Origin of a message: platform, person and place."""
 
     platform: str
     user: str = ""
@@ -204,12 +204,12 @@ class Source:
 
     @property
     def by(self) -> str:
-        """Who that is, in one word: platform and user."""
+        """Return platform and user as one word."""
         return ":".join(filter(None, (self.platform, self.user)))
 
 
 class Effect(StrEnum):
-    """What running a tool call a second time would mean, for one whose outcome was not recorded."""
+    """Consequence of running a tool call again, if its outcome was not recorded."""
 
     PURE = "pure"  # it only reads: run it again
     EFFECT = "effect"  # it may have changed something: never run it again by itself
@@ -223,12 +223,12 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Whether a tool call may run. `rules` are what a grant for longer than once would cover; all must be granted."""
+    """Verdict about a tool call. `rules`: what a grant for longer would cover; all must be granted."""
 
     verdict: Verdict = Verdict.ALLOW
     reason: str = ""
     rules: tuple[str, ...] = ()
-    once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+    once: bool = False  # an approval covers this call only
     findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
     subjects: tuple[str, ...] = ()  # command that each finding is about; empty: the finding is a whole clause
 
@@ -272,7 +272,7 @@ class CallOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call that has no outcome yet. Its arguments are in the transcript, not here."""
+    """A tool call without an outcome. Its arguments are in the transcript."""
 
     id: str
     name: str
@@ -293,7 +293,7 @@ class Call:
 
 
 class Busy(StrEnum):
-    """What a message does that comes while a turn runs."""
+    """Effect of a message that comes while a turn runs."""
 
     QUEUE = "queue"
     STEER = "steer"
@@ -302,7 +302,7 @@ class Busy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What a person has chosen for one conversation; empty means as configured."""
+    """Choices of a person for one conversation; empty means as configured."""
 
     title: str = ""
     model: str = ""
@@ -314,7 +314,7 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An accepted message and the work it asks for. Its text is in the log, not here."""
+    """An accepted message and its work. Its text is in the log."""
 
     id: TurnId
     accepted_at: float
@@ -335,7 +335,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """All there is to know about a session but its transcript. It is a fold over the session's records."""
+    """State of a session without its transcript: a fold over the session's records."""
 
     id: SessionId
     key: SessionKey
@@ -384,7 +384,7 @@ class Session:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The memory of an accepted inbound id: the same id again is the same turn, also after a crash."""
+    """An accepted inbound id: the same id again is the same turn, also after a crash."""
 
     key: InboundKey
     session: SessionId
@@ -394,7 +394,7 @@ class Seen:
 
 
 class OutboxKind(StrEnum):
-    """What an obligation is to its reader."""
+    """Kind of an outbox message."""
 
     REPLY = "reply"
     QUESTION = "question"
@@ -403,7 +403,7 @@ class OutboxKind(StrEnum):
 
 
 class TurnEnd(StrEnum):
-    """What a turn came to."""
+    """End of a turn."""
 
     ANSWERED = "answered"
     STOPPED = "stopped"
@@ -412,7 +412,7 @@ class TurnEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
-    """Something that is to be said on a chat platform, until the platform has confirmed it.
+    """Message to a chat platform, until the platform has confirmed it.
 
     A reply that is shown while it grows and its final text are one obligation. Without text and files there is
     nothing to say, unless a part of it is shown already. The last fields are the delivery's.
@@ -443,7 +443,7 @@ class OutboxMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredMessage:
-    """The memory of an obligation that was met."""
+    """An outbox message that was delivered."""
 
     id: str
     kind: OutboxKind
@@ -475,7 +475,7 @@ class DeadLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRecord:
-    """A background process as the store knows it. It is there before the process is, so that none is ever lost."""
+    """Stored state of a background process. Written before the process starts, so that none is lost."""
 
     id: str  # "proc_" and 12 hex digits
     root: SessionId  # whose folder its conversation works in
@@ -503,7 +503,7 @@ class ProcessRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessView:
-    """What everyone is shown of a background process."""
+    """View of a background process."""
 
     id: str
     session: SessionId

@@ -1,4 +1,4 @@
-"""What a tool call that waits for a person asks, and what can be said to it: the same words on every surface."""
+"""Question of a tool call that waits for a person, and its possible answers, for every surface."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Question:
     name: str
     text: str
     choices: tuple[str, ...]
-    approval: bool  # for leave to run; else it is the model that asks
+    approval: bool  # asks for an approval; else the model asks
 
 
 def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = False) -> Question:
-    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always.
+    """Return the question of a call. Its choices do not change once it is asked. `for_good`: offer `always`.
 
     `brief`: for a chat, where a question that is too long shows its beginning.
     """
@@ -82,7 +82,7 @@ def waits_for(session: Session) -> str:
 
 
 def _request(call: Call, choices: tuple[str, ...]) -> str:
-    """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
+    """Return a request for approval as Markdown: the command, every finding, and what longer answers allow."""
     command = what_runs(call)
     findings = [visible(each) for each in _findings(call, known=command)]
     lines = (
@@ -95,7 +95,7 @@ def _request(call: Call, choices: tuple[str, ...]) -> str:
 
 
 def _beginning(call: Call, choices: tuple[str, ...]) -> str:
-    """The same for a chat: its beginning, and where the rest is."""
+    """Return the beginning of a long request for approval, and where the rest is."""
     command, findings = what_runs(call), _findings(call)
     shown = [visible(each)[:300] for each in findings[:_FINDINGS_IN_CUT]]
     left = len(findings) - len(shown)
@@ -132,7 +132,7 @@ def _listed(findings: list[str]) -> list[str]:
 
 
 def _as_code(text: str) -> str:
-    """To the letter: nothing in it is markup."""
+    """Return the text as code, so that none of it is read as markup."""
     if "`" not in text and "\n" not in text:
         return f"`{text}`"
     return "```\n" + text.replace("```", "\\`\\`\\`") + "\n```"
@@ -143,7 +143,7 @@ def _sentence(reason: str) -> str:
 
 
 def _scope(call: Call, choices: tuple[str, ...]) -> str:
-    """What an answer for longer than once would allow."""
+    """Return what an answer for longer than once would allow."""
     if Approval.SESSION not in choices or not call.gate.rules:
         return ""
     kinds = ", ".join(call.gate.rules)
@@ -157,23 +157,23 @@ def waiting_call(session: Session) -> Call | None:
 
 
 def open_question(session: Session) -> Question | None:
-    """What the session waits for somebody to answer."""
+    """Return the question that the session waits for."""
     call = waiting_call(session)
     return asked_by(call, session.turn.id) if call is not None and session.turn is not None else None
 
 
 def button_token(turn: TurnId, call: str) -> str:
-    """What a button under a question carries, so that it is known after a restart which question it answers."""
+    """Return the token of a question's buttons. It identifies the question also after a restart."""
     return blake2b(f"{turn}:{call}".encode(), digest_size=8).hexdigest()
 
 
 def command_token(command: str, key: SessionKey, user: str) -> str:
-    """What a button carries that gives a command, with the choice as its argument: whose it is, and where."""
+    """Return the token of a command button: command, chat and user."""
     return f"{command}-{blake2b(f'{key}:{user}'.encode(), digest_size=8).hexdigest()}"
 
 
 def token_of(outgoing: OutboxMessage) -> str:
-    """Of the buttons below it; empty: there are none."""
+    """Return the token of a message's buttons; empty if it has none."""
     if not outgoing.choices:
         return ""
     return outgoing.call if outgoing.turn is None else button_token(outgoing.turn, outgoing.call)

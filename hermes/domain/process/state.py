@@ -59,7 +59,7 @@ def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
 
 
 def with_record(row: ProcessRow, record: ProcessRecord) -> ProcessRow:
-    """What is shown follows what is stored."""
+    """Return the view that follows from the stored record."""
     view = replace(row.view, pid=record.pid)
     if record.ended_at is not None:
         view = replace(

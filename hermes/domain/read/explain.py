@@ -1,4 +1,4 @@
-"""Why a session is as it is, in plain words. Pure: the words come from the state, the state from the journal."""
+"""Explanation of a session's state in words, for `hermes why`. Pure."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def _ways(session: Session, asked: Question) -> str:
 
 
 def _cut(command: str) -> str:
-    """The beginning of a command, on one line."""
+    """Return the beginning of a command, on one line."""
     line = " ".join(command.split())
     return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
 
 
 def last_problem(session: Session) -> str:
-    """How its last turn failed; empty: it did not, or somebody stopped it."""
+    """Return how the last turn failed; empty if it did not fail, or was stopped."""
     failure = session.last_failure
     return "" if failure is None or failure.kind is FailureKind.CANCELLED else _last_failure(failure)
 
@@ -108,13 +108,13 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
 
 
 def without_daemon(session: Session) -> str:
-    """Why a turn that is open in the store does not run, while there is no daemon."""
+    """Return why an open turn does not run while there is no daemon."""
     cut = f"it was interrupted ({session.resume_reason}), and " if session.resume_reason else ""
     return f"{cut}no daemon runs; it goes on when one does"
 
 
 def _sentence(text: str) -> str:
-    """With an end, if it has none: a question has."""
+    """Return the text with a full stop, unless it ends with punctuation."""
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -1,4 +1,4 @@
-"""Which session a message belongs to, as the store tells it. Runs where reads run, never on the loop."""
+"""Routes from an address to the session that is meant, read from the store. Never runs on the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Who is meant: a session by its id (or any ancestor's), or whatever a key means now. Neither: a fresh one."""
+    """Address of a session: its id or an ancestor's, or a key. Neither means a new session."""
 
     session: SessionId | None = None
     key: SessionKey | None = None
@@ -45,7 +45,7 @@ def find_route(reader: Reader, address: Address) -> Route:
 
 
 def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
-    """From the oldest ancestor that is still there to this session."""
+    """Return the sessions from the oldest stored ancestor to this one."""
     lineage = [session.id]
     parent = session.parent
     while parent is not None and parent not in lineage:

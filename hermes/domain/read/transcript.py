@@ -78,23 +78,23 @@ class Transcript:
         self._next_seq = Seq(0)
 
     def extend(self, entries: Iterable[tuple[Seq, Record]]) -> None:
-        """Take in what is new; what was taken in before is passed over."""
+        """Add new records; records that were added before are skipped."""
         for seq, record in entries:
             if seq >= self._next_seq:
                 self._add(seq, record)
                 self._next_seq = Seq(seq + 1)
 
     def place(self, index: int) -> tuple[int, int]:
-        """The record that made a message visible, and which of its messages it is."""
+        """Return the record that made a message visible, and its index among the record's messages."""
         seq = self._seqs[index]
         return seq, index - self._seqs.index(seq)
 
     def shown_before(self, seq: int) -> int:
-        """How many of the messages became visible by records before that one."""
+        """Return how many messages became visible before that record."""
         return bisect_left(self._seqs, seq)
 
     def arguments(self, call: str) -> tuple[str, str]:
-        """Name and arguments of a tool call, as the model wrote them."""
+        """Return name and arguments of a tool call, as the model wrote them."""
         asked_at = self.asked_at(call)
         for each in _calls_in(self.messages[asked_at]) if asked_at < len(self.messages) else ():
             if each["id"] == call:
@@ -102,7 +102,7 @@ class Transcript:
         return "", "{}"
 
     def asked_at(self, call: str) -> int:
-        """Where among the messages the model last asked for that call; at the end if it did not."""
+        """Return the index of the message with the model's last request for that call; the end if there is none."""
         places = range(len(self.messages) - 1, -1, -1)
         asked = (n for n in places if any(each["id"] == call for each in _calls_in(self.messages[n])))
         return next(asked, len(self.messages))
@@ -213,7 +213,7 @@ def _starts_in(record: ContextCarried) -> Iterable[int]:
 
 
 def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:
-    """The messages that this record adds to the transcript. `waiting` holds what was received but not started."""
+    """Return the messages that a record adds to the transcript. `waiting`: received messages not yet started."""
     match record:
         case MessageReceived():
             waiting[record.turn] = record.messages
@@ -311,7 +311,7 @@ def _is_note(record: Record, *, beyond: bool, automatic: bool) -> bool:
 
 
 def _brings_in(record: Record) -> bool:
-    """Whether this is where a message that was received before becomes visible."""
+    """Return whether the record makes an earlier received message visible."""
     return (isinstance(record, TurnStarted) and record.attempt == 1) or (
         isinstance(record, Merged) and not record.hidden
     )

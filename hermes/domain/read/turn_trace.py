@@ -71,7 +71,7 @@ def fold_trace(
 
 
 def _author(received: MessageReceived) -> str:
-    """Who wrote it, and with which role; empty: stored before there were roles."""
+    """Return the author and role; empty if stored before there were roles."""
     return "" if received.source.role is None else f"from {who_said(received.source)}"
 
 

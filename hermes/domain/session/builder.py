@@ -1,4 +1,4 @@
-"""The pieces that a session's steps are made of: each takes a step and adds what follows from it. Pure."""
+"""Functions that build a step: each adds records and effects to a given step. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
 
 
 def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
-    """The turn begins, or goes on as its next attempt."""
+    """Start the turn, or its next attempt."""
     session = before.session
     blocked = reset_blocked(session.blocked_reason) if session.blocked_by else ""
     notes = "\n".join(filter(None, (note, blocked)))
@@ -43,7 +43,7 @@ def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
 
 
 def start_next(before: Step, now: float) -> Step:
-    """Start what waits first, unless a stop has been announced or a summary is being made: then it waits on."""
+    """Start the first queued turn, unless a stop is announced or a compression runs."""
     session = before.session
     if session.turn is not None or not session.queue or session.resume_reason or session.compressing:
         return before
@@ -51,7 +51,7 @@ def start_next(before: Step, now: float) -> Step:
 
 
 def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
-    """The turn ends without an answer; the senders of all that was said in it are told.
+    """End the turn without an answer and tell the senders of its messages.
 
     `by`: where that was wished. Who said it in that chat knows.
     """
@@ -65,7 +65,7 @@ def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Pla
 
 
 def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
-    """Who waits for the end of that turn: its own sender, and those whose messages became part of it."""
+    """Return the messages whose senders wait for the turn: its own, and those merged into it."""
     current = session.turn
     return (turn, *current.merged) if current is not None and current.id == turn else (turn,)
 
@@ -83,7 +83,7 @@ def open_turns(session: Session) -> tuple[Turn, ...]:
 
 
 def given_up(session: Session, failure: Failure) -> list[TurnGaveUp]:
-    """What whoever waits for one of its open turns is told."""
+    """Return the events for the senders of all open turns."""
     return [
         TurnGaveUp(session=session.id, turn=waiting, failure=failure)
         for turn in open_turns(session)
@@ -98,5 +98,5 @@ def suspension(session: Session) -> Failure:
 
 
 def encode(**fields: object) -> EncodedMessage:
-    """A chat message as the bytes in which it is stored and sent."""
+    """Return a chat message in the bytes in which it is stored and sent."""
     return EncodedMessage(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())

@@ -1,4 +1,4 @@
-"""A turn's tool calls: which run now, which wait for a person, how they end. Pure.
+"""Tool calls of a turn: which run now, which wait for a person, how they end. Pure.
 
 Calls run in the order the model gave them; those that are safe beside each other run together. A call is closed by
 exactly one outcome before the model is asked again: its own, or one that says plainly why there is none.
@@ -48,7 +48,7 @@ NOT_SEEN = f"only the beginning of what would run was shown: see all of it first
 
 
 def advance(before: Step, now: float, limits: TurnLimits) -> Step:
-    """Start what can start, ask what must be asked. When nothing is left open, the model goes on."""
+    """Start the calls that can start and ask for approvals. Without open calls, the model continues."""
     while (turn := before.session.turn) is not None and turn.calls:
         if before.session.phase != Phase.RUNNING:
             return before  # it was put to sleep meanwhile: what has not begun does not begin now
@@ -111,7 +111,7 @@ def _ask(before: Step, call: Call, now: float, limits: TurnLimits) -> Step:
 
 
 def show_whole(before: Step, call: Call, now: float) -> Step:
-    """Ask again, with all that would run: from now on it can be allowed, this once."""
+    """Ask again with the whole command; from now on it can be approved once."""
     if not call.cut:
         return before
     return _put(before, replace(call, choices=ONLY_ONCE, cut=False), now, file=call.whole_file)
@@ -145,7 +145,7 @@ def _put(before: Step, call: Call, now: float, *, file: str = "") -> Step:
 
 
 def _steer(before: Step, now: float) -> Step:
-    """Everything has its outcome: what the person said meanwhile, to steer, is shown to the model with it."""
+    """Merge steering messages into the turn, once every call has its outcome."""
     turn = before.session.turn
     if turn is None or before.session.phase != Phase.RUNNING:
         return before
@@ -157,7 +157,7 @@ def _steer(before: Step, now: float) -> Step:
 
 
 def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float) -> Step:
-    """End a call that has not run, or of which nobody knows how it ended."""
+    """Close a call that has not run, or whose outcome is unknown."""
     turn = before.session.turn
     assert turn is not None
     message = encode(role="tool", tool_call_id=call.id, content=text)
@@ -210,7 +210,7 @@ def tool_returned(session: Session, event: ToolReturned, now: float, limits: Tur
 
 
 def read_answer(call: Call, text: str) -> str:
-    """What a plain message says to a call that waits; empty: it says something else."""
+    """Return the answer of a plain message to a waiting call; empty if it is not an answer."""
     said = text.strip()
     if call.question:
         return _choice(call, said)
@@ -225,7 +225,7 @@ def read_answer(call: Call, text: str) -> str:
 
 
 def _choice(call: Call, said: str) -> str:
-    """The choice itself, where its number was said."""
+    """Return the choice that a number stands for."""
     if said.isdecimal() and 0 < int(said) <= len(call.choices):
         return call.choices[int(said) - 1]
     return said
@@ -254,7 +254,7 @@ def answer(session: Session, event: Answer, now: float, limits: TurnLimits) -> S
 
 
 def is_asked(session: Session, call: Call, source: Source) -> bool:
-    """Whether an answer of theirs is heard: of whoever began the session, the owner, and for approvals the admins."""
+    """Return whether a person may answer: the one who began the session, the owner, and admins for approvals."""
     role = source.standing
     if role is Role.OWNER or (role.approves and not call.question):
         return True
@@ -267,7 +267,7 @@ def is_unseen(call: Call, said: str) -> bool:
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:
-    """The call has its answer. It runs when the calls advance, unless it was denied."""
+    """Record the answer to a call. It runs when the calls advance, unless it was denied."""
     session, turn = before.session, before.session.turn
     assert turn is not None
     by = source.by
@@ -284,7 +284,7 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
 
 
 def merge_answer(before: Step, message: TurnId, now: float) -> Step:
-    """The message that brought an answer is part of the turn that asked, and no news to the model."""
+    """Merge the message with the answer into the turn, hidden from the model."""
     turn = before.session.turn
     assert turn is not None
     return then(before, Merged(at=now, turn=message, into=turn.id, hidden=True))

@@ -121,7 +121,7 @@ _PREFERENCES = tuple(field.name for field in fields(Preferences))
 
 
 def step(session: Session, event: Event, now: float, limits: TurnLimits = _LIMITS) -> Step:  # noqa: C901, PLR0912
-    """The next state, what to record, and what to do once it is recorded."""
+    """Return the next state, the records to store, and the effects to perform afterwards."""
     match event:
         case Deliver():
             return _deliver(session, event, now, limits)
@@ -187,7 +187,7 @@ def step_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimit
 
 
 def open_work(session: Session, limits: TurnLimits = _LIMITS) -> tuple[Task, ...]:
-    """What is to be going on while the session is in this state, and nothing else."""
+    """Return exactly the work that must run while the session is in this state."""
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return ()
     if session.compressing:
@@ -240,7 +240,7 @@ def _deliver(session: Session, event: Deliver, now: float, limits: TurnLimits) -
 
 
 def _join(session: Session, event: Deliver, now: float) -> Step:
-    """The rest of a message that still waits: no turn of its own."""
+    """Join the rest of a queued message; it gets no turn of its own."""
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
     accept = Accept(turn=event.joins, position=ahead, handling=Handling.JOINED)
@@ -273,9 +273,9 @@ def _too_many(session: Session, limits: TurnLimits) -> Step:
 
 
 def _deliver_held(session: Session, turn: Turn, event: Deliver, now: float, limits: TurnLimits) -> Step:
-    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it.
+    """Continue a held turn; the person's message becomes part of it.
 
-    What they had said before that, and what waits since, goes first.
+    Messages that were queued before go first.
     """
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)
@@ -294,7 +294,7 @@ def _handling(session: Session, event: Deliver, limits: TurnLimits) -> Handling:
 
 
 def _may_steer(session: Session, event: Deliver) -> bool:
-    """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
+    """Return whether a message may steer. A lower role must wait, since it would lower the role of the turn."""
     return event.source.standing.includes(role_of_turn(session))
 
 
@@ -324,7 +324,7 @@ def _seen(session: Session, event: Deliver, turn: TurnId, now: float) -> Seen | 
 
 
 def _answer_in(event: Deliver, asking: Call, session: Session) -> str:
-    """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
+    """Return the answer that a plain message gives to a waiting call; empty if it is not an answer."""
     if event.busy or not event.may_answer:
         return ""
     content = json.loads(event.messages[-1]).get("content")
@@ -408,7 +408,7 @@ def _model_retried(session: Session, event: RetryModel, now: float) -> Step:
 
 
 def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:
-    """A late report of a run that was stopped or restarted since is nobody's any more."""
+    """Return whether a report belongs to the current attempt. Late reports are ignored."""
     current = session.turn
     if current is None or session.phase != Phase.RUNNING or session.compressing:
         return False
@@ -500,7 +500,7 @@ def _suspend_interrupted(cut: Step, now: float) -> Step:
 
 
 def _waits_on(before: Step, now: float) -> Step:
-    """For its person. The stop that was announced is over: it keeps nothing from starting any more."""
+    """Keep waiting for the person, and clear the announced stop."""
     announced = before.session.resume_reason
     return then(before, Resumed(at=now, reason=announced)) if announced else before
 
@@ -526,7 +526,7 @@ def _suspend(session: Session, event: Suspend, now: float) -> Step:
 
 
 def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
-    """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
+    """Suspend the session and tell the waiting senders. The turn stays open and continues after a resume."""
     after = change_phase(before, suspended)
     return publishing(after, *given_up(after.session, suspension(after.session)))
 
@@ -580,7 +580,7 @@ def _note_blocked(session: Session, event: NoteBlocked, now: float) -> Step:
 
 
 def _rests_since(session: Session, active_at: float) -> bool:
-    """It does nothing, and nobody has written since: what was judged then still holds."""
+    """Return whether the session is idle and nobody has written since the decision."""
     return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
 
 

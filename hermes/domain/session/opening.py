@@ -40,7 +40,7 @@ def open_session(
 
 
 def nobody_there(address: Address, head: Session | None) -> HermesError:
-    """Why a message that no person wrote goes nowhere. One that is suspended may hear of it later."""
+    """Return why an automatic message is refused. A suspended session may take it later."""
     if head is None:
         return UnknownSessionError(f"there is no session {address.session or address.key}")
     if head.phase == Phase.SUSPENDED:
@@ -61,7 +61,7 @@ def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
 
 
 def _was_told(parent: Session, source: Source) -> bool:
-    """Whether its end was announced where the person writes now: once is enough."""
+    """Return whether its end was already announced in the chat where the person writes."""
     there, here = parent.place, source.place
     if there is None or here is None or (parent.notice is None and parent.phase != Phase.SUSPENDED):
         return False

@@ -1,4 +1,4 @@
-"""What can happen to a session, what it can ask for in return, and the step that joins the two."""
+"""Events of a session, its effects, and the step that joins the two."""
 
 from __future__ import annotations
 
@@ -66,12 +66,12 @@ class Deliver:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartHeld:
-    """The rest of a message was waited for long enough."""
+    """The coalesce timer of a held message has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """A person wrote anew what they had said at that place. Refused unless it still waits for its turn."""
+    """A person edited a message. Refused unless the message is still queued."""
 
     place: Place
     message: EncodedMessage
@@ -80,7 +80,7 @@ class Rewrite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Be there, before anybody has said anything."""
+    """Create the session before its first message."""
 
     source: Source
     title: str = ""
@@ -113,7 +113,7 @@ class ModelFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryModel:
-    """A model call failed and is made again; the turn goes on."""
+    """A model call failed and is retried; the turn continues."""
 
     turn: TurnId
     attempt: int
@@ -136,7 +136,7 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A person answers what a call asked: once, session, always or deny for leave to run, else whatever fits."""
+    """A person answers a waiting call: with an `Approval`, or with free text for a question."""
 
     answer: str
     source: Source
@@ -181,7 +181,7 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Take up a suspended session, or open one that has ended; from now on `key` means it, if one is given."""
+    """Resume a suspended or ended session. `key`, if given, leads to it from now on."""
 
     reason: str
     key: SessionKey | None = None
@@ -198,7 +198,7 @@ class EndSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSession:
-    """End it, since its reset policy says so. Nothing happens if somebody has written since that was judged."""
+    """End the session by its reset policy. Ignored if a person has written since the decision."""
 
     reason: str
     active_at: float  # what it was judged by
@@ -209,7 +209,7 @@ class ResetSession:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteBlocked:
-    """A reset is due, but these background processes work. Recorded when they are others than before."""
+    """A due reset waits for these background processes. Recorded when their set changes."""
 
     by: tuple[str, ...]
     reason: str
@@ -218,7 +218,7 @@ class NoteBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPreference:
-    """Choose one of the session's preferences."""
+    """Set one of the session's preferences."""
 
     name: str
     value: str | bool
@@ -227,7 +227,7 @@ class SetPreference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """Go back to before that place of the transcript. `again`: and say the same once more."""
+    """Undo everything from that place of the transcript on. `again`: then deliver this message."""
 
     seq: int
     offset: int
@@ -244,7 +244,7 @@ class Compress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarised:
-    """What a compressed session is continued from."""
+    """Summary and kept messages that continue a compressed session."""
 
     child: SessionId
     messages: tuple[EncodedMessage, ...]
@@ -263,7 +263,7 @@ class SummaryFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Begin another session from a copy of this one's transcript."""
+    """Start another session with a copy of this transcript."""
 
     child: SessionId
     messages: tuple[EncodedMessage, ...]
@@ -277,7 +277,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoTurns:
-    """Asked: forget the last turns. `again`: and say once more what the last of them began with, as this turn."""
+    """Request: undo the last turns. `again`: send the first message of the last one again, as this turn."""
 
     turns: int
     again: TurnId | None = None
@@ -286,7 +286,7 @@ class UndoTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchOff:
-    """Asked: a new session from a copy of the transcript, without its last `undo` turns. Answered by its id."""
+    """Request: a new session with a copy of the transcript, without its last `undo` turns. The reply is its id."""
 
     reason: str
     title: str = ""
@@ -330,7 +330,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCallWork:
-    """The model is shown the transcript. `last`: it may not ask for tools any more."""
+    """Model call with the transcript. `last`: without tools."""
 
     turn: TurnId
     attempt: int
@@ -359,7 +359,7 @@ Task: TypeAlias = ModelCallWork | ToolCallWork | SummaryWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """The message is durable: tell its sender. `position` is how many turns go first."""
+    """Tell the sender that the message is stored. `position`: number of turns before it."""
 
     turn: TurnId
     position: int
@@ -370,7 +370,7 @@ class Accept:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Say StartHeld after that time; of several, the last one counts."""
+    """Send StartHeld after that time; a later Hold replaces an earlier one."""
 
     wait_s: float
 
@@ -382,7 +382,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reroute:
-    """This session takes no more messages: the conversation goes on elsewhere."""
+    """The session takes no more messages; the conversation continues in another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

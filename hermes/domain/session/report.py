@@ -1,4 +1,4 @@
-"""From what the agent reports to what happened to the session. Pure.
+"""Conversion of the agent's reports to session events. Pure.
 
 It is done when the report is taken, not when it comes: one that finds no space on disk is offered again later, and
 what was said meanwhile must not be left out.

@@ -1,4 +1,4 @@
-"""From what is asked of a session to what happens to it, for what takes a look at the transcript. Pure."""
+"""Conversion of requests that need the transcript to session events. Pure."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def branch_of(request: BranchOff, session: Session, transcript: Transcript, chil
 
 
 def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceived, ...]:
-    """What waits in the session, as another one can take it over."""
+    """Return the queued messages, for a session that takes them over."""
     return tuple(
         MessageReceived(
             at=turn.accepted_at,
@@ -100,7 +100,7 @@ def _last_settled(session: Session, transcript: Transcript) -> int:
 
 
 def _role_at(first: int, session: Session, transcript: Transcript) -> Role | None:
-    """With which role that turn began; None: nobody knows, and the conversation is one person's."""
+    """Return the role that a turn began with; None if it is unknown and the conversation has one person."""
     known = transcript.roles[transcript.starts.index(first)]
     shared = session.company is not None and session.company.shared
     return Role.GUEST if known is None and shared else known

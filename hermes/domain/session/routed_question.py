@@ -21,7 +21,7 @@ def question_id(turn: TurnId, call: str, number: int = 0, *, whole: bool = False
 
 
 def question_ids(asked: Asked) -> list[str]:
-    """Of all that is said when this is asked, once and again."""
+    """Return the id that all messages of this question share."""
     return [
         question_id(asked.turn, asked.call, number, whole=whole)
         for number in range(len(asked.asked_in) + 1)

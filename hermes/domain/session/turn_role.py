@@ -23,7 +23,7 @@ def role_of_turn(session: Session) -> Role:
 
 
 def who_wants(turn: Turn) -> str:
-    """Whose turn it is, in words: name, platform and user, role."""
+    """Return the person of a turn in words: name, platform and user, role."""
     return _who(turn.name, turn.by, turn.role)
 
 
