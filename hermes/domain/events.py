@@ -73,7 +73,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAsked:
-    """The turn waits for a person: for leave to run a call, or for the answer to a question."""
+    """The turn waits for a person: for an approval, or for the answer to a question."""
 
     session: SessionId
     turn: TurnId

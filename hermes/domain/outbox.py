@@ -1,8 +1,7 @@
 """Outbox messages that follow from a session's records: answers, questions, notices. Pure.
 
-Obligations are stored in the transaction of the records they follow from, so that none can be forgotten, and their
-ids follow from the records, so that none is made twice. A message that has to wait gets a sign that it was heard:
-that is nothing that anybody is owed.
+They are stored in the transaction of those records, so that none is lost. Their ids follow from the records, so that
+none is created twice. A queued message gets a sign that it was received; a sign is not stored.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class Amended:
     messages: tuple[EncodedMessage, ...]
     replaces: bool = False
     inbound: InboundKey | None = None  # under which it was taken, once
-    role: Role | None = None  # of whoever changed it; None: stored before there were roles
+    role: Role | None = None  # of the person who changed it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +159,7 @@ class Asked:
     question: str
     choices: tuple[str, ...] = ()
     routed: bool = False  # the owner and the admins are asked, not the person whose turn it is
-    asked_in: tuple[Place, ...] = ()  # where they are; none: nobody knows a chat of theirs
+    asked_in: tuple[Place, ...] = ()  # their chats; none: no chat is known
     cut: bool = False  # it shows the beginning only
     file: str = ""  # path of a file that shows all of it
 
@@ -171,7 +171,7 @@ class Answered:
     call: str
     answer: str
     by: str = ""
-    role: Role | None = None  # of whoever answered; None: stored before there were roles
+    role: Role | None = None  # of the person who answered; None: stored before there were roles
     name: str = ""  # of the same person
 
 
@@ -192,7 +192,7 @@ class TurnFailed:
     at: float
     turn: TurnId
     failure: Failure
-    told: bool = False  # whoever said it knows already, by what ended it
+    told: bool = False  # the sender knows already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

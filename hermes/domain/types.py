@@ -192,8 +192,8 @@ class Source:
     platform: str
     user: str = ""
     automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
-    place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
-    company: ChatContext | None = None  # of the conversation that it begins, if it does; None: nobody tells
+    place: Place | None = None  # where to send the answer; None: the client waits for it
+    company: ChatContext | None = None  # of the conversation that it begins; None: unknown
     role: Role | None = None  # of the person; None: stored before there were roles
     name: str = ""  # of the person, as the platform shows it
 
@@ -265,7 +265,7 @@ class CallOutcome(StrEnum):
     OK = "ok"
     ERROR = "error"
     DENIED = "denied"
-    STOPPED = "stopped"  # ended by whoever stopped the turn
+    STOPPED = "stopped"  # ended with the turn
     NOT_RUN = "not_run"
     UNKNOWN = "unknown"  # it began, and nothing says how it ended
 
@@ -281,12 +281,12 @@ class Call:
     parallel: bool = False
     effect: Effect = Effect.EFFECT
     gate: Gate = Gate()
-    problem: str = ""  # not empty: it cannot run, and this is what the model is told
+    problem: str = ""  # not empty: it cannot run, and the model gets this text
     question: str = ""  # not empty: it is no work but a question to the person
     choices: tuple[str, ...] = ()
     routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
     asked_in: tuple[Place, ...] = ()  # where they were
-    approved_by: str = ""  # name, platform and user, role; empty: nobody was asked
+    approved_by: str = ""  # name, platform and user, role; empty: no approval was needed
     whole: str = ""  # what runs, to the letter; empty: the summary says all
     whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
     cut: bool = False  # only the beginning of the question was shown so far
@@ -320,7 +320,7 @@ class Turn:
     accepted_at: float
     attempt: int = 0  # how often it was started
     options: bytes = b"{}"  # model options of this turn, as a JSON object
-    steer: bool = False  # to be told to the turn in flight, if that comes to a point where it can listen
+    steer: bool = False  # merge into the running turn at its next step
     replies: int = 0  # how often the model has answered within this turn
     calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
     usage: Usage = Usage()
@@ -330,7 +330,7 @@ class Turn:
     role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
     by: str = ""  # who began it: platform and user
     name: str = ""  # of the same person
-    several: bool = False  # somebody else has a say in it, too
+    several: bool = False  # it has messages of several people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -370,10 +370,10 @@ class Session:
     compression_problem: str = ""  # of the last failure
     blocked_by: tuple[str, ...] = ()  # background processes for which a due reset waits, as far as it is recorded
     blocked_reason: str = ""
-    taken_up_at: float = 0.0  # when somebody last came back to it
-    notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
+    taken_up_at: float = 0.0  # when it was last resumed
+    notice: str | None = None  # not None: it was reset; notice for the next message, may be empty
     place: Place | None = None  # where its person wrote last
-    company: ChatContext | None = None  # whom it is with, as was told when it began
+    company: ChatContext | None = None  # chat and person, as reported when it began
     end_cause: EndCause = EndCause.UNKNOWN  # of a session that has ended; see `end_cause.py`
     compressing_cause: CompressionCause = CompressionCause.FULL
     compressing_since: float = 0.0
@@ -414,11 +414,11 @@ class TurnEnd(StrEnum):
 class OutboxMessage:
     """Message to a chat platform, until the platform has confirmed it.
 
-    A reply that is shown while it grows and its final text are one obligation. Without text and files there is
+    A streamed reply and its final text are one outbox message. Without text and files there is
     nothing to say, unless a part of it is shown already. The last fields are the delivery's.
     """
 
-    id: str  # the same for the same thing, whoever makes it
+    id: str  # deterministic: the same content has the same id
     kind: OutboxKind
     place: Place
     text: str
@@ -435,9 +435,9 @@ class OutboxMessage:
     problem: str = ""  # of the last try
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
     files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
-    superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
+    superseded: tuple[str, ...] = ()  # streamed messages, deleted once the whole text is sent again
     end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
-    amends: str = ""  # not empty: it is no message of its own, but what those of that obligation say from now on
+    amends: str = ""  # not empty: id of the outbox message whose text this replaces
     refusals: int = 0  # attempts in a row that the platform refused
 
 
@@ -470,7 +470,7 @@ class DeadLetter:
     options: bytes
     problem: str
     at: float
-    undelivered: OutboxMessage | None = None  # set: this is what nobody could be told
+    undelivered: OutboxMessage | None = None  # the outbox message that could not be delivered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -485,8 +485,8 @@ class ProcessRecord:
     command: str  # a summary, one line
     cwd: str
     started_at: float
-    notify: bool = False  # its end is told to its conversation
-    watch: tuple[str, ...] = ()  # words in its output that are told
+    notify: bool = False  # its conversation is notified of its end
+    watch: tuple[str, ...] = ()  # words in its output to report
     pty: bool = False
     pid: int = 0  # 0: not known to have started
     active_at: float = 0.0  # about when it last did something
@@ -497,7 +497,7 @@ class ProcessRecord:
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     output_bytes: int = 0  # at its end
-    told: bool = False  # its end was handed over to its conversation
+    told: bool = False  # its conversation was notified of its end
     role: Role | None = None  # of the turn that started it; None: stored before there were roles
 
 
@@ -516,11 +516,11 @@ class ProcessView:
     output_bytes: int = 0
     ports: tuple[int, ...] = ()  # that it listens on
     ended_at: float | None = None
-    exit_code: int | None = None  # None after its end: nobody knows
+    exit_code: int | None = None  # None after its end: unknown
     signal: int | None = None  # that ended it
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     memory_bytes: int = 0
     known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
-    untold: bool = False  # it has ended, and its conversation is still to be told
-    notify: bool = False  # its end is told
+    untold: bool = False  # it has ended, and its conversation is not notified yet
+    notify: bool = False  # its conversation is notified of its end

@@ -19,7 +19,7 @@ def rules_of(call: Call) -> tuple[str, ...]:
 
 
 def needs_approver(session: SessionId) -> BadInputError:
-    """Return the error for somebody who allows a call of this session, and may not."""
+    """Return the error for a person who may not approve this call."""
     return BadInputError(
         "only the owner and the admins of this Hermes may approve this. They were asked, where they can be reached; "
         f"the owner decides with `hermes approve {session}`. /deny or /stop calls it off",

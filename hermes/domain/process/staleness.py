@@ -1,12 +1,12 @@
-"""Whether a background process still works, so that a reset waits for it. Pure: what is known and the time come in.
+"""Decision whether a background process works, so that a reset waits for it. Pure: state and time are arguments.
 
-A process blocks a reset only while its heartbeat is fresh, it did something within `stale_after_s`, and it is younger
-than `max_age_s`; being alive is not enough, and listening on a port is no work. One that has just ended blocks while
-its conversation is being told, and one that a new daemon has just found until it is known whether it works; neither
-longer than a heartbeat is fresh. Each answer says why.
+A process blocks a reset while its heartbeat is fresh, it was active within `stale_after_s`, and it is younger than
+`max_age_s`. Being alive or listening on a port is not enough. A process that has just ended blocks until its
+conversation is notified. One that a new daemon has just found blocks until its activity is known. Neither blocks
+longer than a heartbeat is fresh. Each result has a reason.
 
-Times are wall-clock times, and that clock can be set back. A time that lies ahead a little counts as now; one that
-lies further ahead was written by a clock that was wrong, and counts as long ago: nothing stays fresh for ever.
+Times are wall-clock times, and the clock can be set back. A time slightly ahead counts as now. A time further ahead
+was written by a wrong clock and counts as long ago.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ NOWHERE = Address()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    head: Session | None = None  # the end of the lineage, as far as it is there; None: nobody used that address yet
+    head: Session | None = None  # the end of the stored lineage; None: the address is new
     damaged: tuple[Session, ...] = ()  # rows that had to be rebuilt from the log on the way
 
 
@@ -60,7 +60,7 @@ def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
 def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
     """This conversation: the session, and those that it continues or that continue it, as far as they are there.
 
-    A branch is a conversation of its own, and so is what somebody began after this one had ended.
+    A branch is a conversation of its own, and so is a session that began after this one ended.
     """
     family: list[SessionId] = []
     unseen = [session]

@@ -1,7 +1,8 @@
-"""What a session does, as pure functions: `step(session, event, now)` says the next state, what to record and what
-to do once it is recorded; `open_work(session)` what is to be going on meanwhile. No clock, no disk, no loop.
+"""State machine of a session, as pure functions without clock, disk or event loop.
 
-Here are the messages, the turns and the lifecycle; tool calls and compression have modules of their own.
+`step(session, event, now)` returns the next state, the records to store and the effects to perform afterwards.
+`open_work(session)` returns the work that must run meanwhile. This module handles messages, turns and the lifecycle;
+tool calls and compression have modules of their own.
 """
 
 from __future__ import annotations

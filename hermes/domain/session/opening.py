@@ -1,6 +1,6 @@
-"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure.
+"""Opening of sessions: under a new address, or after a session that takes no more messages. Pure.
 
-Only a person begins one: what comes by itself, the end of a process say, is refused where nobody is there to hear it.
+Only a person opens one. An automatic message, for example the end of a process, is refused if there is no session.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _was_told(parent: Session, source: Source) -> bool:
 
 
 def _why_fresh(parent: Session) -> tuple[str, str]:
-    """The reason that the journal keeps, and what the person is told."""
+    """Return the reason for the journal and the notice for the person."""
     if parent.notice is not None:
         return f"{parent.id} was reset ({parent.reason})", parent.notice
     if parent.phase == Phase.SUSPENDED:

@@ -75,7 +75,7 @@ class Rewrite:
 
     place: Place
     message: EncodedMessage
-    role: Role  # of whoever wrote it
+    role: Role  # of the person who edited it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,7 +202,7 @@ class ResetSession:
 
     reason: str
     active_at: float  # what it was judged by
-    notice: str  # for the person; empty: nobody is told
+    notice: str  # for the person; empty: none
     left: str = ""  # the background processes that it leaves behind, in words
     end: tuple[str, ...] = ()  # those of them that are to be ended
 

@@ -1,6 +1,6 @@
-"""A question that goes to the owner and the admins, since whoever's turn it is may not answer it. Pure.
+"""Questions that go to the owner and the admins, since the person of the turn may not answer. Pure.
 
-Each of their chats gets it with buttons; the asker is told that it waits. When it has its answer, all of these
+Each of their chats gets the question with buttons, and the asker gets a notice. When it has its answer, all of these
 messages say so, and the buttons go.
 """
 

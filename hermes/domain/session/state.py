@@ -325,7 +325,7 @@ def _suspended(session: Session, record: Suspended) -> Session:
 
 def _resumed(session: Session, record: Resumed) -> Session:
     """Resume the session. One that was open keeps its phase; an announced stop is over."""
-    if session.phase == Phase.WAITING:  # nobody came back to it: it was recovered
+    if session.phase == Phase.WAITING:  # it was recovered, not resumed
         return replace(session, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     session = replace(session, taken_up_at=record.at)
     if session.phase not in (Phase.SUSPENDED, Phase.ENDED):
