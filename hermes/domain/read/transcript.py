@@ -202,13 +202,17 @@ def _summary_or_result(message: EncodedMessage) -> MessageOrigin:
 
 
 def carried_origins(record: ContextCarried) -> tuple[MessageOrigin, ...]:
-    """Return the origin of each message that a session took over, also if an older version stored them."""
-    return record.origins or tuple(map(legacy_origin, record.messages))
+    """Return the origin of each message that a session took over.
+
+    An older version stored none, and an imported file may hold too few.
+    """
+    known = len(record.origins) == len(record.messages)
+    return record.origins if known else tuple(map(legacy_origin, record.messages))
 
 
 def _starts_in(record: ContextCarried) -> Iterable[int]:
-    if record.origins:
-        return record.starts
+    if len(record.origins) == len(record.messages):
+        return sorted(n for n in set(record.starts) if 0 <= n < len(record.messages))
     return (n for n, origin in enumerate(carried_origins(record)) if origin in _BEGINS_TURN)
 
 

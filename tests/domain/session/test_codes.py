@@ -157,6 +157,21 @@ def test_carried_messages_of_an_older_version_are_known_by_how_they_begin() -> N
     assert notes(child) == [True, False, False]
 
 
+def test_an_imported_record_with_wrong_origins_does_no_harm() -> None:
+    talk = Talk()
+    talk.say("a")
+    talk.answer()
+    child = compressed(talk, (SUMMARY, *talk.transcript().messages))
+    [carried] = [each for each in child.log if isinstance(each, ContextCarried)]
+    for wrong in (
+        replace(carried, origins=carried.origins[:1]),
+        replace(carried, starts=(7, 1, -1, 1)),
+    ):
+        child.log = [wrong if isinstance(each, ContextCarried) else each for each in child.log]
+        assert child.transcript().starts == [1]
+        assert notes(child) == [True, False, False]
+
+
 # ---------------------------------------------------------------- interruptions
 
 
