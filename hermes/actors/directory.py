@@ -45,7 +45,7 @@ from hermes.actors.session_mail import (
 )
 from hermes.domain.access import approver_chat
 from hermes.domain.access.grants import PREFIX, rules_in
-from hermes.domain.directory_settings import DirectorySettings, Held
+from hermes.domain.directory_settings import DirectorySettings
 from hermes.domain.errors import HermesError, SessionParkedError, SetAsideError, UnknownSessionError
 from hermes.domain.events import ActorFailed
 from hermes.domain.eviction import SteadyClock, may_leave
@@ -55,10 +55,10 @@ from hermes.domain.read.lineage import CLOSED_PHASES, Address, Route, find_route
 from hermes.domain.read.reader import Reader
 from hermes.domain.session.builder import given_up, open_turns
 from hermes.domain.session.opening import nobody_there, open_session
-from hermes.domain.session.protocol import AnnounceStop, Begin, Resume, TurnLimits
+from hermes.domain.session.protocol import AnnounceStop, Begin, Recover, Resume, TurnLimits
 from hermes.domain.session.state import is_pending
 from hermes.domain.submission import Submission
-from hermes.domain.types import OutboxMessage, Session, SessionId
+from hermes.domain.types import InterruptionCause, OutboxMessage, Session, SessionId
 from hermes.ports.agent import Agent
 from hermes.ports.given import Clock, IdSource
 from hermes.ports.hub import Hub
@@ -70,8 +70,6 @@ from hermes.system.crash_point import reach
 SWEEP_EVERY_S = 5.0
 RECOVER_EVERY_S = 0.05  # between two slices of the recovery
 SEEN_PER_SWEEP = 1000
-CRASHED = "the daemon stopped without warning"
-ACTOR_CRASHED = "the session's actor crashed"
 
 
 def _to_nobody(_: Sequence[OutboxMessage]) -> None:
@@ -107,7 +105,7 @@ class SessionDirectory(LoopActor):
         self._granted: frozenset[str] = frozenset()
         self._approver_facts: dict[str, bytes] = {}
         self._limits_now = settings.limits
-        self._stopping = ""  # why the daemon is, if so
+        self._stopping: AnnounceStop | None = None
         self._registry = SessionRegistry()
         self._outdated: set[SessionId] = set()  # on their way out, and to be read anew
         self._steady = SteadyClock(clock())
@@ -214,7 +212,7 @@ class SessionDirectory(LoopActor):
     def _on_request(self, message: object) -> object:
         match message:
             case AnnounceStopToAll():
-                self._announce_stop(message.reason, self.defer_reply())
+                self._announce_stop(message.stop, self.defer_reply())
             case Release():
                 self._registry.release(message.session, self.defer_reply())
             case Peek():
@@ -310,7 +308,7 @@ class SessionDirectory(LoopActor):
         elif head is None:
             fail(post, UnknownSessionError(f"there is no session {post.address.session or post.address.key}"))
         else:
-            self._activate(head, self._recover_reason(head.id))
+            self._activate(head, self._interruption(head.id))
             self._hand_over(head.id, post)
 
     def _hand_over(self, session: SessionId, post: Post) -> None:
@@ -322,7 +320,7 @@ class SessionDirectory(LoopActor):
             fail(post, SessionParkedError(f"{reason}. `hermes resume {head.id}` gives it another chance"))
             return
         self._crash_log.pardon(head.id)
-        self._activate(head, ACTOR_CRASHED)
+        self._activate(head, InterruptionCause.ACTOR_CRASH)
         if post.reply is not None:
             post.reply.settle(head)
 
@@ -342,20 +340,19 @@ class SessionDirectory(LoopActor):
             if found.look.is_outdated(head):
                 self._bring_back(head.id)
             else:
-                self._activate(head, self._recover_reason(head.id))
+                self._activate(head, self._interruption(head.id))
         if len(found.heads) > at_once:
             self.tell_later(RECOVER_EVERY_S, replace(found, heads=found.heads[at_once:]))
 
-    def _recover_reason(self, session: SessionId) -> str:
-        why = ACTOR_CRASHED if self._crash_log.has_died(session) else CRASHED
-        return f"{why}; the daemon keeps crashing" if self._settings.hold is Held.CRASHES else why
+    def _interruption(self, session: SessionId) -> InterruptionCause:
+        died = self._crash_log.has_died(session)
+        return InterruptionCause.ACTOR_CRASH if died else InterruptionCause.CRASH
 
-    def _activate(self, head: Session, recover_reason: str) -> None:
+    def _activate(self, head: Session, interruption: InterruptionCause) -> None:
         ref = SessionActor.start(
             self._services,
             head,
-            recover_reason=recover_reason,
-            hold=bool(self._settings.hold),
+            recovery=Recover(cause=interruption, hold=self._settings.hold),
             stopping=self._stopping,
             name=head.id,
             owner=self.actor_ref,
@@ -472,7 +469,7 @@ class SessionDirectory(LoopActor):
         self._registry.dismiss(succeeded.session)
         child = succeeded.child
         if is_pending(child) and child.id not in self._registry:
-            self._activate(child, "")
+            self._activate(child, InterruptionCause.UNKNOWN)
 
     # ------------------------------------------------------------ leaving memory
 
@@ -486,14 +483,14 @@ class SessionDirectory(LoopActor):
             self._journal.commit((forget,), _log_error)
         self.tell_later(SWEEP_EVERY_S, Sweep())
 
-    def _announce_stop(self, reason: str, done: LoopFuture) -> None:
+    def _announce_stop(self, stop: AnnounceStop, done: LoopFuture) -> None:
         """Have every session mark its work in flight; answer when the last one has it on disk."""
-        self._stopping = reason
+        self._stopping = stop
         marks: list[LoopFuture] = []
         for session in self._registry.sessions():
             marks.append(LoopFuture())
             address = Address(session=session, exact=True)
-            self._hand_over(session, Post(event=AnnounceStop(reason=reason), reply=marks[-1], address=address))
+            self._hand_over(session, Post(event=stop, reply=marks[-1], address=address))
         done.settle(marks)
 
     def on_end(self) -> None:

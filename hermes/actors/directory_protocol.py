@@ -6,15 +6,16 @@ from hermes.actors.registry import ReadSnapshot
 from hermes.domain.directory_settings import DirectorySettings
 from hermes.domain.errors import HermesError
 from hermes.domain.read.lineage import Address, Route
+from hermes.domain.session.protocol import AnnounceStop
 from hermes.domain.types import Session, SessionId
 from hermes.domain.values import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnnounceStopToAll:
-    """Asked before a stop; answered when every session with work in flight has it marked on disk."""
+    """Request before a stop. The reply comes when every session with work in flight has stored its mark."""
 
-    reason: str
+    stop: AnnounceStop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -53,15 +53,16 @@ from hermes.domain.submission import Submission
 from hermes.domain.types import Phase, Seq, Session
 from hermes.system.crash_point import reach
 
+_NOTHING_INTERRUPTED = Recover()  # open work was handed over by another session
+
 
 class SessionActor(JournaledActor[Post, Step]):
     __slots__ = (
         "_alongside",
         "_coalesce_timer",
-        "_hold",
         "_meanwhile",
         "_opening",
-        "_recover_reason",
+        "_recovery",
         "_services",
         "_session",
         "_stopping",
@@ -77,18 +78,16 @@ class SessionActor(JournaledActor[Post, Step]):
         *,
         opening: tuple[Record, ...] = (),
         alongside: tuple[Append, ...] = (),
-        recover_reason: str = "",
-        hold: bool = False,
-        stopping: str = "",
+        recovery: Recover = _NOTHING_INTERRUPTED,
+        stopping: AnnounceStop | None = None,
     ) -> None:
         super().__init__(services.journal, Stage.NEW if opening else Stage.SETTLED)
         self._services = services
         self._session = session
         self._opening = opening  # first records of a new session, stored together with its first message
         self._alongside = alongside  # other sessions' records in the same transaction
-        self._recover_reason = recover_reason  # empty: open work was handed over, not interrupted
-        self._hold = hold  # an interrupted turn waits for the person's next message
-        self._stopping = stopping  # reason of the daemon's stop; empty while it runs
+        self._recovery = recovery
+        self._stopping = stopping  # set while the daemon stops: the next daemon continues interrupted work
         self._transcript: Transcript | None = None
         self._meanwhile: tuple[tuple[Seq, Record], ...] = ()  # committed while the transcript is loading
         self._work: SessionWork | None = None
@@ -111,9 +110,9 @@ class SessionActor(JournaledActor[Post, Step]):
         if not is_pending(session):
             return
         handed_over = session.turn is not None or bool(session.resume_reason)
-        if self._recover_reason or not handed_over:
+        if self._recovery.cause or not handed_over:
             self.stage = Stage.RECOVERING
-            self._process(Post(event=Recover(reason=self._recover_reason, hold=self._hold)))
+            self._process(Post(event=self._recovery))
         if self.write_state is WriteState.READY:
             self.on_ready()
 
@@ -132,7 +131,7 @@ class SessionActor(JournaledActor[Post, Step]):
         """Ask the machine what follows from this event, and persist it."""
         services, now = self._services, self._services.clock()
         if isinstance(post.event, AnnounceStop):
-            self._stopping = post.event.reason
+            self._stopping = post.event
         elif self._stopping and isinstance(post.event, Recover):
             return  # the next daemon recovers open work
         post = self._with_due_reset(post, now)

@@ -21,6 +21,7 @@ from hermes.domain.access.role import Role
 from hermes.domain.errors import ConfigError
 from hermes.domain.events import Notice, TextDelta, TextReset
 from hermes.domain.session.jobs import ModelJob, ModelReport, RetryReport
+from hermes.domain.session.note import step_limit
 from hermes.domain.types import EncodedMessage, Failure, FailureKind, TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.agent import Model, ModelRequest
@@ -33,10 +34,6 @@ if TYPE_CHECKING:
 
 BYTES_PER_TOKEN = 4  # of text and JSON
 TURNS_REMEMBERED = 1000
-LIMIT_REACHED = (
-    "[Note from the system: the limit of {} steps for one turn is reached. Use no more tools. Say what is done, what "
-    "is not, and how to go on.]"
-)
 
 
 class TurnEnvironment(Protocol):
@@ -162,7 +159,7 @@ class ModelStep:
     def _request(self, job: ModelJob, prompt: EncodedMessage, tools: bytes, model: str) -> ModelRequest:
         messages = [prompt, *job.messages]
         if job.last:
-            messages.append(encode({"role": "user", "content": LIMIT_REACHED.format(self.settings.max_replies)}))
+            messages.append(encode({"role": "user", "content": step_limit(self.settings.max_replies)}))
         return ModelRequest(
             session=job.session,
             messages=messages,

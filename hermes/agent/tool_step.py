@@ -17,6 +17,7 @@ from hermes.agent.chat_message import encode
 from hermes.domain.access.role import Role
 from hermes.domain.events import CallProgress
 from hermes.domain.session.jobs import ToolJob, ToolReport
+from hermes.domain.session.note import blocked
 from hermes.domain.types import CallOutcome, Gate, SessionId, Verdict
 from hermes.ports.hub import Hub
 from hermes.system.crash_point import reach
@@ -146,7 +147,7 @@ class ToolStep:
 def _refusal(gate: Gate, job: ToolJob) -> str:
     """Why a call that was to run may not, as things are now; empty: it may."""
     if gate.verdict is Verdict.BLOCK:
-        return f"Not run: {gate.reason}. Do not try it in another form."
+        return blocked(gate.reason)
     if gate.verdict is Verdict.ASK and not job.unasked and not job.permitted.issuperset(gate.rules or ("",)):
         return (
             f"Not run: as things are now it needs permission ({gate.reason}). Call it again, and the person is asked."

@@ -8,9 +8,9 @@ from dataclasses import replace
 from hermes.actors.directory_protocol import Configure
 from hermes.actors.kernel.ref import ActorDeadError
 from hermes.config.settings import Config
-from hermes.domain.directory_settings import DirectorySettings, Held
+from hermes.domain.directory_settings import DirectorySettings
 from hermes.domain.session.protocol import TurnLimits
-from hermes.domain.types import Busy
+from hermes.domain.types import Busy, HoldCause
 from hermes.supervision.root import Children
 
 _RESUME_PER_S = 50.0  # sessions that a start takes up in a second, those that waited longest first
@@ -26,7 +26,7 @@ class DirectoryConfiguration:
 
     @property
     def settings(self) -> DirectorySettings:
-        return replace(self._configured, hold=Held.CRASHES if self._boot_loop else self._configured.hold)
+        return replace(self._configured, hold=HoldCause.CRASHES if self._boot_loop else self._configured.hold)
 
     def set(self, settings: DirectorySettings) -> None:
         self._configured = settings
@@ -57,6 +57,6 @@ def directory_settings(config: Config, *, take_up: bool = False) -> DirectorySet
         memory_limit_bytes=config.sessions.memory_limit_mb << 20,
         seen_for_s=config.storage.inbox_days * 86400.0,
         take_up=take_up,
-        hold=Held.CONFIGURED if config.resume.when == "next_message" else Held.NOT,
+        hold=HoldCause.CONFIGURED if config.resume.when == "next_message" else HoldCause.NONE,
         resume_per_s=_RESUME_PER_S,
     )

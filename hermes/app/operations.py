@@ -178,7 +178,7 @@ class DaemonOperations(Operations):
     def request_stop(self, reason: str) -> None:
         self._stop.request(reason)
 
-    async def request_restart(self, reason: str) -> None:
+    async def request_restart(self, reason: str, who: str = "") -> None:
         """Restart. Raises BadInputError, and changes nothing, when the new configuration is invalid."""
         try:
             await asyncio.to_thread(self._check_config)
@@ -188,7 +188,7 @@ class DaemonOperations(Operations):
                 f"{_started_without(error)}",
                 code="bad_configuration",
             ) from error
-        self._stop.request(reason, restart=True)
+        self._stop.request(reason, restart=True, who=who)
 
     async def reload(self) -> Mapping[str, Any]:
         """Reload the configuration. Raises BadInputError, and keeps the old one, when it is invalid."""

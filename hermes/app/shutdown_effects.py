@@ -21,8 +21,8 @@ from hermes.app.operations import DaemonOperations
 from hermes.config.settings import Config
 from hermes.domain.errors import HermesError
 from hermes.domain.listing import counted, some
-from hermes.domain.outbox import unnamed
-from hermes.domain.types import Phase, Session
+from hermes.domain.session.protocol import AnnounceStop
+from hermes.domain.types import InterruptionCause, Phase, Session
 from hermes.services.processes import ProcessService
 from hermes.services.sessions import SessionService
 from hermes.supervision.root import Children, RootActor, ShutdownEffects, StopChildren
@@ -124,7 +124,8 @@ class DaemonShutdown(ShutdownEffects):
 
     async def _mark_sessions(self, request: StopRequest) -> list[Session]:
         """Have every session flush and store that it must resume. A session that fails does not stop the others."""
-        announced = AnnounceStopToAll(reason=request.announced)
+        cause = InterruptionCause.RESTART if request.restart else InterruptionCause.SHUTDOWN
+        announced = AnnounceStopToAll(stop=AnnounceStop(reason=request.announced, cause=cause, who=request.who))
         sessions: list[Session] = []
         for mark in await self.children["directory"].ask(announced, block=False):
             with suppress(ActorDeadError, HermesError):
@@ -135,7 +136,7 @@ class DaemonShutdown(ShutdownEffects):
         if self.homes is None or not self.config.chat.restart_banner:
             return
         how = "restarting" if state.request.restart else "stopping"
-        text = f"Hermes is {how} ({unnamed(state.request.reason)})."
+        text = f"Hermes is {how} ({state.request.reason})."
         await self.homes.tell_all(f"stop:{self.epoch}", text, except_in=state.chats)
 
     async def _until_turns_finished(self, request: StopRequest) -> None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from hermes.actors.kernel.actor import live_actors
 from hermes.config.log import log_dump
-from hermes.supervision.shutdown import StopCause
+from hermes.supervision.shutdown import StopTrigger
 from hermes.supervision.stop_switch import StopSwitch
 from hermes.supervision.watchdog import print_to_terminal
 
@@ -30,12 +30,12 @@ def handle_signals(stop: StopSwitch, reload: Callable[[], None]) -> Iterator[Non
     """Handle signals. After it, a stop signal only cancels a restart: everything else has stopped."""
 
     def interrupt() -> None:
-        stop.request("interrupted from the terminal", StopCause.INTERRUPT)
+        stop.request("interrupted from the terminal", StopTrigger.INTERRUPT)
         print_to_terminal(_HINT)
 
     loop = asyncio.get_running_loop()
     handlers: dict[signal.Signals, Callable[[], None]] = {
-        signal.SIGTERM: lambda: stop.request("asked to stop by SIGTERM", StopCause.SIGTERM),
+        signal.SIGTERM: lambda: stop.request("asked to stop by SIGTERM", StopTrigger.SIGTERM),
         signal.SIGINT: interrupt,
         signal.SIGHUP: reload,
         signal.SIGUSR1: log_everything,

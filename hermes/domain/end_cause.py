@@ -1,16 +1,9 @@
-"""The cause of a session's end, also for stores that kept only its reason as text."""
+"""Cause of a session's end, also for stores that hold only its reason as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from hermes.domain.legacy_reason import legacy_end_cause
 from hermes.domain.types import EndCause, Phase, Session
-
-# Texts that versions without causes wrote themselves. A conversation that went on had a successor.
-_EARLIER: Mapping[str, EndCause] = {
-    "compression": EndCause.COMPRESSION,
-    "taken back to before its beginning": EndCause.TAKEN_BACK,
-}
 
 
 def end_cause(session: Session) -> EndCause | None:
@@ -19,7 +12,7 @@ def end_cause(session: Session) -> EndCause | None:
         return None
     if session.end_cause is not EndCause.UNKNOWN or session.successor is None:
         return session.end_cause
-    return _EARLIER.get(session.reason, EndCause.UNKNOWN)
+    return legacy_end_cause(session.reason)  # a continued session has a successor
 
 
 def was_compressed(session: Session) -> bool:
@@ -27,5 +20,5 @@ def was_compressed(session: Session) -> bool:
 
 
 def goes_on(session: Session) -> bool:
-    """Return whether the session has ended and its conversation has not."""
+    """Return whether the conversation continues in another session."""
     return end_cause(session) in (EndCause.COMPRESSION, EndCause.TAKEN_BACK)

@@ -1,4 +1,4 @@
-"""Every error Hermes raises on purpose.
+"""Every error that Hermes raises on purpose. Each class has a stable `code`; docs/errors.md lists them.
 
 HermesError
  ├── ConfigError               the configuration cannot be used (exit 78)
@@ -10,24 +10,24 @@ HermesError
  │    ├── StorageFailedError   the disk cannot be trusted any more (exit 74)
  │    ├── StorageFormatError   written by a newer Hermes, or not by Hermes (exit 78)
  │    ├── BadRowError          a session's row does not match its checksum
- │    ├── SequenceConflictError, StaleOwnerError   somebody else wrote first
+ │    ├── SequenceConflictError, StaleOwnerError   another writer wrote first
  │    └── AlreadySeenError     this inbound id was accepted before
- ├── RefusedError              a message that was not accepted; nothing was stored
- │    ├── BadInputError        it can never be accepted as it is
+ ├── RefusedError              the message was not accepted; nothing was stored
+ │    ├── BadInputError        the message is invalid
  │    ├── BusyError            try again later
- │    │    └── QueueFullError  … when this conversation has less to do
- │    ├── StoppingError        the daemon is on its way down
- │    ├── SessionParkedError   the session cannot be kept alive
- │    ├── SessionClosedError   the conversation is over, and no person has begun another
+ │    │    └── QueueFullError  the queue of this session is full
+ │    ├── StoppingError        the daemon is stopping
+ │    ├── SessionParkedError   the session crashed too often
+ │    ├── SessionClosedError   the session has ended, and automatic messages start no new one
  │    └── SetAsideError        the message crashed its session twice: a dead letter now
- ├── UnknownSessionError       no session under that id
- ├── OutcomeUnknownError       the session crashed before it could say whether it stored the message
- ├── ModelError                a model call that failed, with its kind
- ├── DeliveryError             something could not be said on a chat platform (yet)
- │    └── UnsendableFileError  a file that never can be sent there
- └── PlatformError             a chat platform cannot be listened to (for now)
+ ├── UnknownSessionError       no session has that id
+ ├── OutcomeUnknownError       the session crashed before it confirmed the message
+ ├── ModelError                a model call failed
+ ├── DeliveryError             a message could not be delivered to a chat platform
+ │    └── UnsendableFileError  the platform cannot take this file
+ └── PlatformError             a chat platform does not respond
 
-An error's text says what happened, what was kept and what to do.
+An error's text names what failed, what was kept and what to do.
 """
 
 from __future__ import annotations
@@ -39,14 +39,19 @@ if TYPE_CHECKING:
 
 
 class HermesError(Exception):
-    """The root of all errors that Hermes raises on purpose."""
+    """Base class of every error that Hermes raises on purpose.
 
+    `code` identifies the kind of error. It never changes once released; the text may.
+    """
+
+    code: str = "internal_error"
     exit_code: ClassVar[int] = 1
 
 
 class ConfigError(HermesError):
-    """With every problem that was found, and the environment variables that were looked for and not found."""
+    """Invalid configuration: all problems, and the environment variables that are missing."""
 
+    code = "config_invalid"
     exit_code = 78
 
     def __init__(self, *problems: str, missing_variables: tuple[str, ...] = ()) -> None:
@@ -57,10 +62,12 @@ class ConfigError(HermesError):
 
 
 class HomeError(HermesError):
+    code = "home_unusable"
     exit_code = 78
 
 
 class AlreadyRunningError(HermesError):
+    code = "already_running"
     exit_code = 75
 
     def __init__(self, message: str, *, pid: int | None = None) -> None:
@@ -71,30 +78,42 @@ class AlreadyRunningError(HermesError):
 class NotRunningError(HermesError):
     """No daemon answers on this home."""
 
+    code = "not_running"
+
 
 class StorageError(HermesError):
+    code = "storage_error"
     exit_code = 74
 
 
 class StorageFullError(StorageError):
     """No space left. Nothing was written; what was stored before is still readable."""
 
+    code = "storage_full"
+
 
 class StorageFailedError(StorageError):
     """A write or sync failed in a way that makes the page cache untrustworthy."""
 
+    code = "storage_failed"
+
 
 class StorageFormatError(StorageError):
-    """The store was written by a newer Hermes, or is not a Hermes store. Trying again does not help."""
+    """The store was written by a newer Hermes, or is not a Hermes store. A retry does not help."""
 
+    code = "storage_format"
     exit_code = 78
 
 
 class ForeignStoreError(StorageFormatError):
-    """No Hermes store is recognised in the file. Where Hermes made one before, it is damaged."""
+    """The file is not a Hermes store. If Hermes created it, it is damaged."""
+
+    code = "storage_foreign"
 
 
 class BadRowError(StorageError):
+    code = "storage_bad_row"
+
     def __init__(self, session: SessionId, problem: str) -> None:
         super().__init__(f"the row of session {session} is damaged ({problem})")
         self.session = session
@@ -102,66 +121,91 @@ class BadRowError(StorageError):
 
 
 class SequenceConflictError(StorageError):
-    """The session has moved on since the writer last looked."""
+    """The session has newer records than the writer knows."""
+
+    code = "sequence_conflict"
 
 
 class StaleOwnerError(StorageError):
-    """A newer owner has written to this session; this one must not any more."""
+    """A newer owner has written to this session; this writer must stop."""
+
+    code = "stale_owner"
 
 
 class AlreadySeenError(StorageError):
+    code = "already_seen"
+
     def __init__(self, seen: Seen) -> None:
         super().__init__(f"inbound {seen.key} was accepted before, as turn {seen.turn} of {seen.session}")
         self.seen = seen
 
 
 class RefusedError(HermesError):
-    """The message was not accepted and nothing of it was stored."""
+    """The message was not accepted, and nothing was stored."""
 
+    code = "refused"
     retry_after_s: int | None = None
 
 
 class BadInputError(RefusedError):
-    def __init__(self, message: str, *, param: str | None = None, code: str | None = None) -> None:
+    code = "invalid_value"
+
+    def __init__(self, message: str, *, param: str | None = None, code: str = "") -> None:
         super().__init__(message)
         self.param = param
-        self.code = code
+        self.code = code or type(self).code
 
 
 class BusyError(RefusedError):
+    code = "busy"
     retry_after_s = 1
 
 
 class QueueFullError(BusyError):
-    """As much as may wait in this conversation waits: to try again helps when something of it is done."""
+    """The queue of this session is full. A retry succeeds once a queued turn has finished."""
+
+    code = "queue_full"
 
 
 class StoppingError(RefusedError):
+    code = "stopping"
     retry_after_s = 5
 
 
 class SessionParkedError(RefusedError):
     """Supervision gave up on this session; an operator can resume it."""
 
+    code = "session_parked"
+
 
 class SessionClosedError(RefusedError):
-    """What no person wrote does not begin a session in place of one that has ended."""
+    """The session has ended. Only a person's message starts a new one."""
+
+    code = "session_closed"
 
 
 class SetAsideError(RefusedError):
     """The message crashed its session twice and is kept as a dead letter."""
 
+    code = "dead_letter"
+
 
 class UnknownSessionError(HermesError):
-    """No session has, or ever had, that id."""
+    """No session has or had that id."""
+
+    code = "session_not_found"
 
 
 class OutcomeUnknownError(HermesError):
-    """The session crashed while a message was on its way to disk: it may or may not be stored."""
+    """The session crashed while it stored a message, which may or may not be stored."""
+
+    code = "outcome_unknown"
 
 
 class ModelError(HermesError):
-    """A model call that failed. Its `failure` is what the journal keeps."""
+    """A model call failed. The journal keeps `failure`."""
+
+    code = "model_failed"
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
@@ -169,9 +213,13 @@ class ModelError(HermesError):
 
 
 class DeliveryError(HermesError):
-    """It could not be said. `arrived_perhaps`: nobody knows whether it was; `gone`: it never can be, there;
-    `refused`: the platform looked at it and does not want it, which another try hardly changes; `moved_to`: the chat
-    is called that now."""
+    """A message could not be delivered.
+
+    `arrived_perhaps`: it may have arrived. `gone`: the chat does not exist any more. `refused`: the platform rejected
+    the message, and a retry rarely helps. `moved_to`: new id of the chat.
+    """
+
+    code = "delivery_failed"
 
     def __init__(
         self,
@@ -192,11 +240,15 @@ class DeliveryError(HermesError):
 
 
 class UnsendableFileError(DeliveryError):
-    """A file that can never be sent: it is not there, or too large. Whoever waits for it has to be told."""
+    """The file is missing or too large. The recipient gets a message instead."""
+
+    code = "file_unsendable"
 
 
 class PlatformError(HermesError):
-    """A chat platform does not answer, or not as it should. It is tried again; nothing that was taken in is lost."""
+    """A chat platform does not respond correctly. Hermes retries; accepted messages are not lost."""
+
+    code = "platform_unavailable"
 
     def __init__(self, message: str, *, retry_after_s: float | None = None) -> None:
         super().__init__(message)

@@ -1,4 +1,4 @@
-"""What happens, as it happens: the live stream that adapters and operators can watch.
+"""Live events that adapters and operators can watch.
 
 Live events are not the truth, the journal is: a slow reader may miss some, a restart forgets them all.
 """
@@ -73,7 +73,7 @@ class CallEnded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAsked:
-    """The turn waits for a person: for leave to run a call, or for the answer to a question."""
+    """The turn waits for a person: for an approval, or for the answer to a question."""
 
     session: SessionId
     turn: TurnId
@@ -96,7 +96,7 @@ class CallAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steered:
-    """What was said meanwhile is part of the turn in flight now."""
+    """A message was merged into the running turn."""
 
     session: SessionId
     turn: TurnId

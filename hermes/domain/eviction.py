@@ -1,4 +1,4 @@
-"""What the directory's sweep decides: who may leave memory, and whether the clock can be trusted to forget. Pure."""
+"""Decisions of the directory's sweep: which sessions to passivate, and whether the clock is steady. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def may_leave(
 
 
 class SteadyClock:
-    """Whether the clock has not jumped for a while: one that is wrong for a moment must not forget for good."""
+    """Return whether the clock has not jumped for a while. A wrong clock must not delete anything."""
 
     __slots__ = ("_last", "_since")
 

@@ -13,5 +13,5 @@ def some(names: Sequence[str]) -> str:
 
 
 def counted(number: int, one: str, more: str) -> str:
-    """With what it counts: `counted(1, "process runs", "processes run")`."""
+    """Return a number with its noun: `counted(1, "process runs", "processes run")`."""
     return f"{number} {one if number == 1 else more}"

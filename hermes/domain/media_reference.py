@@ -1,7 +1,7 @@
-"""How a file of the media store is spoken of: in a message to a model, and in the result of the tool that sends one.
+"""References to files of the media store, in messages to a model and in results of the tool that sends files.
 
-A transcript holds a picture's name in the store, never its bytes: it is looked up when a model is asked, so that a
-conversation with many pictures stays small and one whose file is gone can go on.
+A transcript holds the name of a picture, never its bytes. The picture is loaded for each model call, so that a
+transcript stays small and a conversation continues if the file is gone.
 """
 
 from __future__ import annotations

@@ -33,12 +33,12 @@ class Append:
     pending: bool  # whether start-up must look at this session
     bind: SessionKey | None = None  # from now on this key means this session
     seen: Seen | None = None  # refused with AlreadySeenError if its key was seen before
-    due: float | None = None  # when somebody must look at this session again; None: not by the clock
+    due: float | None = None  # next time to check the session for a reset; None: never
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """Write a session's row anew from what its log says, after the row was found damaged."""
+    """Rewrite a damaged row of a session, rebuilt from its log."""
 
     head: Session
     epoch: Epoch
@@ -48,7 +48,7 @@ class Restore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetDue:
-    """Have somebody look at a session then, and not when its last append said. Refused if it has moved on since."""
+    """Change the time of the next reset check. Refused if the session has newer records."""
 
     session: SessionId
     expected_seq: Seq  # what its next record would get
@@ -124,7 +124,7 @@ class Enqueue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordDelivery:
-    """How far the delivery of an obligation has come. One that is not known (any more) is left alone."""
+    """Progress of a delivery. Ignored if the outbox message does not exist any more."""
 
     id: str
     sent: tuple[str, ...] = ()
@@ -133,18 +133,19 @@ class RecordDelivery:
     problem: str = ""
     repeated: tuple[int, ...] = ()
     superseded: tuple[str, ...] = ()
+    refusals: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkDelivered:
-    """An obligation was met: the platform has confirmed all of it."""
+    """Mark an outbox message as delivered: the platform has confirmed all of it."""
 
     sent: DeliveredMessage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancel:
-    """An obligation is none any more; there need not be one."""
+    """Remove an outbox message, if it exists."""
 
     id: str
 

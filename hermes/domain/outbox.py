@@ -1,20 +1,19 @@
-"""What a session's records oblige Hermes to say on a chat platform: answers, questions, notices. Pure.
+"""Outbox messages that follow from a session's records: answers, questions, notices. Pure.
 
-Obligations are stored in the transaction of the records they follow from, so that none can be forgotten, and their
-ids follow from the records, so that none is made twice. A message that has to wait gets a sign that it was heard:
-that is nothing that anybody is owed.
+They are stored in the transaction of those records, so that none is lost. Their ids follow from the records, so that
+none is created twice. A queued message gets a sign that it was received; a sign is not stored.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from textwrap import shorten
 from typing import assert_never
 
 from hermes.domain.access.question import SHOW, asked_by, is_long
+from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.media_reference import COPY, SEND_FILE
 from hermes.domain.records import (
     Answered,
@@ -56,7 +55,6 @@ NOTHING_SAID = "(The model had nothing to say.)"
 STOPPED = "(stopped)"
 COMPRESS_REPLY_S = 2.5  # within this time the reply to /compress tells its failure; the command waits a bit longer
 BURST_S = 5.0  # messages that come closer together are one burst
-_BY_WHOM = re.compile(r"(/\w+) by \S+$")  # as the journal has it
 _FENCE = "```"
 
 
@@ -69,7 +67,6 @@ def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessa
     places = {turn.id: turn.place for turn in (session.turn, *session.queue) if turn is not None}
     records = tuple(records)
     outgoing = _settled(session, records)
-    held = not any(isinstance(record, TurnStarted | Suspended) for record in records)
     for record in records:
         if isinstance(record, MessageReceived):
             places[record.turn] = session.place if record.source.automatic else record.source.place
@@ -77,14 +74,12 @@ def outgoing_of(session: Session, records: Iterable[Record]) -> list[OutboxMessa
                 outgoing.append(_sign(session, record, place))
         elif isinstance(record, Asked) and record.routed:
             outgoing += routed(session, record, places.get(record.turn), again=_is_cut(session, record.call))
-        elif (message := _outgoing(session, record, places, held=held)) is not None:
+        elif (message := _outgoing(session, record, places)) is not None:
             outgoing.append(message)
     return outgoing
 
 
-def _outgoing(
-    session: Session, record: Record, places: dict[TurnId, Place | None], *, held: bool
-) -> OutboxMessage | None:
+def _outgoing(session: Session, record: Record, places: dict[TurnId, Place | None]) -> OutboxMessage | None:
     match record:
         case TurnStarted(turn=turn) if place := places.get(turn):
             return replace(_reply(session, turn, place, "", record.at), final=False)
@@ -114,7 +109,7 @@ def _outgoing(
             return _notice(
                 session, f"stop:{session.turn.id}:{session.turn.attempt}", place, _banner(record), record.at
             )
-        case TurnInterrupted(turn=turn) if (place := places.get(turn)) and held:
+        case TurnInterrupted(turn=turn, hold=hold) if (place := places.get(turn)) and hold:
             name = f"held:{turn}:{session.interruptions + 1}"
             text = f"I was interrupted ({record.reason}). Write anything, and I go on where I was."
             return _notice(session, name, place, text, record.at)
@@ -132,13 +127,14 @@ def _outgoing(
 
 
 def _is_cut(session: Session, call: str) -> bool:
-    """Whether only the beginning of its question was shown so far: the next one shows all of it."""
+    """Return whether only the beginning of its question was shown; the next one shows all of it."""
     return session.turn is not None and any(each.id == call and each.cut for each in session.turn.calls)
 
 
 def _not_compressed(session: Session, record: CompressionFailed) -> str:
-    """Empty: the reply to a command, or the failure of the turn that needed it, says so."""
-    asked = session.compressing_cause is CompressionCause.ASKED
+    """Return the notice of a failed compression; empty if a command's reply or a failed turn reports it."""
+    cause = compression_cause(session.compressing_cause, session.compressing)
+    asked = cause is CompressionCause.ASKED
     match record.end:
         case CompressionEnd.STOPPED:
             return ""
@@ -154,7 +150,7 @@ def _not_compressed(session: Session, record: CompressionFailed) -> str:
 
 
 def _waits(session: Session, received: MessageReceived, records: tuple[Record, ...]) -> bool:
-    """Behind something that takes its time. Of several that come at once the first one stands for all."""
+    """Return whether a message waits behind running work. In a burst, only the first one counts."""
     if received.steer or not (session.turn or session.compressing):
         return False
     if any(isinstance(each, TurnStarted | Merged) for each in records):
@@ -172,7 +168,7 @@ def _sign(session: Session, received: MessageReceived, place: Place) -> OutboxMe
 
 
 def _settled(session: Session, records: tuple[Record, ...]) -> list[OutboxMessage]:
-    """What was asked with buttons has its answer, or nobody waits for one any more: it says so, and they go."""
+    """Return updates for questions that are settled: they show the answer and lose their buttons."""
     turn = session.turn
     call = next((each for each in turn.calls if each.state is CallState.ASKED), None) if turn is not None else None
     if turn is None or call is None:
@@ -202,7 +198,7 @@ def _settled(session: Session, records: tuple[Record, ...]) -> list[OutboxMessag
 
 
 def _amendment(session: Session, turn: Turn, call: str, *, amends: str, text: str, at: float) -> OutboxMessage:
-    """What the message of a question says once it is settled: its buttons go."""
+    """Return the update of a settled question, without buttons."""
     assert turn.place is not None
     whole = ":whole" if amends.endswith(":whole") else ""
     return OutboxMessage(
@@ -224,7 +220,7 @@ def _reply(session: Session, turn: TurnId, place: Place, text: str, at: float) -
 
 
 def _file(session: Session, record: ToolFinished, place: Place) -> OutboxMessage:
-    """The tool has put a copy aside, and its result says where."""
+    """Return the message with a sent file. The tool's result holds the path of its copy."""
     copy = json.loads(json.loads(record.message)["content"])[COPY]
     return OutboxMessage(
         id=f"file:{record.turn}:{record.call}",
@@ -245,7 +241,7 @@ def _notice(session: Session, name: str, place: Place, text: str, at: float) -> 
 
 
 def _banner(record: MarkedResumePending) -> str:
-    return f"Hermes is stopping ({unnamed(record.reason)}). It will try to go on with this when it is back."
+    return f"Hermes is stopping ({record.reason}). It will try to go on with this when it is back."
 
 
 def _said(message: EncodedMessage) -> str:
@@ -256,7 +252,7 @@ def _said(message: EncodedMessage) -> str:
 def _without_answer(record: TurnFailed, reply: OutboxMessage) -> OutboxMessage:
     if record.failure.kind is not FailureKind.CANCELLED:
         return replace(reply, text=_failure_text(record.failure), end=TurnEnd.FAILED)
-    why = unnamed(record.failure.message)
+    why = record.failure.message
     return replace(reply, text="" if record.told else f"{why[:1].upper()}{why[1:]}.", end=TurnEnd.STOPPED)
 
 
@@ -264,13 +260,8 @@ def _failure_text(failure: Failure) -> str:
     return f"That did not work: {failure.message.rstrip('.')}. Your message is kept: /retry tries again."
 
 
-def unnamed(reason: str) -> str:
-    """A reason as people are told it: which command, and not by whom."""
-    return _BY_WHOM.sub(r"\1", reason)
-
-
 def last_words(outgoing: OutboxMessage, shown: str) -> str:
-    """What the message of a turn that came to no answer says in the end: as much as it had shown, and why it ends."""
+    """Return the final text of a turn without an answer: the part that was shown, and why it ends."""
     if not shown:
         return outgoing.text or STOPPED
     closed = f"{shown}\n{_FENCE}" if shown.count(_FENCE) % 2 else shown

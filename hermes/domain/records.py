@@ -1,4 +1,4 @@
-"""What the journal can hold. A session's state and its transcript are both folds over these.
+"""Records of the journal. A session's state and its transcript are folds over them.
 
 A record is never changed once written. New fields get defaults; a field never changes its meaning.
 """
@@ -16,12 +16,16 @@ from hermes.domain.types import (
     EncodedMessage,
     EndCause,
     Failure,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
+    MessageOrigin,
     Place,
     Preferences,
     SessionId,
     SessionKey,
     Source,
+    SuspendCause,
     Turn,
     TurnId,
     Usage,
@@ -43,7 +47,7 @@ class SessionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageReceived:
-    """What a person said, with whatever history came along. The last message is the new one."""
+    """A message was accepted, with any history that came along. The last message is the new one."""
 
     at: float
     turn: TurnId
@@ -56,19 +60,19 @@ class MessageReceived:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amended:
-    """What a person said has changed while it waits: more of it came, or they wrote its first message anew."""
+    """A queued message has changed: its rest arrived, or the person edited its first part."""
 
     at: float
     turn: TurnId
     messages: tuple[EncodedMessage, ...]
     replaces: bool = False
     inbound: InboundKey | None = None  # under which it was taken, once
-    role: Role | None = None  # of whoever changed it; None: stored before there were roles
+    role: Role | None = None  # of the person who changed it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnStarted:
-    """From here on the turn's messages are part of the transcript, and so is the note, which is for the model."""
+    """A turn started. Its messages and the note to the model become part of the transcript."""
 
     at: float
     turn: TurnId
@@ -78,9 +82,9 @@ class TurnStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merged:
-    """A message did not get a turn of its own: from here on it is part of another one.
+    """A message became part of another turn and gets no turn of its own.
 
-    A hidden one was no news for the model: the answer to a question, say, which stands with its call.
+    A hidden one does not enter the transcript: for example the answer to a question, which is the call's result.
     """
 
     at: float
@@ -91,7 +95,7 @@ class Merged:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptBuilt:
-    """The system prompt, which stays as it is to the letter until it is built anew."""
+    """System prompt. It stays unchanged until it is built again."""
 
     at: float
     message: EncodedMessage
@@ -99,7 +103,7 @@ class PromptBuilt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReplied:
-    """The model answered in the middle of a turn: it asks for tools."""
+    """The model asked for tool calls."""
 
     at: float
     turn: TurnId
@@ -113,7 +117,7 @@ class ModelReplied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRetried:
-    """A model call failed and is made again, after a pause or by the next model."""
+    """A model call failed and is retried, after a pause or with the next model."""
 
     at: float
     turn: TurnId
@@ -125,7 +129,7 @@ class ModelRetried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolStarted:
-    """Written before the call runs: from here on it may have had effects."""
+    """A tool call starts. Stored before it runs: from now on it may have had effects."""
 
     at: float
     turn: TurnId
@@ -134,7 +138,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFinished:
-    """Written before the model sees it."""
+    """A tool call has a result. Stored before the model gets it."""
 
     at: float
     turn: TurnId
@@ -147,7 +151,7 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A call waits for a person: for leave to run, or for the answer to its question."""
+    """A call waits for a person: for an approval, or for the answer to its question."""
 
     at: float
     turn: TurnId
@@ -155,7 +159,7 @@ class Asked:
     question: str
     choices: tuple[str, ...] = ()
     routed: bool = False  # the owner and the admins are asked, not the person whose turn it is
-    asked_in: tuple[Place, ...] = ()  # where they are; none: nobody knows a chat of theirs
+    asked_in: tuple[Place, ...] = ()  # their chats; none: no chat is known
     cut: bool = False  # it shows the beginning only
     file: str = ""  # path of a file that shows all of it
 
@@ -167,7 +171,7 @@ class Answered:
     call: str
     answer: str
     by: str = ""
-    role: Role | None = None  # of whoever answered; None: stored before there were roles
+    role: Role | None = None  # of the person who answered; None: stored before there were roles
     name: str = ""  # of the same person
 
 
@@ -188,31 +192,36 @@ class TurnFailed:
     at: float
     turn: TurnId
     failure: Failure
-    told: bool = False  # whoever said it knows already, by what ended it
+    told: bool = False  # the sender knows already
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TurnInterrupted:
-    """The turn was cut off by something that was not its fault; it is to be continued."""
+    """The turn was interrupted and is to be continued."""
 
     at: float
     turn: TurnId
     reason: str
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    hold: HoldCause = HoldCause.NONE  # it waits for the person's next message
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkedResumePending:
-    """A stop was announced while a turn ran: if it does not finish in time, it continues after the start."""
+    """A stop was announced during a turn. If the turn does not finish in time, it continues after the start."""
 
     at: float
     reason: str
     written: str = ""  # how much of the model's next answer was there
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    by: str = ""  # platform and user of the person who asked for the stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspended:
     at: float
     reason: str
+    cause: SuspendCause = SuspendCause.UNKNOWN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +232,7 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """With a notice, which may be empty, it was a reset: whoever writes next is told that."""
+    """The session ended. A notice, even an empty one, means a reset: the next message is answered with it."""
 
     at: float
     reason: str
@@ -233,7 +242,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetBlocked:
-    """A reset is due and does not happen, since these background processes work. Written when they change."""
+    """A due reset waits for background processes that work. Stored when their set changes."""
 
     at: float
     by: tuple[str, ...]
@@ -242,7 +251,7 @@ class ResetBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Continued:
-    """The conversation went on in another session."""
+    """The conversation continues in another session."""
 
     at: float
     successor: SessionId
@@ -251,7 +260,7 @@ class Continued:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferred:
-    """A person chose how this conversation is to go on."""
+    """A person changed the preferences of the session."""
 
     at: float
     preferences: Preferences
@@ -260,7 +269,7 @@ class Preferred:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undone:
-    """The transcript goes back: what became visible with record `seq`, from its `offset`-th message on, is hidden."""
+    """Messages were undone: everything from the `offset`-th message of record `seq` on is hidden."""
 
     at: float
     seq: int
@@ -279,7 +288,7 @@ class CompressionStarted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionFailed:
-    """Nothing was lost and nothing dropped: the session goes on as it was."""
+    """A compression failed. The session continues unchanged."""
 
     at: float
     reason: str
@@ -289,7 +298,7 @@ class CompressionFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextCarried:
-    """What a session takes over from the one it grew out of, in the transaction that begins it."""
+    """State that a new session takes over from its parent, in the transaction that begins it."""
 
     at: float
     origin: SessionId
@@ -307,11 +316,13 @@ class ContextCarried:
     summary_usage: Usage = Usage()  # what it took to make, and is part of `usage`
     summary_model: str = ""
     place: Place | None = None
+    origins: tuple[MessageOrigin, ...] = ()  # one for each of `messages`; none: stored by a version without them
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuthorityDropped:
-    """Preferences, grants and the system prompt hold no longer: they came from a file that nobody vouches for."""
+    """Preferences, grants and the system prompt were dropped: they came from an untrusted file."""
 
     at: float
     reason: str
@@ -350,7 +361,7 @@ Record: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BadRecord:
-    """A record that failed its checksum or cannot be read. It was set aside; its session goes on."""
+    """A record that failed its checksum or cannot be read. It is kept aside; its session continues."""
 
     problem: str
 

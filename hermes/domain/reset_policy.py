@@ -1,13 +1,13 @@
-"""When a conversation starts afresh by itself. Pure: policy, session, processes, time zone and time come in.
+"""Decision when a session is reset. Pure: policy, session, processes, time zone and time are arguments.
 
-A reset is due when nobody has written for a while (idle), or when the daily hour has passed since somebody last wrote
-(daily). It comes at its time and not with the next message; it never cuts a running turn, waits only for processes
-that work (`staleness`), and does not follow a session in which nobody wrote. Only a person's message, or
-answer, puts it off.
+A reset is due when no person has written for a while (idle), or when the daily hour has passed since the last message
+(daily). It happens at its time, not with the next message. It never stops a running turn, and waits only for
+processes that work (`staleness`). A session without messages is not reset. Only a person's message or answer
+postpones it.
 
-Each decision but a reset says when to look again: `inf` is not before somebody writes. These are wall-clock times,
-and that clock can be set or the machine suspended. So whoever keeps them compares them with the clock a few times a
-minute, for all sessions at once, instead of trusting long timers. After `clock_was_set` what is known of processes
+Each decision except a reset has the time of the next check; `inf` means not before a message. These are wall-clock
+times; the clock can be set, and the machine can sleep. So the scheduler compares them with the clock a few times a
+minute, for all sessions together, and uses no long timers. After `clock_was_set` what is known of processes
 bears times of another clock: it lets a heartbeat pass, and then looks at everything. A message is judged before it is
 counted.
 
@@ -42,7 +42,7 @@ class ResetMode(StrEnum):
 
 
 class OnStale(StrEnum):
-    """What becomes of processes that are left at a reset, but do not work."""
+    """Treatment of idle background processes at a reset."""
 
     REPORT = "report"
     END = "end"
@@ -71,7 +71,7 @@ class PolicyBook:
         return self.by_platform.get(platform) or self.by_type.get(chat_type) or self.default
 
     def rule_for(self, platform: str, chat_type: str) -> str:
-        """Whose it is: a platform's goes before a kind of chat's. Empty: everybody's."""
+        """Return the scope of the policy: a platform before a kind of chat. Empty: all."""
         if platform in self.by_platform:
             return platform
         return chat_type if chat_type in self.by_type else ""
@@ -204,7 +204,7 @@ def _boundary(at_hour: int, zone: tzinfo, now: float, days: int) -> float | None
 
 
 def _touches(day: date, before: datetime, after: datetime) -> bool:
-    """Whether anything is left of a day when the clocks skip from one time to another."""
+    """Return whether a day still has an hour when the clock skips from one time to another."""
     return before.date() == day or after.date() == day
 
 

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from hermes.domain.types import (
-    EncodedMessage,
-    InboundKey,
-    SessionId,
-    SessionKey,
-    Source,
-    TurnId,
-)
+from hermes.domain.types import EncodedMessage, Handling, InboundKey, SessionId, SessionKey, Source, TurnId
 from hermes.domain.values import dataclass
 
 
@@ -43,6 +36,6 @@ class Receipt:
     position: int = 0  # how many turns go first
     duplicate: bool = False
     notice: str = ""  # for the person: why this is a fresh session, say
-    handling: str = "started"  # or queued, steering, interrupting, joined, answer
+    handling: Handling = Handling.STARTED
     into: TurnId | None = None  # the turn that it is the answer for
     opened: bool = False  # the opening was taken

@@ -1,4 +1,4 @@
-"""What became of a message, from the platform's own id of it to the messages that were sent in return: the values."""
+"""Values of a trace: a message, from its platform id to the messages that were sent in reply."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hermes.domain.values import dataclass
 class TraceState(StrEnum):
     QUEUED = "queued"
     RUNNING = "running"
-    ASKING = "asking"  # somebody has to answer a question first
+    ASKING = "asking"  # a question is open
     INTERRUPTED = "interrupted"
     SUSPENDED = "suspended"
-    ANSWERED = "answered"  # and whoever asked fetches it
+    ANSWERED = "answered"  # the client fetches the answer
     STOPPED = "stopped"
     FAILED = "failed"
     SENDING = "sending"  # the answer is in the outbox

@@ -1,4 +1,4 @@
-"""The nouns: ids, phases and the values that sessions, the journal and the adapters share.
+"""Ids, phases and values that sessions, the journal and the adapters share.
 
 Everything here is immutable. Times are seconds since the epoch, UTC; durations carry `_s` in their name.
 """
@@ -30,7 +30,7 @@ class Phase(StrEnum):
 
 
 class EndCause(StrEnum):
-    """Why a session ended. The reason beside it is free text and decides nothing."""
+    """Cause of a session's end. The reason beside it is free text and decides nothing."""
 
     UNKNOWN = ""  # written by a version that kept the reason only
     ASKED = "asked"  # by a person, or by a program for one
@@ -39,8 +39,55 @@ class EndCause(StrEnum):
     RESET = "reset"
 
 
+class InterruptionCause(StrEnum):
+    """Cause of an interrupted turn. The reason beside it is free text and decides nothing."""
+
+    UNKNOWN = ""  # written by a version that stored the reason only
+    CRASH = "crash"  # the daemon ended unexpectedly
+    ACTOR_CRASH = "actor_crash"
+    SHUTDOWN = "shutdown"
+    RESTART = "restart"
+    SUSPENDED = "suspended"  # an operator suspended the session
+
+
+class HoldCause(StrEnum):
+    """Cause why an interrupted turn waits for the person's next message."""
+
+    NONE = ""  # it continues without a message
+    CONFIGURED = "configured"  # by `resume.when`
+    CRASHES = "crashes"  # the daemon crashes repeatedly
+
+
+class SuspendCause(StrEnum):
+    """Cause of a session's suspension."""
+
+    UNKNOWN = ""  # written by a version that stored the reason only
+    ASKED = "asked"
+    INTERRUPTIONS = "interruptions"  # too many in a row
+    IMPORTED = "imported"  # its work was open when it was exported
+
+
+class StopCause(StrEnum):
+    """Cause of a turn's stop."""
+
+    UNKNOWN = ""  # the turn was not stopped, or a version without causes stored it
+    ASKED = "asked"
+    NEW_MESSAGE = "new_message"
+    SESSION_ENDED = "session_ended"
+    SESSION_DELETED = "session_deleted"
+
+
+class MessageOrigin(StrEnum):
+    """Author of a message in a transcript."""
+
+    OTHER = ""  # the model or a tool
+    PERSON = "person"
+    PROCESS = "process"  # a background process reports; the message may begin a turn
+    NOTE = "note"  # Hermes itself: a note to the model, or a summary
+
+
 class CompressionCause(StrEnum):
-    """Why a summary is made."""
+    """Cause of a compression."""
 
     FULL = "full"  # the context is nearly full
     OVERFLOW = "overflow"  # a turn no longer fits
@@ -48,7 +95,7 @@ class CompressionCause(StrEnum):
 
 
 class CompressionEnd(StrEnum):
-    """How a compression that changed nothing ended."""
+    """End of a compression that changed nothing."""
 
     FAILED = "failed"
     STOPPED = "stopped"  # by a person
@@ -56,7 +103,7 @@ class CompressionEnd(StrEnum):
 
 
 class FailureKind(StrEnum):
-    """Why a turn has no answer."""
+    """Kind of a turn's failure."""
 
     AUTH = "auth"
     BILLING = "billing"
@@ -76,7 +123,7 @@ class FailureKind(StrEnum):
 
 
 class FailureCause(StrEnum):
-    """What was wrong between Hermes and a model endpoint."""
+    """Problem between Hermes and a model endpoint."""
 
     NONE = ""  # not known, or there is no endpoint
     REFUSED = "refused"
@@ -96,11 +143,13 @@ class Failure:
     address: str = ""  # of the endpoint, without user name and query
     cause: FailureCause = FailureCause.NONE
     status: int = 0  # of HTTP
+    stop: StopCause = StopCause.UNKNOWN  # of a turn that was cancelled
+    by: str = ""  # platform and user of the person who stopped it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the provider says was used. `prompt_tokens` holds the cached ones."""
+    """Usage that the provider reports. `prompt_tokens` includes the cached ones."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -118,7 +167,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where something is said on a chat platform."""
+    """Place on a chat platform."""
 
     platform: str
     chat: str
@@ -128,7 +177,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatContext:
-    """Whom a conversation is with, as its platform tells it. Names are written by strangers."""
+    """Chat and person of a conversation, as the platform reports them. Names are untrusted text."""
 
     kind: str = ""  # of chat: dm, group, channel or thread
     chat: str = ""  # the chat's name
@@ -138,13 +187,13 @@ class ChatContext:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where a message came from."""
+    """Origin of a message: platform, person and place."""
 
     platform: str
     user: str = ""
     automatic: bool = False  # no person wrote it: it puts off no reset, and begins no conversation
-    place: Place | None = None  # where the answer is to be said; None: whoever asked waits for it
-    company: ChatContext | None = None  # of the conversation that it begins, if it does; None: nobody tells
+    place: Place | None = None  # where to send the answer; None: the client waits for it
+    company: ChatContext | None = None  # of the conversation that it begins; None: unknown
     role: Role | None = None  # of the person; None: stored before there were roles
     name: str = ""  # of the person, as the platform shows it
 
@@ -155,12 +204,12 @@ class Source:
 
     @property
     def by(self) -> str:
-        """Who that is, in one word: platform and user."""
+        """Return platform and user as one word."""
         return ":".join(filter(None, (self.platform, self.user)))
 
 
 class Effect(StrEnum):
-    """What running a tool call a second time would mean, for one whose outcome was not recorded."""
+    """Consequence of running a tool call again, if its outcome was not recorded."""
 
     PURE = "pure"  # it only reads: run it again
     EFFECT = "effect"  # it may have changed something: never run it again by itself
@@ -174,13 +223,36 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Whether a tool call may run. `rules` are what a grant for longer than once would cover; all must be granted."""
+    """Verdict about a tool call. `rules`: what a grant for longer would cover; all must be granted."""
 
     verdict: Verdict = Verdict.ALLOW
     reason: str = ""
     rules: tuple[str, ...] = ()
-    once: bool = False  # leave is given for this very call only: nobody knows what the rule would cover next time
+    once: bool = False  # an approval covers this call only
     findings: tuple[str, ...] = ()  # every reason, the worst first; `reason` has the first ones
+    subjects: tuple[str, ...] = ()  # command that each finding is about; empty: the finding is a whole clause
+
+
+class Approval(StrEnum):
+    """Answer to a request for approval."""
+
+    ONCE = "once"
+    SESSION = "session"  # everything of that kind, until the conversation ends
+    ALWAYS = "always"  # everything of that kind, in every conversation
+    DENY = "deny"
+    SHOW = "show"  # not a decision: show a shortened request in full
+
+
+class Handling(StrEnum):
+    """Effect of an accepted message."""
+
+    STARTED = "started"
+    QUEUED = "queued"
+    STEERING = "steering"
+    INTERRUPTING = "interrupting"
+    JOINED = "joined"  # it is the rest of a queued message
+    ANSWER = "answer"  # it answers a waiting call
+    DELIVERING = "delivering"  # a dead letter is sent again
 
 
 class CallState(StrEnum):
@@ -193,14 +265,14 @@ class CallOutcome(StrEnum):
     OK = "ok"
     ERROR = "error"
     DENIED = "denied"
-    STOPPED = "stopped"  # ended by whoever stopped the turn
+    STOPPED = "stopped"  # ended with the turn
     NOT_RUN = "not_run"
     UNKNOWN = "unknown"  # it began, and nothing says how it ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A tool call that has no outcome yet. Its arguments are in the transcript, not here."""
+    """A tool call without an outcome. Its arguments are in the transcript."""
 
     id: str
     name: str
@@ -209,19 +281,19 @@ class Call:
     parallel: bool = False
     effect: Effect = Effect.EFFECT
     gate: Gate = Gate()
-    problem: str = ""  # not empty: it cannot run, and this is what the model is told
+    problem: str = ""  # not empty: it cannot run, and the model gets this text
     question: str = ""  # not empty: it is no work but a question to the person
     choices: tuple[str, ...] = ()
     routed: bool = False  # it was the owner and the admins who were asked, not the person whose turn it is
     asked_in: tuple[Place, ...] = ()  # where they were
-    approved_by: str = ""  # name, platform and user, role; empty: nobody was asked
+    approved_by: str = ""  # name, platform and user, role; empty: no approval was needed
     whole: str = ""  # what runs, to the letter; empty: the summary says all
     whole_file: str = ""  # path of a file with the whole question, where that is too long for a chat
     cut: bool = False  # only the beginning of the question was shown so far
 
 
 class Busy(StrEnum):
-    """What a message does that comes while a turn runs."""
+    """Effect of a message that comes while a turn runs."""
 
     QUEUE = "queue"
     STEER = "steer"
@@ -230,7 +302,7 @@ class Busy(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preferences:
-    """What a person has chosen for one conversation; empty means as configured."""
+    """Choices of a person for one conversation; empty means as configured."""
 
     title: str = ""
     model: str = ""
@@ -242,13 +314,13 @@ class Preferences:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """An accepted message and the work it asks for. Its text is in the log, not here."""
+    """An accepted message and its work. Its text is in the log."""
 
     id: TurnId
     accepted_at: float
     attempt: int = 0  # how often it was started
     options: bytes = b"{}"  # model options of this turn, as a JSON object
-    steer: bool = False  # to be told to the turn in flight, if that comes to a point where it can listen
+    steer: bool = False  # merge into the running turn at its next step
     replies: int = 0  # how often the model has answered within this turn
     calls: tuple[Call, ...] = ()  # of its last answer, as far as they have no outcome
     usage: Usage = Usage()
@@ -258,12 +330,12 @@ class Turn:
     role: Role | None = None  # the lowest among those whose messages are in it; None: stored before there were roles
     by: str = ""  # who began it: platform and user
     name: str = ""  # of the same person
-    several: bool = False  # somebody else has a say in it, too
+    several: bool = False  # it has messages of several people
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """All there is to know about a session but its transcript. It is a fold over the session's records."""
+    """State of a session without its transcript: a fold over the session's records."""
 
     id: SessionId
     key: SessionKey
@@ -298,19 +370,21 @@ class Session:
     compression_problem: str = ""  # of the last failure
     blocked_by: tuple[str, ...] = ()  # background processes for which a due reset waits, as far as it is recorded
     blocked_reason: str = ""
-    taken_up_at: float = 0.0  # when somebody last came back to it
-    notice: str | None = None  # not None: it was reset, and this is what whoever writes next is told, if anything
+    taken_up_at: float = 0.0  # when it was last resumed
+    notice: str | None = None  # not None: it was reset; notice for the next message, may be empty
     place: Place | None = None  # where its person wrote last
-    company: ChatContext | None = None  # whom it is with, as was told when it began
+    company: ChatContext | None = None  # chat and person, as reported when it began
     end_cause: EndCause = EndCause.UNKNOWN  # of a session that has ended; see `end_cause.py`
     compressing_cause: CompressionCause = CompressionCause.FULL
     compressing_since: float = 0.0
     compression_failed_tokens: int = 0  # size of the context at the last failure
+    resume_cause: InterruptionCause = InterruptionCause.UNKNOWN  # of the announced stop
+    interruption: InterruptionCause = InterruptionCause.UNKNOWN  # of the interrupted turn; see `legacy_reason.py`
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """The memory of an accepted inbound id: the same id again is the same turn, also after a crash."""
+    """An accepted inbound id: the same id again is the same turn, also after a crash."""
 
     key: InboundKey
     session: SessionId
@@ -320,7 +394,7 @@ class Seen:
 
 
 class OutboxKind(StrEnum):
-    """What an obligation is to its reader."""
+    """Kind of an outbox message."""
 
     REPLY = "reply"
     QUESTION = "question"
@@ -329,7 +403,7 @@ class OutboxKind(StrEnum):
 
 
 class TurnEnd(StrEnum):
-    """What a turn came to."""
+    """End of a turn."""
 
     ANSWERED = "answered"
     STOPPED = "stopped"
@@ -338,13 +412,13 @@ class TurnEnd(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutboxMessage:
-    """Something that is to be said on a chat platform, until the platform has confirmed it.
+    """Message to a chat platform, until the platform has confirmed it.
 
-    A reply that is shown while it grows and its final text are one obligation. Without text and files there is
+    A streamed reply and its final text are one outbox message. Without text and files there is
     nothing to say, unless a part of it is shown already. The last fields are the delivery's.
     """
 
-    id: str  # the same for the same thing, whoever makes it
+    id: str  # deterministic: the same content has the same id
     kind: OutboxKind
     place: Place
     text: str
@@ -361,14 +435,15 @@ class OutboxMessage:
     problem: str = ""  # of the last try
     repeated: tuple[int, ...] = ()  # parts that may have arrived before, and are marked so
     files: tuple[str, ...] = ()  # paths; they are sent after the text, a message each
-    superseded: tuple[str, ...] = ()  # messages that showed it while it grew; they go when all of it is said anew
+    superseded: tuple[str, ...] = ()  # streamed messages, deleted once the whole text is sent again
     end: TurnEnd = TurnEnd.ANSWERED  # of the turn that it replies to
-    amends: str = ""  # not empty: it is no message of its own, but what those of that obligation say from now on
+    amends: str = ""  # not empty: id of the outbox message whose text this replaces
+    refusals: int = 0  # attempts in a row that the platform refused
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliveredMessage:
-    """The memory of an obligation that was met."""
+    """An outbox message that was delivered."""
 
     id: str
     kind: OutboxKind
@@ -395,12 +470,12 @@ class DeadLetter:
     options: bytes
     problem: str
     at: float
-    undelivered: OutboxMessage | None = None  # set: this is what nobody could be told
+    undelivered: OutboxMessage | None = None  # the outbox message that could not be delivered
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessRecord:
-    """A background process as the store knows it. It is there before the process is, so that none is ever lost."""
+    """Stored state of a background process. Written before the process starts, so that none is lost."""
 
     id: str  # "proc_" and 12 hex digits
     root: SessionId  # whose folder its conversation works in
@@ -410,8 +485,8 @@ class ProcessRecord:
     command: str  # a summary, one line
     cwd: str
     started_at: float
-    notify: bool = False  # its end is told to its conversation
-    watch: tuple[str, ...] = ()  # words in its output that are told
+    notify: bool = False  # its conversation is notified of its end
+    watch: tuple[str, ...] = ()  # words in its output to report
     pty: bool = False
     pid: int = 0  # 0: not known to have started
     active_at: float = 0.0  # about when it last did something
@@ -422,13 +497,13 @@ class ProcessRecord:
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     output_bytes: int = 0  # at its end
-    told: bool = False  # its end was handed over to its conversation
+    told: bool = False  # its conversation was notified of its end
     role: Role | None = None  # of the turn that started it; None: stored before there were roles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessView:
-    """What everyone is shown of a background process."""
+    """View of a background process."""
 
     id: str
     session: SessionId
@@ -441,11 +516,11 @@ class ProcessView:
     output_bytes: int = 0
     ports: tuple[int, ...] = ()  # that it listens on
     ended_at: float | None = None
-    exit_code: int | None = None  # None after its end: nobody knows
+    exit_code: int | None = None  # None after its end: unknown
     signal: int | None = None  # that ended it
     reason: str = ""  # of its end: exited, killed, memory, processes, output, lost
     detail: str = ""
     memory_bytes: int = 0
     known: bool = True  # False: this daemon has found it again just now, and cannot tell yet whether it works
-    untold: bool = False  # it has ended, and its conversation is still to be told
-    notify: bool = False  # its end is told
+    untold: bool = False  # it has ended, and its conversation is not notified yet
+    notify: bool = False  # its conversation is notified of its end

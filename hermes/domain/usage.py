@@ -1,4 +1,4 @@
-"""What records add to the books: tokens and money by day, model and platform. Pure."""
+"""Tokens and money that records add to the accounts, by day, model and platform. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tallies_of(session: Session, records: Iterable[Record], turn: Turn | None = 
 
 
 def _guest(session: Session, record: Record, turn: Turn | None) -> str:
-    """Who used it, if that was a guest, who has a budget of their own."""
+    """Return the guest who used it; guests have a budget of their own."""
     turn = record.turn if isinstance(record, ContextCarried) else turn
     if turn is None or (turn.role or assumed(session.platform)) is not Role.GUEST:
         return ""

@@ -36,5 +36,5 @@ class Operations(Protocol):
         """Read the configuration again. What changed, by name, and what would after a restart."""
 
     def request_stop(self, reason: str) -> None: ...
-    async def request_restart(self, reason: str) -> None:
-        """Refused when it could not come back."""
+    async def request_restart(self, reason: str, who: str = "") -> None:
+        """Restart the daemon. Refused when it could not start again. `who`: platform and user of the person."""

@@ -68,12 +68,18 @@ class Sessions(Protocol):
 
     async def recent(self, limit: int, after: SessionId | None = None) -> list[Session]: ...
     async def stop_turn(
-        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+        self,
+        session: SessionId,
+        reason: str,
+        turn: TurnId | None = None,
+        *,
+        by: Place | None = None,
+        who: str = "",
     ) -> Session:
-        """`by`: the place where that was wished; in that chat nobody is told of it once more."""
+        """Stop a turn. `by`: the chat that requested it, which gets no notice. `who`: platform and user."""
 
-    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
-        """`by`: as with `stop_turn`."""
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
+        """End the session. `by` and `who`: see `stop_turn`."""
 
     async def suspend(self, session: SessionId, reason: str) -> Session: ...
     async def resume(self, session: SessionId, reason: str, key: SessionKey | None = None) -> Session: ...

@@ -61,6 +61,7 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     FailureKind,
+    Handling,
     InboundKey,
     OutboxMessage,
     Phase,
@@ -224,12 +225,18 @@ class SessionService(Archive, Sessions):
         )
 
     async def stop_turn(
-        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+        self,
+        session: SessionId,
+        reason: str,
+        turn: TurnId | None = None,
+        *,
+        by: Place | None = None,
+        who: str = "",
     ) -> Session:
-        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by))
+        return await self._command(session, StopTurn(reason=reason, turn=turn, by=by, who=who))
 
-    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
-        return await self._command(session, EndSession(reason=reason, by=by))
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
+        return await self._command(session, EndSession(reason=reason, by=by, who=who))
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         return await self._command(session, Suspend(reason=reason))
@@ -340,10 +347,10 @@ class SessionService(Archive, Sessions):
         return receipt
 
     async def _say_again(self, letter: DeadLetter, outgoing: OutboxMessage) -> Receipt:
-        outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="")
+        outgoing = replace(outgoing, sent=(), sending=False, tries=0, problem="", refusals=0)
         await self._store((DropDeadLetter(id=letter.id), Enqueue(outgoing=outgoing)))
         self._deliver((outgoing,))
-        return Receipt(session=letter.session, turn=letter.turn, handling="delivering")
+        return Receipt(session=letter.session, turn=letter.turn, handling=Handling.DELIVERING)
 
     async def round_trip(self) -> str:
         """Through the store and the directory and back; says what is wrong, if anything."""

@@ -103,17 +103,21 @@ def decide(
     if blocked := next(_blocked(command, line, place), ""):
         return Gate(verdict=Verdict.BLOCK, reason=blocked)
     found = [each for each in dict.fromkeys(_asked(command, line, place)) if only is None or each[0] in only]
-    rules = tuple(dict.fromkeys(rule for rule, _ in found))
+    rules = tuple(dict.fromkeys(rule for rule, _, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
     left = sorted((each for each in found if each[0] not in granted), key=lambda each: severity(each[0]))
-    reasons = list(dict.fromkeys(reason for _, reason in left))
-    once = not _ONCE_ONLY.isdisjoint(rules)
-    findings = tuple(reasons[:_MAX_FINDINGS])
+    reasons = list(dict.fromkeys((subject, why) for _, subject, why in left))
+    shown = reasons[:_MAX_FINDINGS]
     if len(reasons) > _MAX_FINDINGS:
-        findings += (f"and {len(reasons) - _MAX_FINDINGS} more findings",)
+        shown.append(("", f"and {len(reasons) - _MAX_FINDINGS} more findings"))
     return Gate(
-        verdict=Verdict.ASK, reason="; ".join(reasons[:_MAX_REASONS]), rules=rules, once=once, findings=findings
+        verdict=Verdict.ASK,
+        reason="; ".join(_clause(*each) for each in reasons[:_MAX_REASONS]),
+        rules=rules,
+        once=not _ONCE_ONLY.isdisjoint(rules),
+        findings=tuple(why for _, why in shown),
+        subjects=tuple(subject for subject, _ in shown),
     )
 
 
@@ -265,19 +269,18 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
 # Questions
 
 
-def _asked(text: str, line: CommandLine, place: LookupContext) -> Iterator[tuple[str, str]]:
+def _asked(text: str, line: CommandLine, place: LookupContext) -> Iterator[tuple[str, str, str]]:
+    """Yield rule, command and finding. The command is empty where the finding is a whole clause."""
     if hidden := hidden_characters(text):
-        yield "hidden-characters", f"the line holds characters that hide or fake what it does: {hidden}"
+        yield "hidden-characters", "", f"the line holds characters that hide or fake what it does: {hidden}"
     if line.problem:
-        yield "unparsable-line", f"the line cannot be checked: {line.problem}"
+        yield "unparsable-line", "", f"the line cannot be checked: {line.problem}"
     for command in line.commands:
         if command.unresolved:
-            yield "unresolved-command", f"`{_short(command.written)}`: {command.unresolved}"
+            yield "unresolved-command", "", f"`{_short(command.written)}`: {command.unresolved}"
         case = Case.of(command, place)
-        for finding in dangers(case):
-            yield finding.rule, _reason(command, finding)
-        for finding in _embedded(case):
-            yield finding.rule, _reason(command, finding)
+        for finding in (*dangers(case), *_embedded(case)):
+            yield finding.rule, _subject(command), finding.why
 
 
 def _embedded(case: Case) -> Iterator[Finding]:
@@ -299,8 +302,15 @@ def _embedded(case: Case) -> Iterator[Finding]:
 
 
 def _reason(command: SimpleCommand, finding: Finding) -> str:
-    shown = " ".join(command.argv) if command.argv else command.written
-    return f"`{_short(shown)}` {finding.why}"
+    return _clause(_subject(command), finding.why)
+
+
+def _subject(command: SimpleCommand) -> str:
+    return _short(" ".join(command.argv) if command.argv else command.written)
+
+
+def _clause(subject: str, why: str) -> str:
+    return f"`{subject}` {why}" if subject else why
 
 
 def _short(text: str) -> str:

@@ -188,6 +188,7 @@ class WritePlan:
                             sending=operation.sending,
                             tries=operation.tries,
                             problem=operation.problem,
+                            refusals=operation.refusals,
                             repeated=operation.repeated,
                             superseded=operation.superseded,
                         )

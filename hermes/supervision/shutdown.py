@@ -22,7 +22,7 @@ Chats: TypeAlias = frozenset[tuple[str, str]]  # platform and chat
 # ------------------------------------------------------------ requests
 
 
-class StopCause(Enum):
+class StopTrigger(Enum):
     OPERATOR = auto()
     SIGTERM = auto()
     INTERRUPT = auto()
@@ -32,12 +32,13 @@ class StopCause(Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopRequest:
     reason: str
-    cause: StopCause = StopCause.OPERATOR
+    cause: StopTrigger = StopTrigger.OPERATOR
     restart: bool = False  # start again, as the same process
+    who: str = ""  # platform and user of the person who asked for it
 
     @property
     def exit_code(self) -> int:
-        return EXIT_STORAGE if self.cause is StopCause.STORAGE_FAILURE else 0
+        return EXIT_STORAGE if self.cause is StopTrigger.STORAGE_FAILURE else 0
 
     @property
     def announced(self) -> str:
@@ -63,7 +64,7 @@ class Admission(Enum):
 
 
 def admit(pending: PendingStop | None, asked: StopRequest) -> tuple[PendingStop, Admission]:
-    interrupt = asked.cause is StopCause.INTERRUPT
+    interrupt = asked.cause is StopTrigger.INTERRUPT
     if pending is None:
         return PendingStop(request=asked, comes_back=asked.restart, interrupted=interrupt), Admission.ACCEPTED
     if asked.restart:
@@ -206,7 +207,7 @@ def _begin(event: ShutdownRequested, now: float) -> Step:
         request=event.request, budget=event.budget, stage=Stage.MARK_SESSIONS, deadline=now + event.budget.drain_s
     )
     # Without a store nothing can be marked, finished or delivered.
-    first = Stage.CLOSE_SERVERS if event.request.cause is StopCause.STORAGE_FAILURE else Stage.MARK_SESSIONS
+    first = Stage.CLOSE_SERVERS if event.request.cause is StopTrigger.STORAGE_FAILURE else Stage.MARK_SESSIONS
     entered, effects = _enter(state, first, now)
     return entered, (*begun, *effects)
 

@@ -12,7 +12,8 @@ from dataclasses import replace
 from loguru import logger
 
 from hermes.domain.errors import BadInputError, StorageFailedError
-from hermes.supervision.shutdown import Admission, PendingStop, StopCause, StopRequest, admit
+from hermes.domain.session.reason import with_person
+from hermes.supervision.shutdown import Admission, PendingStop, StopRequest, StopTrigger, admit
 from hermes.supervision.watchdog import exit_interrupted
 
 
@@ -35,14 +36,16 @@ class StopSwitch:
     def __bool__(self) -> bool:
         return self._pending is not None
 
-    def request(self, reason: str, cause: StopCause = StopCause.OPERATOR, *, restart: bool = False) -> None:
+    def request(
+        self, reason: str, cause: StopTrigger = StopTrigger.OPERATOR, *, restart: bool = False, who: str = ""
+    ) -> None:
         if self._embedded:
             raise BadInputError("this daemon runs inside another program, `hermes chat` say, and ends with it")
-        asked = StopRequest(reason=reason, cause=cause, restart=restart)
+        asked = StopRequest(reason=reason, cause=cause, restart=restart, who=who)
         self._pending, admission = admit(self._pending, asked)
         match admission:
             case Admission.ACCEPTED:
-                logger.info("stopping for a {}", asked.announced)
+                logger.info("stopping for a {}", with_person(asked.announced, who))
                 if self._forward is not None:
                     self._forward(asked)
             case Admission.RESTART_CANCELLED:
@@ -66,7 +69,7 @@ class StopSwitch:
     def on_storage_failure(self, error: StorageFailedError) -> None:
         logger.error("storage failed, the daemon stops: {}", error)
         if not self._embedded:
-            self.request("storage failed", StopCause.STORAGE_FAILURE)
+            self.request("storage failed", StopTrigger.STORAGE_FAILURE)
 
     def connect(self, forward: Callable[[StopRequest], None]) -> None:
         """Forward the request from now on, also one that was accepted before."""

@@ -18,7 +18,7 @@ from hermes.domain.operations import Append
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import AuthorityDropped, BadRecord, LogEntry, Record, SessionStarted, Suspended
 from hermes.domain.session.state import evolve, is_pending, replay
-from hermes.domain.types import Epoch, Phase, Seq, Session, SessionId, SessionKey
+from hermes.domain.types import Epoch, Phase, Seq, Session, SessionId, SessionKey, SuspendCause
 from hermes.domain.values import dataclass
 from hermes.upkeep.distrust import IMPORTED, without_system_messages
 from hermes.upkeep.portable import Exported, starts_with, type_hints
@@ -83,7 +83,7 @@ def adopt(
     for name, log in zip(ids.values(), here, strict=True):
         append = _append(name, log, epoch, now, trust=trust)
         appends.append(append)
-        if isinstance(append.records[-1], Suspended) and append.records[-1].reason == _OPEN:
+        if isinstance(append.records[-1], Suspended) and append.records[-1].cause is SuspendCause.IMPORTED:
             suspended.append(name)
     return Adoption(ids=ids, appends=_bound(appends), suspended=tuple(suspended), new_key=new_key, trusted=trust)
 
@@ -125,7 +125,7 @@ def _append(session: SessionId, log: list[LogEntry], epoch: Epoch, now: float, *
     assert head is not None, "an export has no session without records"
     added: list[Record] = [] if trust else [AuthorityDropped(at=now, reason=IMPORTED)]
     if is_pending(head):
-        added.append(Suspended(at=now, reason=_OPEN))
+        added.append(Suspended(at=now, reason=_OPEN, cause=SuspendCause.IMPORTED))
     records: list[Record | BadRecord] = [*(entry.record for entry in log), *added]
     head = replace(reduce(evolve, added, head), next_seq=Seq(len(records)))
     return Append(

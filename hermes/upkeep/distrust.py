@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hermes.domain.operations import Append, Cancel, PutFact
 from hermes.domain.records import AuthorityDropped, LogEntry, Record, Suspended
 from hermes.domain.session.state import evolve, is_pending
-from hermes.domain.types import EncodedMessage, Seq, Session
+from hermes.domain.types import EncodedMessage, Seq, Session, SuspendCause
 from hermes.ports.storage import Transaction
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _dropped(head: Session, engine: LmdbEngine, now: float) -> Append:
     """Also where the head has nothing to drop: what counts after damage is the log."""
     records: list[Record] = [AuthorityDropped(at=now, reason=RESTORED)]
     if is_pending(head):
-        records.append(Suspended(at=now, reason=_OPEN))
+        records.append(Suspended(at=now, reason=_OPEN, cause=SuspendCause.IMPORTED))
     after = reduce(evolve, records, head)
     return Append(
         session=head.id,

@@ -39,7 +39,9 @@ from hermes.domain.types import (
     Failure,
     FailureKind,
     Gate,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
     Phase,
     Seq,
     Session,
@@ -183,12 +185,12 @@ class Talk:
         """A person answers what a call asked."""
         return self.do(Answer(answer=answer, source=source, call=call))
 
-    def crash(self, *, hold: bool = False) -> Step:
+    def crash(self, *, hold: HoldCause = HoldCause.NONE) -> Step:
         """What was in memory is gone; what was recorded is taken up again."""
         rebuilt = replay(self.session.id, self.entries())
         assert rebuilt is not None
         self.session = rebuilt
-        return self.do(Recover(reason="crash", hold=hold))
+        return self.do(Recover(cause=InterruptionCause.CRASH, hold=hold))
 
     def summarised(self, child: str = "s2") -> Talk:
         """The summary came out; the session that goes on from it."""

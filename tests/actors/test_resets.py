@@ -302,7 +302,7 @@ async def test_the_agent_is_told_of_a_blocked_reset_with_its_next_turn_and_once(
         await here.started(1)
         notes = [each for each in here.agent.prompt() if "Note from the system" in each]
         assert len(notes) == 1
-        assert "a reset of this conversation was due and did not happen: idle for 2 h, but work goes on" in notes[0]
+        assert "A reset of this conversation was due and did not happen: idle for 2 h, but work goes on" in notes[0]
         await here.answer_next()
         assert day.stored(first.session).blocked_by == ()
         await day.say(answer=False)

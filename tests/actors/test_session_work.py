@@ -13,10 +13,12 @@ from hermes.domain.events import CallAsked, CallBegan, CallEnded, SessionMoved, 
 from hermes.domain.media_scope import media_scope
 from hermes.domain.operations import PutFact, Tally
 from hermes.domain.records import ToolFinished, ToolStarted
+from hermes.domain.session.protocol import AnnounceStop
 from hermes.domain.types import (
     CallOutcome,
     Failure,
     FailureKind,
+    InterruptionCause,
     Phase,
     Place,
     SessionId,
@@ -29,6 +31,7 @@ from tests.actors.harness import API, World, until, world
 from tests.actors.talk import asks, does, names, needs_leave, reads
 from tests.support.journals import LoopJournal
 
+RESTART = AnnounceStopToAll(stop=AnnounceStop(reason="restart", cause=InterruptionCause.RESTART))
 S = SessionId("s")
 CHILD = SessionId("fresh-2")  # of a session whose own id was given: the first fresh one was not needed
 OVERFLOW = Failure(kind=FailureKind.CONTEXT_OVERFLOW, message="too long")
@@ -222,7 +225,7 @@ async def test_after_a_restart_a_call_with_effects_is_not_repeated_and_one_that_
         await here.settle()
         assert [deed.job.call for deed in here.agent.deeds] == ["r1"]
         assert outcomes(journal) == {"c1": CallOutcome.UNKNOWN}
-        assert "[Note from the system: this turn was interrupted" in here.agent.prompt()[-1]
+        assert "[Note from the system: This turn was interrupted" in here.agent.prompt()[-1]
 
 
 async def test_a_call_with_effects_is_not_repeated_even_if_the_disk_is_full_at_the_restart() -> None:
@@ -252,7 +255,7 @@ async def test_an_actor_that_dies_between_intent_and_outcome_repeats_nothing() -
         await here.started(1)
         assert len(here.agent.deeds) == 1
         assert outcomes(here.journal) == {"c1": CallOutcome.UNKNOWN}
-        assert "the session's actor crashed" in here.agent.prompt()[-1]
+        assert "an internal error interrupted the turn" in here.agent.prompt()[-1]
 
 
 async def test_a_result_that_finds_no_space_is_offered_again() -> None:
@@ -524,7 +527,7 @@ async def test_a_stop_announced_while_room_is_made_starts_nothing_in_the_child()
         await here.say("a", "s")
         await here.answer_next("A", full=True)
         await here.say("b", "s")
-        for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
+        for mark in await here.directory.ask(RESTART, block=False):
             await mark
         await here.summarise_next()
         assert here.agent.started == []

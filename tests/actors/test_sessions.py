@@ -12,7 +12,6 @@ import pytest
 
 from hermes.actors.directory_protocol import AnnounceStopToAll, Configure, Release, Sweep
 from hermes.actors.kernel.actor import live_actors
-from hermes.domain.directory_settings import Held
 from hermes.domain.errors import (
     BadInputError,
     BadRowError,
@@ -29,13 +28,26 @@ from hermes.domain.operations import Append, Erase
 from hermes.domain.read.reader import Reader
 from hermes.domain.records import Suspended, TurnFinished
 from hermes.domain.session.machine import step
-from hermes.domain.session.protocol import Resume, Suspend
+from hermes.domain.session.protocol import AnnounceStop, Resume, Suspend
 from hermes.domain.session.state import replay
-from hermes.domain.types import Failure, FailureKind, OutboxMessage, Phase, Place, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.types import (
+    Failure,
+    FailureKind,
+    HoldCause,
+    InterruptionCause,
+    OutboxMessage,
+    Phase,
+    Place,
+    Seq,
+    SessionId,
+    SessionKey,
+    TurnId,
+)
 from tests.actors.harness import API, SETTINGS, World, until, world
 from tests.support.journals import LoopJournal
 from tests.support.memory_engine import MemoryEngine
 
+RESTART = AnnounceStopToAll(stop=AnnounceStop(reason="restart", cause=InterruptionCause.RESTART))
 S = SessionId("s")
 T = TypeVar("T")
 
@@ -338,7 +350,7 @@ async def test_before_a_stop_all_work_in_flight_is_marked_on_disk() -> None:
         await here.started(6)
         here.agent.started[-1].answer()
         await here.settle()
-        for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
+        for mark in await here.directory.ask(RESTART, block=False):
             await mark
         marked = [here.journal.engine.head(SessionId(f"s{n}")) for n in range(5)]
         assert all(head is not None and head.resume_reason == "restart" for head in marked)
@@ -352,7 +364,7 @@ async def test_after_a_stop_was_announced_nothing_is_taken_up_any_more() -> None
         await here.say("a", "s")
         await here.started(1)
         await here.directory.ask(Release(session=S), block=False)
-        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.directory.ask(RESTART, block=False)
         for take_up in (False, True):
             here.directory.tell(Configure(settings=replace(SETTINGS, take_up=take_up)))
         await here.settle()
@@ -364,7 +376,7 @@ async def test_a_wish_that_comes_during_a_stop_is_granted_and_takes_up_nothing()
         await here.say("a", "s")
         await here.started(1)
         await here.directory.ask(Release(session=S), block=False)
-        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.directory.ask(RESTART, block=False)
         await here.desk.prefer(S, "model", "m2", "somebody asked for it")
         await here.settle()
         head = await here.session("s")
@@ -379,7 +391,7 @@ async def test_a_turn_that_a_wish_ends_during_a_stop_is_followed_by_none_and_wha
             await here.say(text, "s")
         await here.started(1)
         await here.directory.ask(Release(session=S), block=False)
-        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.directory.ask(RESTART, block=False)
         await here.desk.stop_turn(S, "somebody asked for it")
         head = await here.session("s")
         assert head.turn is None
@@ -389,7 +401,7 @@ async def test_a_turn_that_a_wish_ends_during_a_stop_is_followed_by_none_and_wha
 
 async def test_what_is_begun_during_a_stop_is_marked_by_the_same_write() -> None:
     async with world() as here:
-        await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False)
+        await here.directory.ask(RESTART, block=False)
         await here.say("a", "s")
         assert (await here.session("s")).resume_reason == "restart"
         assert len(here.journal.transactions) == 1
@@ -401,7 +413,7 @@ async def test_what_was_written_when_a_stop_cut_it_off_is_kept_and_told_to_the_m
         await here.say("a", "s")
         for written in ("half ", "half of it"):  # when the stop was announced, and when the drain was over
             (await here.started(1)).written = written
-            for mark in await here.directory.ask(AnnounceStopToAll(reason="restart"), block=False):
+            for mark in await here.directory.ask(RESTART, block=False):
                 await mark
     async with world(journal) as here:
         await here.started(1)
@@ -769,7 +781,7 @@ async def test_asking_again_for_a_held_turn_has_it_go_on() -> None:
     async with world() as here:
         await here.say("a", "s", inbound="k")
         await here.started(1)
-        here.directory.tell(Configure(settings=replace(SETTINGS, hold=Held.CONFIGURED)))
+        here.directory.tell(Configure(settings=replace(SETTINGS, hold=HoldCause.CONFIGURED)))
         await here.directory.ask(Release(session=S), block=False)
         await here.say("b", "other")
         await here.desk.prefer(S, "title", "looked at", "test")  # brings it back, held

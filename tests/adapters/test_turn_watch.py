@@ -13,7 +13,7 @@ from hermes.adapters.openai_api.turns.stream_cursor import STARTS_AGAIN
 from hermes.adapters.openai_api.turns.turn_watch import TurnWatch
 from hermes.domain.events import CallAnswered, CallAsked, Event, TextDelta, TurnAnswered, TurnBegan
 from hermes.domain.submission import Receipt
-from hermes.domain.types import SessionId, TurnId, Usage
+from hermes.domain.types import Handling, SessionId, TurnId, Usage
 from hermes.services.event_hub import EventHub
 from tests.adapters.a_call import waiting
 from tests.support.fakes import FakeHub, FakeSessions, a_session
@@ -77,7 +77,7 @@ async def test_a_watch_that_fell_behind_with_events_in_hand_asks_the_journal(
 
 
 async def test_a_message_that_answers_hears_what_the_turn_says_that_asked(hub: EventHub, desk: FakeSessions) -> None:
-    answer = Receipt(session=S, turn=TurnId("answer"), handling="answer", into=T)
+    answer = Receipt(session=S, turn=TurnId("answer"), handling=Handling.ANSWER, into=T)
     feed = hub.subscribe(turn=TurnId("answer"))
     with closing(TurnWatch(desk, hub, answer, feed, quiet_s=30)) as watch:
         publish(hub, "one", ANSWER)
@@ -88,7 +88,7 @@ async def test_a_message_that_answers_hears_what_the_turn_says_that_asked(hub: E
 
 async def test_whoever_is_queued_behind_a_question_is_told_of_it_at_once(hub: EventHub, desk: FakeSessions) -> None:
     desk.sessions[S] = waiting(a_session(S), "another")
-    receipt = Receipt(session=S, turn=T, position=1, handling="queued")
+    receipt = Receipt(session=S, turn=T, position=1, handling=Handling.QUEUED)
     with closing(TurnWatch(desk, hub, receipt, hub.subscribe(turn=T), quiet_s=30)) as watch:
         asked = await watch.outcome()
         assert isinstance(asked, CallAsked)

@@ -20,7 +20,19 @@ from hermes.domain.session.protocol import (
     StopTurn,
     SummaryFailed,
 )
-from hermes.domain.types import Busy, Call, FailureKind, OutboxKind, OutboxMessage, Place, Source, TurnEnd, TurnId
+from hermes.domain.types import (
+    Busy,
+    Call,
+    FailureKind,
+    HoldCause,
+    InterruptionCause,
+    OutboxKind,
+    OutboxMessage,
+    Place,
+    Source,
+    TurnEnd,
+    TurnId,
+)
 from tests.actors.talk import API, Talk, asks, does, needs_leave, said
 
 PLACE = Place(platform="toy", chat="c1", message="7")
@@ -78,7 +90,7 @@ def test_a_failure_is_told_in_the_place_of_the_answer(kind: FailureKind) -> None
 
 def test_a_stop_is_told_plainly() -> None:
     chat = Chat().begun()
-    [reply] = chat.owes(StopTurn(reason="/stop by toy:ann"))
+    [reply] = chat.owes(StopTurn(reason="/stop", who="toy:ann"))
     assert (reply.text, reply.end) == ("Stopped: /stop.", TurnEnd.STOPPED)
 
 
@@ -180,18 +192,18 @@ def test_an_announced_stop_is_told_where_a_turn_runs_and_promises_no_more_than_t
 
 def test_a_turn_that_goes_on_by_itself_is_shown_again_and_a_held_one_asks_for_a_word() -> None:
     chat = Chat().begun()
-    [shown] = chat.owes(Recover(reason="crash"))
+    [shown] = chat.owes(Recover(cause=InterruptionCause.CRASH))
     assert (shown.id, shown.final) == ("reply:a", False)
     other = Chat().begun()
-    [asked] = other.owes(Recover(reason="crash", hold=True))
-    assert asked.text == "I was interrupted (crash). Write anything, and I go on where I was."
+    [asked] = other.owes(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
+    assert asked.text == "I was interrupted (the daemon ended unexpectedly). Write anything, and I go on where I was."
 
 
 def test_the_third_interruption_is_told_with_the_way_back() -> None:
     chat = Chat().begun()
     chat.crash()
     chat.crash()
-    outgoing = chat.owes(Recover(reason="crash"))
+    outgoing = chat.owes(Recover(cause=InterruptionCause.CRASH))
     [told] = [each for each in outgoing if each.kind is OutboxKind.NOTICE]
     assert "suspended" in told.text
     assert "/resume s" in told.text
@@ -286,9 +298,9 @@ def test_chat_is_told_of_a_requested_compression_that_failed_after_the_reply_to_
 
 
 def test_chat_is_told_of_a_requested_compression_that_a_restart_interrupted() -> None:
-    [notice] = asked_chat().owes(Recover(reason="restart"))
+    [notice] = asked_chat().owes(Recover(cause=InterruptionCause.RESTART))
     assert "/compress" in notice.text
-    assert full_chat().owes(Recover(reason="restart")) == []
+    assert full_chat().owes(Recover(cause=InterruptionCause.RESTART)) == []
 
 
 def test_compression_that_was_stopped_owes_no_notice() -> None:

@@ -85,7 +85,7 @@ def test_a_turn_that_outlasts_the_drain_goes_on_after_the_restart_in_the_same_se
         assert ran.read_text() == "once\n"
         check_valid(model.requests[-1]["messages"])
         [note] = [text for text in said_by_people(model.requests[-1]) if text.startswith("[Note")]
-        assert "interrupted (restart: new version)" in note
+        assert "This turn was interrupted: Hermes restarted." in note
         assert len([text for text in replies(telegram) if "made" in text]) == 1
 
 

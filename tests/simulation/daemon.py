@@ -58,7 +58,7 @@ from hermes.services.sessions import SessionService
 from hermes.supervision.boot import read_boot, started, stopped
 from hermes.supervision.policy import RestartIntensity
 from hermes.supervision.root import Children, ChildSpec, RootActor, ShutDown
-from hermes.supervision.shutdown import StopCause, StopRequest
+from hermes.supervision.shutdown import StopRequest, StopTrigger
 from tests.simulation.machine import Machine, VirtualThreads
 from tests.simulation.minds import Minds
 from tests.simulation.outside import Outside
@@ -135,7 +135,7 @@ class SimulatedDaemon:
         self.requests[request] = None
         request.task = self.loop.create_task(self._serve(request), name=request.id)
 
-    def stop(self, reason: str, cause: StopCause = StopCause.OPERATOR) -> None:
+    def stop(self, reason: str, cause: StopTrigger = StopTrigger.OPERATOR) -> None:
         if not self._stop.done():
             self._stop.set_result(StopRequest(reason=reason, cause=cause))
 
@@ -397,7 +397,7 @@ class SimulatedDaemon:
 
     def _on_fatal(self, error: StorageFailedError) -> None:
         self._outside.note("the disk failed")
-        self.stop("storage failed", StopCause.STORAGE_FAILURE)
+        self.stop("storage failed", StopTrigger.STORAGE_FAILURE)
 
     # ------------------------------------------------------------ requests
 

@@ -2,21 +2,27 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import fields, replace
+from enum import StrEnum
 from typing import get_args
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from hermes.domain.legacy_reason import stop_cause
 from hermes.domain.operations import Tally
-from hermes.domain.records import BadRecord, Record, TurnStarted
+from hermes.domain.records import BadRecord, MarkedResumePending, Record, TurnInterrupted, TurnStarted
 from hermes.domain.types import (
     Call,
     DeadLetter,
     DeliveredMessage,
+    EndCause,
     Failure,
     FailureKind,
     Gate,
+    HoldCause,
+    InterruptionCause,
+    MessageOrigin,
     OutboxMessage,
     Phase,
     Place,
@@ -25,6 +31,8 @@ from hermes.domain.types import (
     Seen,
     Session,
     Source,
+    StopCause,
+    SuspendCause,
     Turn,
     TurnId,
     Usage,
@@ -62,9 +70,9 @@ ORDER = {
     "Answered": "at turn call answer by role name",
     "TurnFinished": "at turn message model finish_reason usage context_tokens waited_s",
     "TurnFailed": "at turn failure told",
-    "TurnInterrupted": "at turn reason",
-    "MarkedResumePending": "at reason written",
-    "Suspended": "at reason",
+    "TurnInterrupted": "at turn reason cause hold",
+    "MarkedResumePending": "at reason written cause by",
+    "Suspended": "at reason cause",
     "Resumed": "at reason",
     "Ended": "at reason notice cause",
     "ResetBlocked": "at by reason",
@@ -75,7 +83,7 @@ ORDER = {
     "CompressionFailed": "at reason counts end",
     "ContextCarried": (
         "at origin root messages preferences grants prompt turn waiting owner active_at turns usage "
-        "summary_usage summary_model place"
+        "summary_usage summary_model place origins starts"
     ),
     "AuthorityDropped": "at reason",
     "BadRecord": "problem",
@@ -84,16 +92,16 @@ ORDER = {
         "interruptions messages turns usage last_failure root owner preferences grants prompted context_tokens "
         "compressing compressing_focus compression_failures compression_failed_at hidden compression_problem "
         "blocked_by blocked_reason taken_up_at notice place company end_cause compressing_cause compressing_since "
-        "compression_failed_tokens"
+        "compression_failed_tokens resume_cause interruption"
     ),
     "Turn": "id accepted_at attempt options steer replies calls usage merged place written role by name several",
     "Call": "id name summary state parallel effect gate problem question choices routed asked_in approved_by whole"
     " whole_file cut",
-    "Gate": "verdict reason rules once findings",
+    "Gate": "verdict reason rules once findings subjects",
     "Preferences": "title model personality reasoning busy yolo",
     "Usage": "prompt_tokens completion_tokens cached_tokens cost_usd",
     "Tally": "day model platform usage turns guest",
-    "Failure": "kind message retry_after_s address cause status",
+    "Failure": "kind message retry_after_s address cause status stop by",
     "Source": "platform user automatic place company role name",
     "Company": "kind chat person shared",
     "Seen": "key session turn fingerprint at",
@@ -105,9 +113,17 @@ ORDER = {
     "Place": "platform chat thread message",
     "OutboxMessage": (
         "id kind place text at session turn choices call final order sent sending tries problem repeated files"
-        " superseded end amends"
+        " superseded end amends refusals"
     ),
     "DeliveredMessage": "id kind place at sent_at messages session turn repeated",
+}
+CODES = {  # a value that is stored once must stay readable; the empty one means that none was stored
+    "EndCause": ",asked,compression,taken_back,reset",
+    "InterruptionCause": ",crash,actor_crash,shutdown,restart,suspended",
+    "HoldCause": ",configured,crashes",
+    "SuspendCause": ",asked,interruptions,imported",
+    "StopCause": ",asked,new_message,session_ended,session_deleted",
+    "MessageOrigin": ",person,process,note",
 }
 
 
@@ -259,3 +275,21 @@ def test_a_record_is_small() -> None:
     record = TurnStarted(at=NOW, turn=TurnId("t"), attempt=1)
     assert len(pack(("s", 7, "TurnStarted", record))) < 40
     assert len(pack(message("hello"))) < 100
+
+
+def test_values_that_older_versions_stored_get_unknown_causes() -> None:
+    _, _, cut = open_record(pack(("s", 3, "TurnInterrupted", [1.0, "t", "the daemon stopped without warning"])))
+    assert isinstance(cut, TurnInterrupted)
+    assert (cut.cause, cut.hold) == (InterruptionCause.UNKNOWN, HoldCause.NONE)
+    _, _, mark = open_record(pack(("s", 3, "MarkedResumePending", [1.0, "restart: new version", "so far"])))
+    assert isinstance(mark, MarkedResumePending)
+    assert (mark.cause, mark.by, mark.written) == (InterruptionCause.UNKNOWN, "", "so far")
+    failure = build(Failure, ["cancelled", "stopped: /stop by telegram:7", None, "", "", 0])
+    assert stop_cause(failure) is StopCause.ASKED
+    gate = build(Gate, ["ask", "`rm x` deletes", ["rm"], False, ["`rm x` deletes"]])
+    assert gate.subjects == ()
+
+
+@pytest.mark.parametrize("kind", [EndCause, InterruptionCause, HoldCause, SuspendCause, StopCause, MessageOrigin])
+def test_stored_codes_keep_their_values(kind: type[StrEnum]) -> None:
+    assert {each.value for each in kind} == set(CODES[kind.__name__].split(","))

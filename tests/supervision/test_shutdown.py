@@ -23,10 +23,10 @@ from hermes.supervision.shutdown import (
     Stage,
     State,
     StopBudget,
-    StopCause,
     Stopped,
     Stopping,
     StopRequest,
+    StopTrigger,
     TimerFired,
     admit,
     next_timer,
@@ -35,9 +35,9 @@ from hermes.supervision.shutdown import (
 
 STOP = StopRequest(reason="test")
 RESTART = StopRequest(reason="test", restart=True)
-INTERRUPT = StopRequest(reason="test", cause=StopCause.INTERRUPT)
-SIGTERM = StopRequest(reason="test", cause=StopCause.SIGTERM)
-STORAGE = StopRequest(reason="test", cause=StopCause.STORAGE_FAILURE)
+INTERRUPT = StopRequest(reason="test", cause=StopTrigger.INTERRUPT)
+SIGTERM = StopRequest(reason="test", cause=StopTrigger.SIGTERM)
+STORAGE = StopRequest(reason="test", cause=StopTrigger.STORAGE_FAILURE)
 BUDGET = StopBudget(drain_s=8.0)
 EXTENSIBLE = StopBudget(drain_s=8.0, extensible=True)
 BEFORE_LAST_WORDS = tuple(Stage)[: tuple(Stage).index(Stage.LAST_WORDS)]

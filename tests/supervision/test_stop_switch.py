@@ -3,15 +3,15 @@ from __future__ import annotations
 import pytest
 
 from hermes.domain.errors import BadInputError, StorageFailedError
-from hermes.supervision.shutdown import EXIT_STORAGE, StopCause, StopRequest
+from hermes.supervision.shutdown import EXIT_STORAGE, StopRequest, StopTrigger
 from hermes.supervision.stop_switch import StopSwitch
 
 
 def test_request_is_forwarded_once() -> None:
     stop, forwarded = StopSwitch(), list[StopRequest]()
     stop.connect(forwarded.append)
-    stop.request("first", StopCause.SIGTERM)
-    stop.request("second", StopCause.SIGTERM)
+    stop.request("first", StopTrigger.SIGTERM)
+    stop.request("second", StopTrigger.SIGTERM)
     assert [each.reason for each in forwarded] == ["first"]
 
 
@@ -47,9 +47,9 @@ def test_second_interrupt_forces_the_exit(monkeypatch: pytest.MonkeyPatch) -> No
     exits: list[bool] = []
     monkeypatch.setattr("hermes.supervision.stop_switch.exit_interrupted", lambda: exits.append(True))
     stop = StopSwitch()
-    stop.request("Ctrl-C", StopCause.INTERRUPT)
+    stop.request("Ctrl-C", StopTrigger.INTERRUPT)
     assert not exits
-    stop.request("Ctrl-C", StopCause.INTERRUPT)
+    stop.request("Ctrl-C", StopTrigger.INTERRUPT)
     assert exits
 
 

@@ -239,7 +239,7 @@ class FakeSessions:
         return sessions[first : first + limit]
 
     async def stop_turn(
-        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None, who: str = ""
     ) -> Session:
         found = self._get(session)
         self.stopped.append((session, reason, turn))
@@ -249,7 +249,7 @@ class FakeSessions:
             self._finish(session, running, Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}"))
         return self.sessions[session]
 
-    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
         return self._change(session, Phase.ENDED, reason)
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
@@ -466,7 +466,7 @@ class FakeOperations:
     async def reload(self) -> Mapping[str, Any]:
         return {"applied": {"log.level": ("INFO", "DEBUG")}, "needs_restart": {}}
 
-    async def request_restart(self, reason: str) -> None:
+    async def request_restart(self, reason: str, who: str = "") -> None:
         self.stop_reasons.append(f"restart: {reason}")
 
 

@@ -68,7 +68,7 @@ class _Row:
     due: float | None
 
 
-_NOTED = ("sent", "sending", "tries", "problem", "repeated", "superseded")  # of a delivery
+_NOTED = ("sent", "sending", "tries", "problem", "repeated", "superseded", "refusals")  # of a delivery
 
 
 class MemoryEngine(Engine):

@@ -21,7 +21,7 @@ from dataclasses import replace
 
 from hermes.actors.commit import look_up, store
 from hermes.actors.delivery.preview import CURSOR
-from hermes.domain.errors import DeliveryError, UnsendableFileError
+from hermes.domain.errors import DeliveryError, HermesError, UnsendableFileError
 from hermes.domain.operations import Cancel, Enqueue, MarkDelivered, Operation, RecordDelivery, SetAside
 from hermes.domain.outbox import last_words
 from hermes.domain.types import (
@@ -83,6 +83,7 @@ class DeliveryAttempt:
             sent=was.sent,
             sending=was.sending,
             tries=was.tries,
+            refusals=was.refusals,
             repeated=was.repeated,
             superseded=was.superseded,
         )
@@ -243,8 +244,11 @@ class DeliveryAttempt:
             if not (error.gone or error.refused):
                 raise  # else it is gone already, or stays: the answer is there
 
-    async def note(self, tries: int, problem: str) -> None:
-        self.outgoing = replace(self.outgoing, tries=tries, problem=problem)
+    async def note(self, tries: int, error: HermesError) -> None:
+        """Store a failed attempt."""
+        refused = isinstance(error, DeliveryError) and error.refused
+        refusals = self.outgoing.refusals + 1 if refused else 0
+        self.outgoing = replace(self.outgoing, tries=tries, problem=str(error), refusals=refusals)
         await self._write(self._progress())
 
     async def give_up(self, problem: str) -> None:
@@ -331,6 +335,7 @@ class DeliveryAttempt:
             sending=outgoing.sending,
             tries=outgoing.tries,
             problem=outgoing.problem,
+            refusals=outgoing.refusals,
             repeated=outgoing.repeated,
             superseded=outgoing.superseded,
         )

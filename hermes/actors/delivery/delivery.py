@@ -283,7 +283,7 @@ class DeliveryActor(JournaledActor[None, None]):
             self._pause(done.chat, lane, pause_s(lane.tries, done.error, self._jitter()))
             if done.final:
                 logger.info("delivery: {} failed, retrying: {}", done.name, done.error)
-                self._save_progress(done, partial(attempt.note, lane.tries, str(done.error)), dropped=False)
+                self._save_progress(done, partial(attempt.note, lane.tries, done.error), dropped=False)
             else:
                 self._release_lane(done.chat, lane)
 

@@ -51,10 +51,10 @@ class Live:
 
 
 def is_hopeless(error: HermesError, outgoing: OutboxMessage) -> bool:
-    """It never can be said, or was refused in the same words, after as many tries as are enough."""
+    """Return whether no retry can succeed: the chat is gone, or the platform keeps refusing the message."""
     if not isinstance(error, DeliveryError):
         return False
-    return error.gone or (error.refused and outgoing.tries >= MAX_TRIES_IF_REFUSED and outgoing.problem == str(error))
+    return error.gone or (error.refused and outgoing.refusals >= MAX_TRIES_IF_REFUSED)
 
 
 def pause_s(tries: int, error: HermesError, jitter: float) -> float:

@@ -148,7 +148,8 @@ def of_failure(failure: Failure, *, keyed: bool) -> Problem:
 
 def _of_hermes_error(error: HermesError) -> Problem:
     status, code = next((status, code) for kind, status, code in _ERRORS if isinstance(error, kind))
-    code = getattr(error, "code", None) or code
+    if isinstance(error, BadInputError):
+        code = error.code
     retry_after_s = _STORAGE_FULL_RETRY_S if code == "storage_full" else getattr(error, "retry_after_s", None)
     if status == 500:
         logger.error("a request failed, {}: {}", code, error)

@@ -120,14 +120,20 @@ class OwnSessions(Sessions):
         return found[:limit]
 
     async def stop_turn(
-        self, session: SessionId, reason: str, turn: TurnId | None = None, *, by: Place | None = None
+        self,
+        session: SessionId,
+        reason: str,
+        turn: TurnId | None = None,
+        *,
+        by: Place | None = None,
+        who: str = "",
     ) -> Session:
         await self.check(session)
-        return await self._inner.stop_turn(session, reason, turn, by=by)
+        return await self._inner.stop_turn(session, reason, turn, by=by, who=who)
 
-    async def end(self, session: SessionId, reason: str, *, by: Place | None = None) -> Session:
+    async def end(self, session: SessionId, reason: str, *, by: Place | None = None, who: str = "") -> Session:
         await self.check(session)
-        return await self._inner.end(session, reason, by=by)
+        return await self._inner.end(session, reason, by=by, who=who)
 
     async def suspend(self, session: SessionId, reason: str) -> Session:
         await self.check(session)

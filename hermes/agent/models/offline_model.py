@@ -27,6 +27,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 
 from hermes.domain.errors import ModelError
+from hermes.domain.session.note import NOTE_MARK
 from hermes.domain.types import EncodedMessage, Failure, FailureKind, Usage
 from hermes.ports.agent import Model, ModelChunk, ModelDone, ModelRequest, ModelText
 
@@ -126,7 +127,7 @@ def _last_said(messages: Sequence[EncodedMessage]) -> tuple[str, list[str]]:
     replies, results, said = 0, [], ""
     for message in reversed(messages):
         role, text = _read(message)
-        if role == "user" and not text.startswith("[Note from the system:"):
+        if role == "user" and not text.startswith(NOTE_MARK):
             said = text.strip()
             break
         replies += role == "assistant"

@@ -55,7 +55,7 @@ class ApiKey:
         return session.platform == self.platform
 
     def has_spent(self, used: Usage) -> bool:
-        """Whether its budget of the day is used up."""
+        """Return whether its daily budget is used up."""
         tokens = used.prompt_tokens + used.completion_tokens
         return bool(0 < self.day_tokens <= tokens or 0 < self.day_usd <= used.cost_usd)
 
@@ -108,7 +108,7 @@ def decode(raw: bytes | None) -> Keys:
 
 
 def is_named_key(platform: str) -> bool:
-    """Whether conversations on this platform belong to a named key."""
+    """Return whether conversations on this platform belong to a named key."""
     return platform.startswith(PLATFORM_PREFIX)
 
 

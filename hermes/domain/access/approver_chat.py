@@ -1,4 +1,4 @@
-"""Where the owner and the admins are asked for approval: their private chats, else the home channels. Pure."""
+"""Chats in which the owner and the admins are asked for approval: private chats, else home channels. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def encode(place: Place) -> bytes:
 
 
 def is_one(fact: str) -> bool:
-    """Whether a fact of that name says where somebody is asked."""
+    """Return whether a fact of that name holds an approver's chat."""
     return fact.startswith((PRIVATE, HOME))
 
 

@@ -1,4 +1,4 @@
-"""What a person has allowed for good: a fact for each rule, in the transaction that holds the answer. Pure."""
+"""Standing grants: one fact for each rule, stored in the transaction of the answer. Pure."""
 
 from __future__ import annotations
 

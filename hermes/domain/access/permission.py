@@ -1,4 +1,4 @@
-"""Who may allow what: which answers a role may give, and which standing permissions count for it. Pure."""
+"""Permissions of roles: the answers that a role may give, and the grants that apply to it. Pure."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from collections.abc import Iterable
 
 from hermes.domain.access.role import Role
 from hermes.domain.errors import BadInputError
-from hermes.domain.types import Call, SessionId
+from hermes.domain.types import Approval, Call, SessionId
 
 CLARIFY = "clarify"  # stands for the rules of a call that only asks the person something
-DENY = "deny"
+DENY = Approval.DENY
 NEEDS_APPROVER = "needs_approver"  # error code
 
 
 def rules_of(call: Call) -> tuple[str, ...]:
-    """What an answer to a call that waits would allow."""
+    """Return the rules that an approval of a waiting call would cover."""
     return (CLARIFY,) if call.question else call.gate.rules
 
 
 def needs_approver(session: SessionId) -> BadInputError:
-    """Return the error for somebody who allows a call of this session, and may not."""
+    """Return the error for a person who may not approve this call."""
     return BadInputError(
         "only the owner and the admins of this Hermes may approve this. They were asked, where they can be reached; "
         f"the owner decides with `hermes approve {session}`. /deny or /stop calls it off",
@@ -28,12 +28,12 @@ def needs_approver(session: SessionId) -> BadInputError:
 
 
 def may_answer(role: Role, rules: tuple[str, ...], choice: str) -> bool:
-    """Whether somebody of that role may give that answer. To allow anything takes the owner or an admin."""
+    """Return whether a role may give that answer. Only the owner and admins may approve."""
     return rules == (CLARIFY,) or choice == DENY or role.approves
 
 
 def is_routed(role: Role, rules: tuple[str, ...]) -> bool:
-    """Whether the question of a turn with that role goes to the owner and the admins instead of its person."""
+    """Return whether the question of a turn with that role goes to the owner and the admins."""
     return rules != (CLARIFY,) and not role.approves
 
 
@@ -43,5 +43,5 @@ def grants_for(role: Role, *grants: Iterable[str]) -> frozenset[str]:
 
 
 def is_unasked(role: Role, *, yolo: bool) -> bool:
-    """Whether a turn of that role runs without questions. Whoever could not allow it is asked about all the same."""
+    """Return whether a turn of that role runs without approvals. Roles that may not approve always need one."""
     return yolo and role.approves

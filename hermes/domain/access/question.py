@@ -1,19 +1,20 @@
-"""What a tool call that waits for a person asks, and what can be said to it: the same words on every surface."""
+"""Question of a tool call that waits for a person, and its possible answers, for every surface."""
 
 from __future__ import annotations
 
 from hashlib import blake2b
+from itertools import zip_longest
 
-from hermes.domain.types import Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
+from hermes.domain.types import Approval, Call, CallState, OutboxMessage, Phase, Session, SessionKey, TurnId
 from hermes.domain.values import dataclass
 from hermes.domain.visible_text import visible
 
-ALWAYS = "always"  # in every conversation, whoever began it
-FOR_THE_SESSION = ("session", ALWAYS)  # answers that grant for longer than once
-APPROVALS = ("once", *FOR_THE_SESSION, "deny")
-ONLY_ONCE = ("once", "deny")
-SHOW = "show"  # asks for all of a question that was cut
-CUT = (SHOW, "deny")
+ALWAYS = Approval.ALWAYS
+SHOW = Approval.SHOW
+FOR_THE_SESSION = (Approval.SESSION, Approval.ALWAYS)  # answers that grant for longer than once
+APPROVALS = (Approval.ONCE, *FOR_THE_SESSION, Approval.DENY)
+ONLY_ONCE = (Approval.ONCE, Approval.DENY)
+CUT = (Approval.SHOW, Approval.DENY)
 LONGEST = 2_500  # characters of a question in a chat
 _BEGINNING = 1_200  # characters of a command in a question that is cut
 _FINDINGS_IN_CUT = 6
@@ -29,11 +30,11 @@ class Question:
     name: str
     text: str
     choices: tuple[str, ...]
-    approval: bool  # for leave to run; else it is the model that asks
+    approval: bool  # asks for an approval; else the model asks
 
 
 def asked_by(call: Call, turn: TurnId, *, for_good: bool = True, brief: bool = False) -> Question:
-    """Once it is asked, what it offers stays. `for_good`: whether whoever is asked may say always.
+    """Return the question of a call. Its choices do not change once it is asked. `for_good`: offer `always`.
 
     `brief`: for a chat, where a question that is too long shows its beginning.
     """
@@ -81,9 +82,9 @@ def waits_for(session: Session) -> str:
 
 
 def _request(call: Call, choices: tuple[str, ...]) -> str:
-    """For permission, as Markdown: what is to be run, every finding, and what each longer answer allows."""
+    """Return a request for approval as Markdown: the command, every finding, and what longer answers allow."""
     command = what_runs(call)
-    findings = [visible(each).replace(f"`{command}` ", "it ") for each in _findings(call)]
+    findings = [visible(each) for each in _findings(call, known=command)]
     lines = (
         MAY_I_RUN if call.name == _RUNS else MAY_I_DO,
         _as_code(command),
@@ -94,7 +95,7 @@ def _request(call: Call, choices: tuple[str, ...]) -> str:
 
 
 def _beginning(call: Call, choices: tuple[str, ...]) -> str:
-    """The same for a chat: its beginning, and where the rest is."""
+    """Return the beginning of a long request for approval, and where the rest is."""
     command, findings = what_runs(call), _findings(call)
     shown = [visible(each)[:300] for each in findings[:_FINDINGS_IN_CUT]]
     left = len(findings) - len(shown)
@@ -113,8 +114,17 @@ def _beginning(call: Call, choices: tuple[str, ...]) -> str:
     return "\n".join(filter(None, lines))
 
 
-def _findings(call: Call) -> tuple[str, ...]:
-    return call.gate.findings or tuple(filter(None, (call.gate.reason,)))
+def _findings(call: Call, *, known: str = "") -> list[str]:
+    """Return every finding as a clause. A finding about the `known` command, which is shown above it, says "it"."""
+    gate = call.gate
+    findings = gate.findings or tuple(filter(None, (gate.reason,)))
+    return [_clause(why, about, known) for why, about in zip_longest(findings, gate.subjects, fillvalue="")]
+
+
+def _clause(why: str, about: str, known: str) -> str:
+    if not about:
+        return why
+    return f"it {why}" if visible(about) == known else f"`{about}` {why}"
 
 
 def _listed(findings: list[str]) -> list[str]:
@@ -122,7 +132,7 @@ def _listed(findings: list[str]) -> list[str]:
 
 
 def _as_code(text: str) -> str:
-    """To the letter: nothing in it is markup."""
+    """Return the text as code, so that none of it is read as markup."""
     if "`" not in text and "\n" not in text:
         return f"`{text}`"
     return "```\n" + text.replace("```", "\\`\\`\\`") + "\n```"
@@ -133,8 +143,8 @@ def _sentence(reason: str) -> str:
 
 
 def _scope(call: Call, choices: tuple[str, ...]) -> str:
-    """What an answer for longer than once would allow."""
-    if "session" not in choices or not call.gate.rules:
+    """Return what an answer for longer than once would allow."""
+    if Approval.SESSION not in choices or not call.gate.rules:
         return ""
     kinds = ", ".join(call.gate.rules)
     more = "; always: for good, in every conversation" if ALWAYS in choices else ""
@@ -147,23 +157,23 @@ def waiting_call(session: Session) -> Call | None:
 
 
 def open_question(session: Session) -> Question | None:
-    """What the session waits for somebody to answer."""
+    """Return the question that the session waits for."""
     call = waiting_call(session)
     return asked_by(call, session.turn.id) if call is not None and session.turn is not None else None
 
 
 def button_token(turn: TurnId, call: str) -> str:
-    """What a button under a question carries, so that it is known after a restart which question it answers."""
+    """Return the token of a question's buttons. It identifies the question also after a restart."""
     return blake2b(f"{turn}:{call}".encode(), digest_size=8).hexdigest()
 
 
 def command_token(command: str, key: SessionKey, user: str) -> str:
-    """What a button carries that gives a command, with the choice as its argument: whose it is, and where."""
+    """Return the token of a command button: command, chat and user."""
     return f"{command}-{blake2b(f'{key}:{user}'.encode(), digest_size=8).hexdigest()}"
 
 
 def token_of(outgoing: OutboxMessage) -> str:
-    """Of the buttons below it; empty: there are none."""
+    """Return the token of a message's buttons; empty if it has none."""
     if not outgoing.choices:
         return ""
     return outgoing.call if outgoing.turn is None else button_token(outgoing.turn, outgoing.call)

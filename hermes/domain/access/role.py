@@ -15,11 +15,11 @@ class Role(StrEnum):
 
     @property
     def approves(self) -> bool:
-        """Whether this role may allow what leaves the sandbox, and what holds for longer than one call."""
+        """Return whether this role may approve calls outside the sandbox and standing grants."""
         return self in (Role.OWNER, Role.ADMIN)
 
     def includes(self, other: Role) -> bool:
-        """Whether this role may do all that the other one may."""
+        """Return whether this role has every right of the other one."""
         return _RANK[self] >= _RANK[other]
 
 

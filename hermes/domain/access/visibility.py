@@ -1,4 +1,4 @@
-"""Whose a conversation is, and who may learn what was said in it. Pure."""
+"""Ownership of conversations, and who may read them. Pure."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SECCOMP_FD: Final = 101
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUser:
-    """Whom the tools of a root daemon run as."""
+    """User and group that the tools of a root daemon run as."""
 
     uid: int
     gid: int

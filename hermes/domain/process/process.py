@@ -53,7 +53,7 @@ class Handle:
     boxed: bool = False  # `pid` is the sandbox's monitor; the command is below its init
     network: bool = False  # the daemon serves a proxy in its sandbox
     hosts: tuple[str, ...] = ()  # that the proxy allows it, besides those of every conversation
-    folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: not told
+    folder_inode: int = 0  # a copy of the folder, in a restored home say, has another; 0: unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class FailedStart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lost:
-    """A process of which nobody knows how it ended. Its output may still be there."""
+    """A process whose end is unknown. Its output may still exist."""
 
     id: str
     reason: str
@@ -73,7 +73,7 @@ class Lost:
 
 class EndReason(StrEnum):
     EXITED = "exited"
-    KILLED = "killed"  # somebody asked for it
+    KILLED = "killed"  # on request
     MEMORY = "memory"
     PROCESSES = "processes"
     OUTPUT = "output"

@@ -1,18 +1,19 @@
-"""Whether a background process still works, so that a reset waits for it. Pure: what is known and the time come in.
+"""Decision whether a background process works, so that a reset waits for it. Pure: state and time are arguments.
 
-A process blocks a reset only while its heartbeat is fresh, it did something within `stale_after_s`, and it is younger
-than `max_age_s`; being alive is not enough, and listening on a port is no work. One that has just ended blocks while
-its conversation is being told, and one that a new daemon has just found until it is known whether it works; neither
-longer than a heartbeat is fresh. Each answer says why.
+A process blocks a reset while its heartbeat is fresh, it was active within `stale_after_s`, and it is younger than
+`max_age_s`. Being alive or listening on a port is not enough. A process that has just ended blocks until its
+conversation is notified. One that a new daemon has just found blocks until its activity is known. Neither blocks
+longer than a heartbeat is fresh. Each result has a reason.
 
-Times are wall-clock times, and that clock can be set back. A time that lies ahead a little counts as now; one that
-lies further ahead was written by a clock that was wrong, and counts as long ago: nothing stays fresh for ever.
+Times are wall-clock times, and the clock can be set back. A time slightly ahead counts as now. A time further ahead
+was written by a wrong clock and counts as long ago.
 """
 
 from __future__ import annotations
 
 from math import inf, isinf
 
+from hermes.domain.process.process import EndReason
 from hermes.domain.types import ProcessView
 from hermes.domain.values import dataclass
 
@@ -29,7 +30,7 @@ class StalenessSettings:
 
 
 def blocking(process: ProcessView, settings: StalenessSettings, now: float) -> str:
-    """Why a reset waits for it, in plain words; empty: it does not."""
+    """Return why a reset waits for the process; empty if it does not."""
     if _excuse(process, settings, now):
         return ""
     if process.ended_at is not None:
@@ -50,17 +51,18 @@ def explain(process: ProcessView, settings: StalenessSettings, now: float) -> st
 
 
 def how_ended(process: ProcessView) -> str:
-    """In a few words: exit code 0, signal 15 (killed: by whom), an unknown exit code (lost: its shim was killed)."""
+    """Return the end in a few words, for example "exit code 0" or "signal 15 (killed: by whom)"."""
     if process.signal is not None:
         code = f"signal {process.signal}"
     else:
         code = "an unknown exit code" if process.exit_code is None else f"exit code {process.exit_code}"
-    why = ": ".join(filter(None, (process.reason.removeprefix("exited"), process.detail)))
+    reason = "" if process.reason == EndReason.EXITED else process.reason
+    why = ": ".join(filter(None, (reason, process.detail)))
     return f"{code} ({why})" if why else code
 
 
 def lasting(seconds: float) -> str:
-    """A length of time for people, in its two largest units: 45 s, 2 h, 1 d 12 h."""
+    """Return a duration in its two largest units: 45 s, 2 h, 1 d 12 h."""
     whole = max(0, int(seconds))
     counts = ((whole // 86400, "d"), (whole // 3600 % 24, "h"), (whole // 60 % 60, "min"), (whole % 60, "s"))
     first = next((n for n, (count, _) in enumerate(counts) if count), len(counts) - 1)
@@ -69,7 +71,7 @@ def lasting(seconds: float) -> str:
 
 
 def _excuse(process: ProcessView, settings: StalenessSettings, now: float) -> str:
-    """Why it does not block; empty: it does."""
+    """Return why the process does not block a reset; empty if it does."""
     if process.ended_at is not None:
         telling = process.untold and _age(process.ended_at, now) < settings.heartbeat_fresh_s
         return "" if telling else "it has ended"

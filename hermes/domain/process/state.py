@@ -1,7 +1,7 @@
-"""What is known of a background process, and how that changes: by a look at it, by its end. Pure.
+"""State of a background process, and its changes by heartbeats and by its end. Pure.
 
-A process is active when it has used CPU above a floor since the last look, or has written something. The first look
-of a daemon tells nothing of CPU: what was used before is not news.
+A process is active if it has used CPU above a floor since the last heartbeat, or has written output. The first
+heartbeat of a daemon shows no CPU activity, since earlier usage is not known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hermes.domain.types import ProcessRecord, ProcessView
 from hermes.domain.values import dataclass
 
 KNOWN_AFTER = 2  # looks: one alone does not tell whether it works
-CPU_FLOOR = 0.02  # of one core, over a heartbeat: a server that nobody calls stays below
+CPU_FLOOR = 0.02  # of one core, over a heartbeat: an idle server stays below
 _STEADY_S = 2.0  # a start time does not move for less: the two clocks are not read at once
 _COMMAND_CHARS = 120
 
@@ -31,7 +31,7 @@ class ProcessRow:
 
     @property
     def owes_a_word(self) -> bool:
-        """Its end is to be told, and was not."""
+        """Return whether its conversation still has to be notified of its end."""
         return self.record.ended_at is not None and self.record.notify and not self.record.told
 
 
@@ -42,7 +42,7 @@ def summary(command: str) -> str:
 
 
 def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
-    """As far as the store knows it. One that ran counts as heard of, lest a reset be quicker than the first look."""
+    """Return the state from the store. A process that ran counts as seen until the first heartbeat."""
     view = ProcessView(
         id=record.id,
         session=record.session,
@@ -59,7 +59,7 @@ def row_of(record: ProcessRecord, heard_at: float) -> ProcessRow:
 
 
 def with_record(row: ProcessRow, record: ProcessRecord) -> ProcessRow:
-    """What is shown follows what is stored."""
+    """Return the view that follows from the stored record."""
     view = replace(row.view, pid=record.pid)
     if record.ended_at is not None:
         view = replace(

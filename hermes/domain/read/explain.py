@@ -1,12 +1,14 @@
-"""Why a session is as it is, in plain words. Pure: the words come from the state, the state from the journal."""
+"""Explanation of a session's state in words, for `hermes why`. Pure."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
 
 from hermes.domain.access.question import Question, open_question, waits_for
+from hermes.domain.legacy_reason import stop_cause
+from hermes.domain.session.reason import with_person
 from hermes.domain.session.turn_role import who_wants
-from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session
+from hermes.domain.types import Call, CallState, Failure, FailureKind, Phase, Session, StopCause
 
 _COMMAND_CHARS = 200  # of a command that waits for permission
 
@@ -54,21 +56,22 @@ def _ways(session: Session, asked: Question) -> str:
 
 
 def _cut(command: str) -> str:
-    """The beginning of a command, on one line."""
+    """Return the beginning of a command, on one line."""
     line = " ".join(command.split())
     return line if len(line) <= _COMMAND_CHARS else f"{line[:_COMMAND_CHARS]}…"
 
 
 def last_problem(session: Session) -> str:
-    """How its last turn failed; empty: it did not, or somebody stopped it."""
+    """Return how the last turn failed; empty if it did not fail, or was stopped."""
     failure = session.last_failure
     return "" if failure is None or failure.kind is FailureKind.CANCELLED else _last_failure(failure)
 
 
 def _last_failure(failure: Failure) -> str:
     if failure.kind is FailureKind.CANCELLED:
-        stopped = failure.message if failure.message.startswith("stopped") else f"stopped: {failure.message}"
-        return f"The last turn was {stopped}."
+        text = with_person(failure.message, failure.by)
+        by_request = stop_cause(failure) in (StopCause.ASKED, StopCause.NEW_MESSAGE)
+        return f"The last turn was {text}." if by_request else f"The last turn was stopped: {text}."
     return f"The last turn failed ({failure.kind}): {failure.message}"
 
 
@@ -105,13 +108,13 @@ def _phase(session: Session, now: float, *, alive: bool) -> str:
 
 
 def without_daemon(session: Session) -> str:
-    """Why a turn that is open in the store does not run, while there is no daemon."""
+    """Return why an open turn does not run while there is no daemon."""
     cut = f"it was interrupted ({session.resume_reason}), and " if session.resume_reason else ""
     return f"{cut}no daemon runs; it goes on when one does"
 
 
 def _sentence(text: str) -> str:
-    """With an end, if it has none: a question has."""
+    """Return the text with a full stop, unless it ends with punctuation."""
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 

@@ -1,4 +1,4 @@
-"""Which session a message belongs to, as the store tells it. Runs where reads run, never on the loop."""
+"""Routes from an address to the session that is meant, read from the store. Never runs on the event loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CLOSED_PHASES = (Phase.ENDED, Phase.SUSPENDED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address:
-    """Who is meant: a session by its id (or any ancestor's), or whatever a key means now. Neither: a fresh one."""
+    """Address of a session: its id or an ancestor's, or a key. Neither means a new session."""
 
     session: SessionId | None = None
     key: SessionKey | None = None
@@ -26,7 +26,7 @@ NOWHERE = Address()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    head: Session | None = None  # the end of the lineage, as far as it is there; None: nobody used that address yet
+    head: Session | None = None  # the end of the stored lineage; None: the address is new
     damaged: tuple[Session, ...] = ()  # rows that had to be rebuilt from the log on the way
 
 
@@ -45,7 +45,7 @@ def find_route(reader: Reader, address: Address) -> Route:
 
 
 def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
-    """From the oldest ancestor that is still there to this session."""
+    """Return the sessions from the oldest stored ancestor to this one."""
     lineage = [session.id]
     parent = session.parent
     while parent is not None and parent not in lineage:
@@ -60,7 +60,7 @@ def find_lineage(reader: Reader, session: Session) -> tuple[SessionId, ...]:
 def find_family(reader: Reader, session: SessionId) -> tuple[SessionId, ...]:
     """This conversation: the session, and those that it continues or that continue it, as far as they are there.
 
-    A branch is a conversation of its own, and so is what somebody began after this one had ended.
+    A branch is a conversation of its own, and so is a session that began after this one ended.
     """
     family: list[SessionId] = []
     unseen = [session]

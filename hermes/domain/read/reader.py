@@ -41,7 +41,7 @@ class StoreStats:
     last_commit_s: float
 
 
-Due: TypeAlias = tuple[float, SessionId]  # a session, and when somebody must look at it
+Due: TypeAlias = tuple[float, SessionId]  # next reset check, and the session
 
 
 class Reader(Protocol):

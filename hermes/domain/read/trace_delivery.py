@@ -1,4 +1,4 @@
-"""What was sent for a message, or is to be, as steps of its trace. Pure."""
+"""Deliveries of a message, done and pending, as steps of its trace. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Delivery: TypeAlias = OutboxMessage | DeliveredMessage | DeadLetter
 
 
 def outgoing_in(entries: Iterable[TurnRecord]) -> list[str]:
-    """What these records may have obliged Hermes to say."""
+    """Return the ids of outbox messages that these records may have created."""
     names = []
     for entry in entries:
         match entry.record:
@@ -30,7 +30,7 @@ def outgoing_in(entries: Iterable[TurnRecord]) -> list[str]:
 
 
 def taken_line(seen: Seen, deliveries: Iterable[Delivery], *, now: float) -> TraceLine:
-    """Of an inbound id that became no message of a session."""
+    """Return the trace of an inbound id that no session accepted."""
     said = [delivered(delivery, now) for delivery in deliveries]
     return TraceLine(
         at=seen.at,

@@ -1,7 +1,7 @@
-"""Finds what is meant by a name, and reads what its trace is made of. Runs where reads run.
+"""Search for the message that a name means, and for the records of its trace. Never runs on the event loop.
 
-A name is a session's id, an inbound key, a client's Idempotency-Key, the id of a run or a response, of an obligation
-or of a message that a platform was sent, or a turn's id or the beginning of one.
+A name is the id of a session, a run, a response, an outbox message or a platform's message, an inbound key, an
+Idempotency-Key, or a turn's id or its beginning.
 """
 
 from __future__ import annotations

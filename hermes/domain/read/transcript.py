@@ -7,12 +7,13 @@ it when its turn starts, so that what was said while another turn ran stands aft
 from __future__ import annotations
 
 import json
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import UnknownSessionError
+from hermes.domain.legacy_reason import legacy_origin
 from hermes.domain.read.reader import Reader
 from hermes.domain.read.views import StoredMessage
 from hermes.domain.records import (
@@ -35,23 +36,25 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.state import is_hidden
 from hermes.domain.session.turn_role import answered_by, who_said
-from hermes.domain.types import EncodedMessage, Seq, Session, SessionId, TurnId
+from hermes.domain.types import EncodedMessage, MessageOrigin, Seq, Session, SessionId, TurnId
 
 LOOK_BACK = 128  # records before a page that may hold what it shows: messages wait for their turn
 RECORDS_A_MESSAGE = 4  # at most, as a rule: what is read first for a page
 PAGE_BYTES = 4 << 20
-_NOT_SAID = ("[Note from the system:", "[Summary of the earlier part")  # how what nobody said begins
-_TOLD = (*_NOT_SAID, "[Background process proc_")  # and what begins a turn all the same
+_SYSTEM = (MessageOrigin.NOTE, MessageOrigin.PROCESS)  # shown as notes
+_BEGINS_TURN = (MessageOrigin.PERSON, MessageOrigin.PROCESS)
 
 Waiting = dict[TurnId, tuple[EncodedMessage, ...]]  # received, and not part of the transcript yet
 
 
 class Transcript:
     __slots__ = (
+        "_automatic",
         "_next_seq",
         "_roles_waiting",
         "_seqs",
         "messages",
+        "origins",
         "own",
         "prompt",
         "roles",
@@ -63,33 +66,35 @@ class Transcript:
     def __init__(self) -> None:
         self.prompt: EncodedMessage | None = None
         self.messages: list[EncodedMessage] = []
+        self.origins: list[MessageOrigin] = []  # of the messages
         self.starts: list[int] = []  # where among the messages a person's turns begin
         self.roles: list[Role | None] = []  # with which each of them began; None: taken over from another session
         self.own = 0  # how many of them are not taken over from another session
         self.taken_back = 0  # how many that were taken over are gone: there, they still count
         self.waiting: Waiting = {}
         self._roles_waiting: dict[TurnId, Role] = {}
+        self._automatic: set[TurnId] = set()  # received messages that no person wrote
         self._seqs: list[int] = []  # the record that made each message visible
         self._next_seq = Seq(0)
 
     def extend(self, entries: Iterable[tuple[Seq, Record]]) -> None:
-        """Take in what is new; what was taken in before is passed over."""
+        """Add new records; records that were added before are skipped."""
         for seq, record in entries:
             if seq >= self._next_seq:
                 self._add(seq, record)
                 self._next_seq = Seq(seq + 1)
 
     def place(self, index: int) -> tuple[int, int]:
-        """The record that made a message visible, and which of its messages it is."""
+        """Return the record that made a message visible, and its index among the record's messages."""
         seq = self._seqs[index]
         return seq, index - self._seqs.index(seq)
 
     def shown_before(self, seq: int) -> int:
-        """How many of the messages became visible by records before that one."""
+        """Return how many messages became visible before that record."""
         return bisect_left(self._seqs, seq)
 
     def arguments(self, call: str) -> tuple[str, str]:
-        """Name and arguments of a tool call, as the model wrote them."""
+        """Return name and arguments of a tool call, as the model wrote them."""
         asked_at = self.asked_at(call)
         for each in _calls_in(self.messages[asked_at]) if asked_at < len(self.messages) else ():
             if each["id"] == call:
@@ -97,7 +102,7 @@ class Transcript:
         return "", "{}"
 
     def asked_at(self, call: str) -> int:
-        """Where among the messages the model last asked for that call; at the end if it did not."""
+        """Return the index of the message with the model's last request for that call; the end if there is none."""
         places = range(len(self.messages) - 1, -1, -1)
         asked = (n for n in places if any(each["id"] == call for each in _calls_in(self.messages[n])))
         return next(asked, len(self.messages))
@@ -112,11 +117,14 @@ class Transcript:
                 self._cut(record)
             case ContextCarried():
                 self.prompt = record.prompt
-                self.starts = [n for n, message in enumerate(record.messages) if _is_said(message)]
+                self.starts = list(_starts_in(record))
                 self.roles = [None] * len(self.starts)
                 self._roles_waiting = {each.turn: each.source.standing for each in record.waiting}
+                self._automatic.update(each.turn for each in record.waiting if each.source.automatic)
             case MessageReceived():
                 self._roles_waiting[record.turn] = record.source.standing
+                if record.source.automatic:
+                    self._automatic.add(record.turn)
             case Amended() if record.role is not None and record.turn in self._roles_waiting:
                 self._roles_waiting[record.turn] = lowest(record.role, self._roles_waiting[record.turn])
             case Merged() | TurnFailed():
@@ -127,14 +135,28 @@ class Transcript:
                 self.own += 1
             case _:
                 pass
+        received = len(self.waiting.get(record.turn, ())) if isinstance(record, TurnStarted | Merged) else 0
         new = newly_visible(record, self.waiting)
+        self.origins.extend(self._origins(record, len(new), received))
         self.messages.extend(new)
         self._seqs.extend([seq] * len(new))
+
+    def _origins(self, record: Record, count: int, received: int) -> Iterable[MessageOrigin]:
+        """Return the origin of each message that a record shows. `received`: how many came with a message."""
+        match record:
+            case ContextCarried():
+                return carried_origins(record)
+            case TurnStarted() | Merged() if count:
+                automatic = record.turn in self._automatic
+                author = MessageOrigin.PROCESS if automatic else MessageOrigin.PERSON
+                return [author if n < received else MessageOrigin.NOTE for n in range(count)]
+            case _:
+                return [MessageOrigin.OTHER] * count
 
     def _cut(self, undone: Undone) -> None:
         first = next((n for n, seq in enumerate(self._seqs) if seq >= undone.seq), len(self._seqs))
         keep = first + undone.offset
-        del self.messages[keep:], self._seqs[keep:]
+        del self.messages[keep:], self._seqs[keep:], self.origins[keep:]
         left = [start for start in self.starts if start < keep]
         gone = len(self.starts) - len(left)
         self.taken_back += max(0, gone - self.own)
@@ -143,8 +165,59 @@ class Transcript:
         del self.roles[len(left) :]
 
 
+class Carried(NamedTuple):
+    """Origins of messages that another session takes over, and the indexes of those that begin a turn."""
+
+    origins: tuple[MessageOrigin, ...]
+    starts: tuple[int, ...]
+
+
+def carry(transcript: Transcript, messages: Iterable[EncodedMessage]) -> Carried:
+    """Return the origins of messages that were selected from a transcript, in its order.
+
+    A message that is not in the transcript is a shortened tool result, or else the summary.
+    """
+    origins: list[MessageOrigin] = []
+    starts: list[int] = []
+    places: dict[EncodedMessage, list[int]] = {}
+    for n, message in enumerate(transcript.messages):
+        places.setdefault(message, []).append(n)
+    after, turn = 0, 0  # how far the transcript has been searched; how many of its turns had begun there
+    for n, message in enumerate(messages):
+        at = next((place for place in places.get(message, ()) if place >= after), None)
+        if at is None:
+            origins.append(_summary_or_result(message))
+            continue
+        origins.append(transcript.origins[at])
+        begun = bisect_right(transcript.starts, at)
+        if begun > turn and transcript.origins[at] in _BEGINS_TURN:
+            starts.append(n)
+            turn = begun
+        after = at + 1
+    return Carried(tuple(origins), tuple(starts))
+
+
+def _summary_or_result(message: EncodedMessage) -> MessageOrigin:
+    return MessageOrigin.NOTE if json.loads(message).get("role") == "user" else MessageOrigin.OTHER
+
+
+def carried_origins(record: ContextCarried) -> tuple[MessageOrigin, ...]:
+    """Return the origin of each message that a session took over.
+
+    An older version stored none, and an imported file may hold too few.
+    """
+    known = len(record.origins) == len(record.messages)
+    return record.origins if known else tuple(map(legacy_origin, record.messages))
+
+
+def _starts_in(record: ContextCarried) -> Iterable[int]:
+    if len(record.origins) == len(record.messages):
+        return sorted(n for n in set(record.starts) if 0 <= n < len(record.messages))
+    return (n for n, origin in enumerate(carried_origins(record)) if origin in _BEGINS_TURN)
+
+
 def newly_visible(record: Record, waiting: Waiting) -> tuple[EncodedMessage, ...]:
-    """The messages that this record adds to the transcript. `waiting` holds what was received but not started."""
+    """Return the messages that a record adds to the transcript. `waiting`: received messages not yet started."""
     match record:
         case MessageReceived():
             waiting[record.turn] = record.messages
@@ -181,11 +254,6 @@ def _calls_in(message: EncodedMessage) -> list[dict[str, Any]]:
     return calls
 
 
-def _is_said(message: EncodedMessage) -> bool:
-    fields = json.loads(message)
-    return fields.get("role") == "user" and not str(fields.get("content")).startswith(_NOT_SAID)
-
-
 def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list[StoredMessage], list[Seq]]:
     """The messages that these records show, and the records that show messages which were received before them."""
     stored: list[StoredMessage] = []
@@ -206,13 +274,16 @@ def stored_messages(session: Session, entries: Iterable[LogEntry]) -> tuple[list
         if isinstance(record, Answered):
             approvals[record.turn, record.call] = f"{record.answer}, by {answered_by(record)}"
         said = len(waiting.get(turn, ()))
+        carried = carried_origins(record) if isinstance(record, ContextCarried) else ()
         stored.extend(
             StoredMessage(
                 seq=entry.seq,
                 at=record.at,
                 turn=turn,
                 message=message,
-                note=_is_note(record, message, beyond=offset >= said, automatic=turn in automatic),
+                note=carried[offset] in _SYSTEM
+                if carried
+                else _is_note(record, beyond=offset >= said, automatic=turn in automatic),
                 by=people.get(turn, "") if isinstance(record, TurnStarted | Merged) and offset < said else "",
                 answered=approvals.pop((turn, record.call), "") if isinstance(record, ToolFinished) else "",
             )
@@ -232,22 +303,19 @@ def _received_in(record: Record) -> tuple[MessageReceived, ...]:
             return ()
 
 
-def _is_note(record: Record, message: EncodedMessage, *, beyond: bool, automatic: bool) -> bool:
-    """Whether the system says it. `beyond`: it is more than what was received for that turn."""
+def _is_note(record: Record, *, beyond: bool, automatic: bool) -> bool:
+    """Return whether Hermes wrote the message. `beyond`: it was not received for that turn."""
     match record:
         case TurnStarted():
             return beyond or automatic
         case Merged():
             return automatic
-        case ContextCarried():  # what is taken over can only be told by how it begins
-            fields = json.loads(message)
-            return fields.get("role") == "user" and str(fields.get("content")).startswith(_TOLD)
         case _:
             return False
 
 
 def _brings_in(record: Record) -> bool:
-    """Whether this is where a message that was received before becomes visible."""
+    """Return whether the record makes an earlier received message visible."""
     return (isinstance(record, TurnStarted) and record.attempt == 1) or (
         isinstance(record, Merged) and not record.hidden
     )

@@ -1,7 +1,7 @@
-"""What the log says about one turn: how it ended, and everything on the way. Runs where reads run.
+"""Records of one turn, from its message to its end. Never runs on the event loop.
 
-A turn can go on in another session (a compression), and a message can be part of another one's turn (steering, an
-answer): both are followed.
+A turn can continue in another session (compression), and a message can be part of another turn (steering, an answer).
+Both are followed.
 """
 
 from __future__ import annotations

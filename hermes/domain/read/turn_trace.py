@@ -1,7 +1,7 @@
-"""What became of each message, as a fold over its conversation's records. Pure.
+"""Trace of each message, as a fold over the records of its conversation. Pure.
 
-A message's walk begins with its `MessageReceived` and ends with its turn, wherever that went on. A pause is a problem
-when nothing was going on that explains it; so is an interruption, and what is open for long or not delivered.
+A trace begins with `MessageReceived` and ends with its turn, in whichever session that ends. Problems are pauses
+without an explanation, interruptions, turns that are open for long, and messages that are not delivered.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hermes.domain.types import Call, CallOutcome, FailureKind, InboundKey, Turn
 
 _OF_THE_SESSION = (MarkedResumePending, Suspended, Resumed, CompressionStarted, CompressionFailed)
 _SUMMARY = "summary"
-QUEUED_S = 0.1  # a shorter wait for the model is not told
+QUEUED_S = 0.1  # a shorter wait for the model is not shown
 _ANNOUNCED = "stop announced"
 
 
@@ -71,7 +71,7 @@ def fold_trace(
 
 
 def _author(received: MessageReceived) -> str:
-    """Who wrote it, and with which role; empty: stored before there were roles."""
+    """Return the author and role; empty if stored before there were roles."""
     return "" if received.source.role is None else f"from {who_said(received.source)}"
 
 
@@ -83,7 +83,7 @@ class _Walk:
         self._session = entry.session
         self._turn = received.turn  # whose answer it gets
         self._steps = [TraceStep(at=received.at, what="accepted", detail=_author(received))]
-        self._last_at = received.at  # of the last record, whoever's it was
+        self._last_at = received.at  # of the last record of any turn
         self._own_at = received.at  # of the last one that concerns this message
         self._thinking_at: float | None = None
         self._calls: dict[str, Call] = {}  # of the model's last reply, as far as they have no outcome
@@ -131,7 +131,7 @@ class _Walk:
 
     def interrupted(self, record: TurnInterrupted) -> None:
         lost_s = max(0.0, record.at - self._last_at)
-        announced = self._steps[-1].what == _ANNOUNCED  # it went on for a while, and nobody wrote down how long
+        announced = self._steps[-1].what == _ANNOUNCED  # it continued for an unknown time
         away = "it stopped and came back within" if announced else "nothing was recorded for"
         problem = f"{record.reason}; {away} {span(lost_s)}"
         self._step(self._last_at, "interrupted", self._doing(), took_s=lost_s, problem=problem)

@@ -29,8 +29,8 @@ class StoredMessage:
     at: float
     turn: TurnId
     message: EncodedMessage
-    note: bool = False  # of the system: the model has it as a user's message, and nobody said it
-    by: str = ""  # who said it: name, platform and user, role; empty: nobody, or stored before there were roles
+    note: bool = False  # Hermes wrote it; the model reads it as a user message
+    by: str = ""  # who said it: name, platform and user, role; empty: no person, or stored before there were roles
     answered: str = ""  # of a tool's result: what was answered when it was asked about, and by whom
 
 

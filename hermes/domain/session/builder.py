@@ -1,4 +1,4 @@
-"""The pieces that a session's steps are made of: each takes a step and adds what follows from it. Pure."""
+"""Functions that build a step: each adds records and effects to a given step. Pure."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hermes.domain.errors import BadInputError
 from hermes.domain.events import Event as LiveEvent
 from hermes.domain.events import PhaseChanged, TurnBegan, TurnGaveUp
 from hermes.domain.records import Ended, Record, Resumed, Suspended, TurnFailed, TurnStarted
+from hermes.domain.session.note import reset_blocked
 from hermes.domain.session.protocol import Effect, Publish, Refuse, Step
 from hermes.domain.session.state import evolve
 from hermes.domain.types import EncodedMessage, Failure, FailureKind, Place, Session, Turn, TurnId
@@ -31,25 +32,18 @@ def change_phase(before: Step, record: Suspended | Resumed | Ended) -> Step:
 
 
 def start(before: Step, turn: Turn, now: float, *, note: str = "") -> Step:
-    """The turn begins, or goes on as its next attempt."""
-    notes = "\n".join(filter(None, (note, _blocked_note(before.session))))
+    """Start the turn, or its next attempt."""
+    session = before.session
+    blocked = reset_blocked(session.blocked_reason) if session.blocked_by else ""
+    notes = "\n".join(filter(None, (note, blocked)))
     started = then(before, TurnStarted(at=now, turn=turn.id, attempt=turn.attempt + 1, note=notes))
     current = started.session.turn
     assert current is not None
     return publishing(started, TurnBegan(session=started.session.id, turn=current.id, attempt=current.attempt))
 
 
-def _blocked_note(session: Session) -> str:
-    if not session.blocked_by:
-        return ""
-    return (
-        f"[Note from the system: a reset of this conversation was due and did not happen: {session.blocked_reason}. "
-        "Look at your background processes, and end those that nobody needs any more.]"
-    )
-
-
 def start_next(before: Step, now: float) -> Step:
-    """Start what waits first, unless a stop has been announced or a summary is being made: then it waits on."""
+    """Start the first queued turn, unless a stop is announced or a compression runs."""
     session = before.session
     if session.turn is not None or not session.queue or session.resume_reason or session.compressing:
         return before
@@ -57,7 +51,7 @@ def start_next(before: Step, now: float) -> Step:
 
 
 def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Place | None = None) -> Step:
-    """The turn ends without an answer; the senders of all that was said in it are told.
+    """End the turn without an answer and tell the senders of its messages.
 
     `by`: where that was wished. Who said it in that chat knows.
     """
@@ -71,7 +65,7 @@ def give_up(before: Step, turn: TurnId, failure: Failure, now: float, *, by: Pla
 
 
 def told(session: Session, turn: TurnId) -> tuple[TurnId, ...]:
-    """Who waits for the end of that turn: its own sender, and those whose messages became part of it."""
+    """Return the messages whose senders wait for the turn: its own, and those merged into it."""
     current = session.turn
     return (turn, *current.merged) if current is not None and current.id == turn else (turn,)
 
@@ -89,7 +83,7 @@ def open_turns(session: Session) -> tuple[Turn, ...]:
 
 
 def given_up(session: Session, failure: Failure) -> list[TurnGaveUp]:
-    """What whoever waits for one of its open turns is told."""
+    """Return the events for the senders of all open turns."""
     return [
         TurnGaveUp(session=session.id, turn=waiting, failure=failure)
         for turn in open_turns(session)
@@ -104,5 +98,5 @@ def suspension(session: Session) -> Failure:
 
 
 def encode(**fields: object) -> EncodedMessage:
-    """A chat message as the bytes in which it is stored and sent."""
+    """Return a chat message in the bytes in which it is stored and sent."""
     return EncodedMessage(json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode())

@@ -1,4 +1,4 @@
-"""A turn's tool calls: which run now, which wait for a person, how they end. Pure.
+"""Tool calls of a turn: which run now, which wait for a person, how they end. Pure.
 
 Calls run in the order the model gave them; those that are safe beside each other run together. A call is closed by
 exactly one outcome before the model is asked again: its own, or one that says plainly why there is none.
@@ -22,11 +22,24 @@ from hermes.domain.access.question import (
 from hermes.domain.access.role import Role
 from hermes.domain.events import CallAnswered, CallAsked, CallBegan, CallEnded, Steered
 from hermes.domain.records import Answered, Asked, Merged, ToolFinished, ToolStarted
+from hermes.domain.session import note
 from hermes.domain.session.builder import encode, publishing, refuse, refuse_with, then
 from hermes.domain.session.jobs import ToolReport
 from hermes.domain.session.protocol import Answer, Step, TurnLimits
 from hermes.domain.session.turn_role import role_of_turn
-from hermes.domain.types import Call, CallOutcome, CallState, Phase, Session, Source, TurnId, Verdict
+from hermes.domain.types import (
+    Approval,
+    Call,
+    CallOutcome,
+    CallState,
+    InterruptionCause,
+    Phase,
+    Session,
+    Source,
+    StopCause,
+    TurnId,
+    Verdict,
+)
 
 _YES = {"yes", "y", "ok", "okay", "approve", "approved", "once", "👍"}
 _NO = {"no", "n", "deny", "denied", "cancel", "👎"}
@@ -36,7 +49,7 @@ NOT_SEEN = f"only the beginning of what would run was shown: see all of it first
 
 
 def advance(before: Step, now: float, limits: TurnLimits) -> Step:
-    """Start what can start, ask what must be asked. When nothing is left open, the model goes on."""
+    """Start the calls that can start and ask for approvals. Without open calls, the model continues."""
     while (turn := before.session.turn) is not None and turn.calls:
         if before.session.phase != Phase.RUNNING:
             return before  # it was put to sleep meanwhile: what has not begun does not begin now
@@ -63,7 +76,7 @@ def _refusal(call: Call) -> tuple[CallOutcome, str] | None:
     if call.problem:
         return CallOutcome.ERROR, call.problem
     if call.gate.verdict is Verdict.BLOCK:
-        return CallOutcome.DENIED, f"Not run: {call.gate.reason}. Do not try it in another form."
+        return CallOutcome.DENIED, note.blocked(call.gate.reason)
     return None
 
 
@@ -99,7 +112,7 @@ def _ask(before: Step, call: Call, now: float, limits: TurnLimits) -> Step:
 
 
 def show_whole(before: Step, call: Call, now: float) -> Step:
-    """Ask again, with all that would run: from now on it can be allowed, this once."""
+    """Ask again with the whole command; from now on it can be approved once."""
     if not call.cut:
         return before
     return _put(before, replace(call, choices=ONLY_ONCE, cut=False), now, file=call.whole_file)
@@ -133,7 +146,7 @@ def _put(before: Step, call: Call, now: float, *, file: str = "") -> Step:
 
 
 def _steer(before: Step, now: float) -> Step:
-    """Everything has its outcome: what the person said meanwhile, to steer, is shown to the model with it."""
+    """Merge steering messages into the turn, once every call has its outcome."""
     turn = before.session.turn
     if turn is None or before.session.phase != Phase.RUNNING:
         return before
@@ -145,7 +158,7 @@ def _steer(before: Step, now: float) -> Step:
 
 
 def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float) -> Step:
-    """End a call that has not run, or of which nobody knows how it ended."""
+    """Close a call that has not run, or whose outcome is unknown."""
     turn = before.session.turn
     assert turn is not None
     message = encode(role="tool", tool_call_id=call.id, content=text)
@@ -154,12 +167,11 @@ def close(before: Step, call: Call, outcome: CallOutcome, text: str, now: float)
     )
 
 
-def close_all(before: Step, outcome: CallOutcome, why: str, now: float) -> Step:
-    """What has begun ends as `outcome`, the others were not run."""
-    unrun = f"Not run: {why}"
+def close_all(before: Step, outcome: CallOutcome, cause: InterruptionCause | StopCause, now: float) -> Step:
+    """Close calls that have started with `outcome`, and the others as not run."""
     for call in before.session.turn.calls if before.session.turn else ():
         began = call.state is CallState.STARTED
-        text = f"No recorded outcome: {why} while this ran. It may or may not have had effects." if began else unrun
+        text = note.no_outcome(cause) if began else note.not_run(cause)
         before = close(before, call, outcome if began else CallOutcome.NOT_RUN, text, now)
     return before
 
@@ -199,18 +211,22 @@ def tool_returned(session: Session, event: ToolReport, now: float, limits: TurnL
 
 
 def read_answer(call: Call, text: str) -> str:
-    """What a plain message says to a call that waits; empty: it says something else."""
+    """Return the answer of a plain message to a waiting call; empty if it is not an answer."""
     said = text.strip()
     if call.question:
         return _choice(call, said)
     word = said.lower().strip(" .!")
     if word in _ALL_OF_IT:
         return SHOW if call.cut else ""
-    return "once" if word in _YES else "deny" if word in _NO else word if word in FOR_THE_SESSION else ""
+    if word in _YES:
+        return Approval.ONCE
+    if word in _NO:
+        return Approval.DENY
+    return word if word in FOR_THE_SESSION else ""
 
 
 def _choice(call: Call, said: str) -> str:
-    """The choice itself, where its number was said."""
+    """Return the choice that a number stands for."""
     if said.isdecimal() and 0 < int(said) <= len(call.choices):
         return call.choices[int(said) - 1]
     return said
@@ -239,7 +255,7 @@ def answer(session: Session, event: Answer, now: float, limits: TurnLimits) -> S
 
 
 def is_asked(session: Session, call: Call, source: Source) -> bool:
-    """Whether an answer of theirs is heard: of whoever began the session, the owner, and for approvals the admins."""
+    """Return whether a person may answer: the one who began the session, the owner, and admins for approvals."""
     role = source.standing
     if role is Role.OWNER or (role.approves and not call.question):
         return True
@@ -252,7 +268,7 @@ def is_unseen(call: Call, said: str) -> bool:
 
 
 def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> Step:
-    """The call has its answer. It runs when the calls advance, unless it was denied."""
+    """Record the answer to a call. It runs when the calls advance, unless it was denied."""
     session, turn = before.session, before.session.turn
     assert turn is not None
     by = source.by
@@ -263,42 +279,32 @@ def resolve(before: Step, call: Call, said: str, source: Source, now: float) -> 
     )
     if call.question:
         return close(answered, call, CallOutcome.OK, said, now)
-    if said == "deny":
-        why = "Not run: the person denied it. Do not try it in another form; ask what to do instead."
-        return close(answered, call, CallOutcome.DENIED, why, now)
+    if said == Approval.DENY:
+        return close(answered, call, CallOutcome.DENIED, note.DENIED, now)
     return answered
 
 
 def merge_answer(before: Step, message: TurnId, now: float) -> Step:
-    """The message that brought an answer is part of the turn that asked, and no news to the model."""
+    """Merge the message with the answer into the turn, hidden from the model."""
     turn = before.session.turn
     assert turn is not None
     return then(before, Merged(at=now, turn=message, into=turn.id, hidden=True))
 
 
-def cut_off(before: Step, why: str, now: float) -> tuple[Step, str]:
-    """After an interruption: calls that had begun have no outcome, and then the ones after them are not run either.
+def cut_off(before: Step, cause: InterruptionCause, now: float) -> tuple[Step, str]:
+    """Close the calls of an interrupted turn. Calls that had started have no outcome; the later ones are not run.
 
-    Returns the one note that the model gets of all this. There is none when it had not said anything yet, nor when
-    calls that only read simply run again: nothing may stand between a call and its outcome.
+    Return the note to the model as well. It is empty if the model has not answered in this turn, and if only calls
+    that read were interrupted: those run again, and nothing may stand between a call and its outcome.
     """
     turn = before.session.turn
     assert turn is not None
     lost = [call for call in turn.calls if call.state is CallState.STARTED]
-    said = [f"this turn was interrupted ({why}) and goes on now."]
     if lost:
-        named = ", ".join(f"{call.name} ({call.summary})" if call.summary else call.name for call in lost)
-        said.append(f"There is no recorded outcome of: {named}. Look at what happened before you repeat any of it.")
-        before = close_all(before, CallOutcome.UNKNOWN, why, now)
+        before = close_all(before, CallOutcome.UNKNOWN, cause, now)
     elif turn.calls:
         return before, ""
-    if turn.written:
-        said.append(
-            f"So far you had written, and the person may have seen: «{turn.written}». Give your whole answer again, "
-            "from its beginning."
-        )
-    if any(waiting.steer for waiting in before.session.queue):
-        said.append("The person has written since: answer that first.")
-    elif not turn.replies and not turn.written:
-        return before, ""  # it is asked the same again
-    return before, f"[Note from the system: {' '.join(said)}]"
+    steered = any(waiting.steer for waiting in before.session.queue)
+    if not (steered or turn.replies or turn.written):
+        return before, ""  # the model gets the same request again
+    return before, note.interrupted(cause, lost=lost, written=turn.written, answer_first=steered)

@@ -1,4 +1,4 @@
-"""When a session is compressed and what becomes of it: it ends, and a child goes on from a summary. Pure.
+"""Compression of a session: it ends, and a child continues from a summary. Pure.
 
 Nothing is dropped: the parent stays whole; its open turn and what waits in it move to the child in the transaction
 that ends it. A summary that fails leaves everything as it was. After an automatic failure the next automatic try
@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from hermes.domain.events import Notice, SessionMoved
+from hermes.domain.legacy_reason import compression_cause
 from hermes.domain.records import (
     CompressionFailed,
     CompressionStarted,
@@ -21,7 +22,7 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.builder import change_phase, give_up, publishing, refuse, start_next, then
 from hermes.domain.session.protocol import Branch, Compress, Step, SuccessorSession, Summarised, SummaryFailed
-from hermes.domain.session.state import begin, evolve, root_of
+from hermes.domain.session.state import announced_cause, begin, evolve, root_of
 from hermes.domain.types import (
     CompressionCause,
     CompressionEnd,
@@ -49,7 +50,7 @@ def is_rested(session: Session, now: float) -> bool:
 
 
 def when_full(before: Step, now: float) -> Step:
-    """After an answer that nearly filled the context: make room before the next turn."""
+    """Start a compression after an answer that nearly filled the context."""
     session = before.session
     if session.turn is not None or session.compressing or not is_rested(session, now):
         return before
@@ -57,7 +58,7 @@ def when_full(before: Step, now: float) -> Step:
 
 
 def on_overflow(session: Session, now: float) -> Step:
-    """In the middle of a turn. It is tried whatever failed before: without room the turn fails anyway."""
+    """Start a compression in the middle of a turn, whatever failed before: else the turn fails anyway."""
     return _summarise(Step(session=session), "the context overflowed", "", CompressionCause.OVERFLOW, now)
 
 
@@ -74,7 +75,7 @@ def _summarise(before: Step, reason: str, focus: str, cause: CompressionCause, n
 
 
 def called_off(before: Step, reason: str, end: CompressionEnd, now: float) -> Step:
-    """The summary that is being made, if any, is not wanted any more."""
+    """Cancel the compression in progress, if any."""
     if not before.session.compressing:
         return before
     return then(before, CompressionFailed(at=now, reason=reason, counts=False, end=end))
@@ -83,7 +84,7 @@ def called_off(before: Step, reason: str, end: CompressionEnd, now: float) -> St
 def failed(session: Session, event: SummaryFailed, now: float) -> Step:
     if not session.compressing:
         return Step(session=session)
-    cause, turn = session.compressing_cause, session.turn
+    cause, turn = compression_cause(session.compressing_cause, session.compressing), session.turn
     failure = CompressionFailed(at=now, reason=event.reason, counts=cause is not CompressionCause.ASKED)
     after = then(Step(session=session), failure)
     text = failure_text(event.reason, automatic=failure.counts)
@@ -99,7 +100,7 @@ def failed(session: Session, event: SummaryFailed, now: float) -> Step:
 
 
 def failure_text(reason: str, *, automatic: bool) -> str:
-    """What people are told of a compression that failed."""
+    """Return the notice to people about a failed compression."""
     kept = f"The conversation could not be compressed ({reason}). Nothing was lost."
     return f"{kept} It is tried again later." if automatic else kept
 
@@ -125,6 +126,8 @@ def summarised(session: Session, event: Summarised, now: float) -> Step:
         summary_usage=event.usage,
         summary_model=event.model,
         place=session.place,
+        origins=event.origins,
+        starts=event.starts,
     )
     child = _child(event.child, started, carried, *_mark(session, now))
     turn = session.turn.id if session.turn is not None else None
@@ -145,6 +148,8 @@ def branch(session: Session, event: Branch, now: float) -> Step:
         owner=session.owner,
         active_at=now,
         place=session.place,
+        origins=event.origins,
+        starts=event.starts,
     )
     child = _child(event.child, started, carried)
     return Step(session=session, child=replace(child, move_key=event.move_key))
@@ -156,8 +161,10 @@ def _opening(session: Session, reason: str, now: float) -> SessionStarted:
 
 
 def _mark(session: Session, now: float) -> tuple[MarkedResumePending, ...]:
-    """A stop that was announced to the parent is announced to the child."""
-    return (MarkedResumePending(at=now, reason=session.resume_reason),) if session.resume_reason else ()
+    """Return the parent's mark of an announced stop, for the child."""
+    if not session.resume_reason:
+        return ()
+    return (MarkedResumePending(at=now, reason=session.resume_reason, cause=announced_cause(session)),)
 
 
 def _child(

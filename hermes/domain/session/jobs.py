@@ -45,7 +45,7 @@ class ModelJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReport:
-    """How it came out; exactly one for each job that was not cancelled."""
+    """Result of a job; exactly one for each job that was not cancelled."""
 
     turn: TurnId
     attempt: int

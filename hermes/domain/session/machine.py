@@ -1,7 +1,8 @@
-"""What a session does, as pure functions: `step(session, event, now)` says the next state, what to record and what
-to do once it is recorded; `open_work(session)` what is to be going on meanwhile. No clock, no disk, no loop.
+"""State machine of a session, as pure functions without clock, disk or event loop.
 
-Here are the messages, the turns and the lifecycle; tool calls and compression have modules of their own.
+`step(session, event, now)` returns the next state, the records to store and the effects to perform afterwards.
+`open_work(session)` returns the work that must run meanwhile. This module handles messages, turns and the lifecycle;
+tool calls and compression have modules of their own.
 """
 
 from __future__ import annotations
@@ -80,7 +81,8 @@ from hermes.domain.session.protocol import (
     TurnLimits,
     Undo,
 )
-from hermes.domain.session.state import is_pending
+from hermes.domain.session.reason import NEW_MESSAGE, interruption_reason, stop_message, with_person
+from hermes.domain.session.state import announced_cause, interruption_cause, is_pending
 from hermes.domain.session.transaction import Due, complete, never_due
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.submission import Submission
@@ -93,18 +95,26 @@ from hermes.domain.types import (
     EndCause,
     Failure,
     FailureKind,
+    Handling,
+    HoldCause,
+    InterruptionCause,
     Phase,
-    Place,
     Preferences,
     Seen,
     Session,
+    StopCause,
+    SuspendCause,
     Turn,
     TurnId,
 )
 
 MAX_WRITTEN = 8_000  # characters that are kept of an answer which a stop cut off
 SUSPEND_AFTER = 3  # interruptions in a row without one finished turn
-DELETED = Failure(kind=FailureKind.CANCELLED, message="the session was deleted, and the message with it")
+DELETED = Failure(
+    kind=FailureKind.CANCELLED,
+    message=stop_message(StopCause.SESSION_DELETED, ""),
+    stop=StopCause.SESSION_DELETED,
+)
 _LIMITS = TurnLimits()
 _PREFERENCES = tuple(field.name for field in fields(Preferences))
 
@@ -115,14 +125,14 @@ def step(
     now: float,
     limits: TurnLimits = _LIMITS,
     *,
-    stopping: str = "",
+    stopping: AnnounceStop | None = None,
     due: Due = never_due,
 ) -> Step:
     """Return the whole transaction that the event leads to, and the effects to perform once it is on disk.
 
-    `stopping`: why the daemon stops, if it does; `due`: returns when to check a session for a reset.
+    `stopping` is set while the daemon stops; `due`: returns when to check a session for a reset.
     """
-    if stopping:
+    if stopping is not None:
         return complete(session, _decide_in_a_stop(session, event, now, limits, stopping), now, due)
     return complete(session, _decide(session, event, now, limits), now, due)
 
@@ -179,12 +189,11 @@ def _decide(session: Session, event: Event, now: float, limits: TurnLimits) -> S
             assert_never(event)
 
 
-def _decide_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, reason: str) -> Step:
+def _decide_in_a_stop(session: Session, event: Event, now: float, limits: TurnLimits, stop: AnnounceStop) -> Step:
     """Decide as usual, and mark the work in flight as interrupted in the same transaction."""
-    announced = AnnounceStop(reason=reason)
-    before = _decide(session, announced, now, limits)
+    before = _decide(session, stop, now, limits)
     taken = _decide(before.session, event, now, limits)
-    after = _decide(taken.session, announced, now, limits)
+    after = _decide(taken.session, stop, now, limits)
     return replace(
         taken,
         session=after.session,
@@ -194,7 +203,7 @@ def _decide_in_a_stop(session: Session, event: Event, now: float, limits: TurnLi
 
 
 def open_work(session: Session, limits: TurnLimits = _LIMITS) -> tuple[Task, ...]:
-    """What is to be going on while the session is in this state, and nothing else."""
+    """Return exactly the work that must run while the session is in this state."""
     if session.phase in (Phase.SUSPENDED, Phase.ENDED):
         return ()
     if session.compressing:
@@ -232,7 +241,7 @@ def _deliver(session: Session, event: Submission, now: float, limits: TurnLimits
             return refuse_with(session, needs_approver(session.id))
         if calls.is_unseen(asking, said):
             return refuse(session, calls.NOT_SEEN)
-        merged = calls.merge_answer(_received(session, event, now, "answer"), event.turn, now)
+        merged = calls.merge_answer(_received(session, event, now, Handling.ANSWER), event.turn, now)
         if said == SHOW and asking.cut:
             return calls.show_whole(merged, asking, now)
         return calls.advance(calls.resolve(merged, asking, said, event.source, now), now, limits)
@@ -240,16 +249,17 @@ def _deliver(session: Session, event: Submission, now: float, limits: TurnLimits
         return _too_many(session, limits)
     handling = _handling(session, event, limits)
     accepted = _received(session, event, now, handling)
-    if handling == "interrupting":
-        accepted = _stopped(accepted, "a new message came", now, event.source.place)
+    if handling is Handling.INTERRUPTING:
+        stop = StopTurn(reason=NEW_MESSAGE, by=event.source.place)
+        accepted = _stopped(accepted, stop, StopCause.NEW_MESSAGE, now)
     return _start_or_hold(accepted, event, now)
 
 
 def _join(session: Session, event: Submission, now: float) -> Step:
-    """The rest of a message that still waits: no turn of its own."""
+    """Join the rest of a queued message; it gets no turn of its own."""
     assert event.joins is not None
     ahead = [turn.id for turn in open_turns(session)].index(event.joins)
-    accept = Accept(turn=event.joins, position=ahead, handling="joined")
+    accept = Accept(turn=event.joins, position=ahead, handling=Handling.JOINED)
     amended = Amended(
         at=now, turn=event.joins, messages=event.messages, inbound=event.inbound, role=event.source.standing
     )
@@ -279,32 +289,32 @@ def _too_many(session: Session, limits: TurnLimits) -> Step:
 
 
 def _deliver_held(session: Session, turn: Turn, event: Submission, now: float, limits: TurnLimits) -> Step:
-    """The turn was cut off and waits for the person: it goes on, and what they say now becomes part of it.
+    """Continue a held turn; the person's message becomes part of it.
 
-    What they had said before that, and what waits since, goes first.
+    Messages that were queued before go first.
     """
     if len(session.queue) >= limits.max_queue:
         return _too_many(session, limits)
     joins = not session.queue and _may_steer(session, event)
-    received = _received(session, event, now, "steering" if joins else "queued")
-    return _go_on(received, turn, session.reason, now, limits)
+    received = _received(session, event, now, Handling.STEERING if joins else Handling.QUEUED)
+    return _go_on(received, turn, interruption_cause(session), now, limits)
 
 
-def _handling(session: Session, event: Submission, limits: TurnLimits) -> str:
+def _handling(session: Session, event: Submission, limits: TurnLimits) -> Handling:
     if session.turn is None:
-        return "queued" if session.queue or session.compressing else "started"
+        return Handling.QUEUED if session.queue or session.compressing else Handling.STARTED
     wish = event.busy or session.preferences.busy or limits.busy
     if wish == Busy.STEER:
-        return "steering" if _may_steer(session, event) else "queued"
-    return "interrupting" if wish == Busy.INTERRUPT and not session.compressing else "queued"
+        return Handling.STEERING if _may_steer(session, event) else Handling.QUEUED
+    return Handling.INTERRUPTING if wish == Busy.INTERRUPT and not session.compressing else Handling.QUEUED
 
 
 def _may_steer(session: Session, event: Submission) -> bool:
-    """Whoever has a lower role waits: with their words in it, the turn would lose the role that it runs with."""
+    """Return whether a message may steer. A lower role must wait, since it would lower the role of the turn."""
     return event.source.standing.includes(role_of_turn(session))
 
 
-def _received(session: Session, event: Submission, now: float, handling: str) -> Step:
+def _received(session: Session, event: Submission, now: float, handling: Handling) -> Step:
     opening = event.opening if not session.messages else ()
     received = MessageReceived(
         at=now,
@@ -312,12 +322,12 @@ def _received(session: Session, event: Submission, now: float, handling: str) ->
         messages=(*opening, *event.messages),
         source=event.source,
         options=event.options,
-        steer=handling == "steering",
+        steer=handling is Handling.STEERING,
         inbound=event.inbound,
     )
-    ahead = session.turn is not None and handling != "interrupting"
-    first = 0 if handling == "answer" else len(session.queue) + ahead
-    into = session.turn.id if session.turn is not None and handling == "answer" else None
+    ahead = session.turn is not None and handling is not Handling.INTERRUPTING
+    first = 0 if handling is Handling.ANSWER else len(session.queue) + ahead
+    into = session.turn.id if session.turn is not None and handling is Handling.ANSWER else None
     accept = Accept(turn=event.turn, position=first, handling=handling, into=into, opened=bool(opening))
     accepted = then(Step(session=session), received, effects=(accept,))
     return replace(accepted, seen=_seen(session, event, event.turn, now), also=event.also)
@@ -330,7 +340,7 @@ def _seen(session: Session, event: Submission, turn: TurnId, now: float) -> Seen
 
 
 def _answer_in(event: Submission, asking: Call, session: Session) -> str:
-    """A plain message can be the answer that a call waits for; one that is to wait or to steer is none."""
+    """Return the answer that a plain message gives to a waiting call; empty if it is not an answer."""
     if event.busy or not event.may_answer:
         return ""
     content = json.loads(event.messages[-1]).get("content")
@@ -415,7 +425,7 @@ def _model_retried(session: Session, event: RetryReport, now: float) -> Step:
 
 
 def _is_current(session: Session, turn: TurnId, attempt: int, replies: int) -> bool:
-    """A late report of a run that was stopped or restarted since is nobody's any more."""
+    """Return whether a report belongs to the current attempt. Late reports are ignored."""
     current = session.turn
     if current is None or session.phase != Phase.RUNNING or session.compressing:
         return False
@@ -431,25 +441,26 @@ def _stop_turn(session: Session, event: StopTurn, now: float) -> Step:
             compression.called_off(Step(session=session), event.reason, CompressionEnd.STOPPED, now), now
         )
     if session.turn is not None and event.turn in (None, session.turn.id):
-        stopped = _stopped(Step(session=session), event.reason, now, event.by)
+        stopped = _stopped(Step(session=session), event, StopCause.ASKED, now)
         return stopped if session.phase == Phase.SUSPENDED else start_next(stopped, now)
     if any(turn.id == event.turn for turn in session.queue):
         assert event.turn is not None
-        return give_up(Step(session=session), event.turn, _cancelled(event.reason), now, by=event.by)
+        return give_up(Step(session=session), event.turn, _cancelled(event, StopCause.ASKED), now, by=event.by)
     return Step(session=session)
 
 
-def _stopped(before: Step, reason: str, now: float, by: Place | None) -> Step:
-    """The turn in flight ends here, and so do its calls."""
+def _stopped(before: Step, event: StopTurn, cause: StopCause, now: float) -> Step:
+    """End the turn in flight and its calls."""
     turn = before.session.turn
     assert turn is not None
-    closed = calls.close_all(before, CallOutcome.STOPPED, f"stopped ({reason})", now)
-    closed = compression.called_off(closed, reason, CompressionEnd.STOPPED, now)
-    return give_up(closed, turn.id, _cancelled(reason), now, by=by)
+    closed = calls.close_all(before, CallOutcome.STOPPED, cause, now)
+    closed = compression.called_off(closed, event.reason, CompressionEnd.STOPPED, now)
+    return give_up(closed, turn.id, _cancelled(event, cause), now, by=event.by)
 
 
-def _cancelled(reason: str) -> Failure:
-    return Failure(kind=FailureKind.CANCELLED, message=f"stopped: {reason}")
+def _cancelled(event: StopTurn | EndSession, cause: StopCause) -> Failure:
+    message = stop_message(cause, event.reason)
+    return Failure(kind=FailureKind.CANCELLED, message=message, stop=cause, by=event.who)
 
 
 def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
@@ -459,34 +470,54 @@ def _announce_stop(session: Session, event: AnnounceStop, now: float) -> Step:
     written = event.written[:MAX_WRITTEN] if turn is not None else ""
     if session.resume_reason and (turn is None or written in ("", turn.written)):
         return before
-    return then(before, MarkedResumePending(at=now, reason=session.resume_reason or event.reason, written=written))
+    mark = MarkedResumePending(at=now, reason=event.reason, written=written, cause=event.cause, by=event.who)
+    if session.resume_reason:
+        mark = replace(mark, reason=session.resume_reason, cause=announced_cause(session))
+    return then(before, mark)
 
 
 # ---------------------------------------------------------------- interruptions
 
 
 def _recover(session: Session, event: Recover, now: float, limits: TurnLimits) -> Step:
-    before = compression.called_off(Step(session=session), event.reason, CompressionEnd.INTERRUPTED, now)
+    called_off = interruption_reason(event.cause)
+    before = compression.called_off(Step(session=session), called_off, CompressionEnd.INTERRUPTED, now)
     turn = session.turn
     if turn is None:  # a stop was announced, or a summary was being made, before these messages had their turn
         return start(before, session.queue[0], now) if session.queue and _is_open(session) else before
-    if session.phase == Phase.WAITING:  # for a person; that is nobody's interruption
+    if session.phase == Phase.WAITING:  # for a person: nothing was interrupted
         return _waits_on(before, now)
     if not _is_open(session):
         return before
-    reason = session.resume_reason or event.reason
-    if session.phase == Phase.RESUME_PENDING:  # it was held, and nothing of it was going on
-        return _waits_on(before, now) if event.hold else _go_on(before, turn, session.reason, now, limits)
-    cut = then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason))
-    if cut.session.interruptions >= SUSPEND_AFTER:
-        times = f"interrupted {cut.session.interruptions} times in a row without one finished turn"
-        closed, _ = calls.cut_off(cut, reason, now)
-        return _put_to_sleep(closed, Suspended(at=now, reason=f"{times}, last by: {reason}"))
-    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, reason, now, limits)
+    if session.phase == Phase.RESUME_PENDING:  # the turn was held, and none of its work was running
+        held_by = interruption_cause(session)
+        return _waits_on(before, now) if event.hold else _go_on(before, turn, held_by, now, limits)
+    suspends = session.interruptions + 1 >= SUSPEND_AFTER
+    cut = _interrupted(before, turn, event, now, hold=HoldCause.NONE if suspends else event.hold)
+    cause = cut.session.interruption
+    if suspends:
+        return _suspend_interrupted(cut, now)
+    return _waits_on(cut, now) if event.hold else _go_on(cut, turn, cause, now, limits)
+
+
+def _interrupted(before: Step, turn: Turn, event: Recover, now: float, *, hold: HoldCause) -> Step:
+    session = before.session
+    if session.resume_reason:
+        cause, reason = announced_cause(session), session.resume_reason
+    else:
+        cause, reason = event.cause, interruption_reason(event.cause, hold)
+    return then(before, TurnInterrupted(at=now, turn=turn.id, reason=reason, cause=cause, hold=hold))
+
+
+def _suspend_interrupted(cut: Step, now: float) -> Step:
+    times, last = cut.session.interruptions, cut.session.reason
+    closed, _ = calls.cut_off(cut, cut.session.interruption, now)
+    reason = f"interrupted {times} times in a row without one finished turn, last by: {last}"
+    return _put_to_sleep(closed, Suspended(at=now, reason=reason, cause=SuspendCause.INTERRUPTIONS))
 
 
 def _waits_on(before: Step, now: float) -> Step:
-    """For its person. The stop that was announced is over: it keeps nothing from starting any more."""
+    """Keep waiting for the person, and clear the announced stop."""
     announced = before.session.resume_reason
     return then(before, Resumed(at=now, reason=announced)) if announced else before
 
@@ -495,9 +526,9 @@ def _is_open(session: Session) -> bool:
     return session.phase not in (Phase.SUSPENDED, Phase.ENDED)
 
 
-def _go_on(before: Step, turn: Turn, why: str, now: float, limits: TurnLimits) -> Step:
-    """The turn's next attempt: calls without an outcome are closed, then it goes on where it was."""
-    closed, note = calls.cut_off(before, why, now)
+def _go_on(before: Step, turn: Turn, cause: InterruptionCause, now: float, limits: TurnLimits) -> Step:
+    """Start the turn's next attempt, after closing the calls without an outcome."""
+    closed, note = calls.cut_off(before, cause, now)
     return calls.advance(start(closed, turn, now, note=note), now, limits)
 
 
@@ -506,13 +537,13 @@ def _suspend(session: Session, event: Suspend, now: float) -> Step:
         return refuse(session, f"session {session.id} is {session.phase} already")
     before = Step(session=session)
     if session.turn is not None and session.phase != Phase.WAITING:
-        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason)
-        before = then(before, cut)  # what runs may still report; what does not is closed when it goes on
-    return _put_to_sleep(before, Suspended(at=now, reason=event.reason))
+        cut = TurnInterrupted(at=now, turn=session.turn.id, reason=event.reason, cause=InterruptionCause.SUSPENDED)
+        before = then(before, cut)  # running calls may still report; the others are closed when the turn continues
+    return _put_to_sleep(before, Suspended(at=now, reason=event.reason, cause=SuspendCause.ASKED))
 
 
 def _put_to_sleep(before: Step, suspended: Suspended) -> Step:
-    """Whoever waits for an open turn is told now; the turn itself stays and goes on when the session is resumed."""
+    """Suspend the session and tell the waiting senders. The turn stays open and continues after a resume."""
     after = change_phase(before, suspended)
     return publishing(after, *given_up(after.session, suspension(after.session)))
 
@@ -526,25 +557,26 @@ def _resume(session: Session, event: Resume, now: float, limits: TurnLimits) -> 
     if _is_open(session):
         resumed: Step = then(Step(session=session), Resumed(at=now, reason=event.reason))
         resumed = replace(resumed, bind=event.key)
-        return resumed if held is None else _go_on(resumed, held, session.reason, now, limits)
+        return resumed if held is None else _go_on(resumed, held, interruption_cause(session), now, limits)
     resumed = change_phase(Step(session=session), Resumed(at=now, reason=event.reason))
     resumed = replace(resumed, bind=event.key)
     if session.turn is None:
         return start_next(resumed, now)
-    return _go_on(resumed, session.turn, session.reason, now, limits)
+    return _go_on(resumed, session.turn, interruption_cause(session), now, limits)
 
 
 def _end(session: Session, event: EndSession, now: float) -> Step:
     if session.phase == Phase.ENDED:
         return refuse(session, f"session {session.id} has ended already")
-    failure = Failure(kind=FailureKind.CANCELLED, message=f"the session ended: {event.reason}")
-    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, "the session ended", now)
+    failure = _cancelled(event, StopCause.SESSION_ENDED)
+    result = calls.close_all(Step(session=session), CallOutcome.STOPPED, StopCause.SESSION_ENDED, now)
     for turn in open_turns(session):
         result = give_up(result, turn.id, failure, now, by=event.by)
-    ended = change_phase(result, Ended(at=now, reason=event.reason, cause=event.cause))
+    reason = with_person(event.reason, event.who)
+    ended = change_phase(result, Ended(at=now, reason=reason, cause=event.cause))
     if event.successor is None:
         return ended
-    return then(ended, Continued(at=now, successor=event.successor, reason=event.reason))
+    return then(ended, Continued(at=now, successor=event.successor, reason=reason))
 
 
 # ---------------------------------------------------------------- resets
@@ -565,7 +597,7 @@ def _note_blocked(session: Session, event: NoteBlocked, now: float) -> Step:
 
 
 def _rests_since(session: Session, active_at: float) -> bool:
-    """It does nothing, and nobody has written since: what was judged then still holds."""
+    """Return whether the session is idle and nobody has written since the decision."""
     return session.phase == Phase.IDLE and not is_pending(session) and session.active_at == active_at
 
 

@@ -1,6 +1,6 @@
-"""How a session begins: under an address nobody has used, or after one that takes no more messages. Pure.
+"""Opening of sessions: under a new address, or after a session that takes no more messages. Pure.
 
-Only a person begins one: what comes by itself, the end of a process say, is refused where nobody is there to hear it.
+Only a person opens one. An automatic message, for example the end of a process, is refused if there is no session.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def open_session(
 
 
 def nobody_there(address: Address, head: Session | None) -> HermesError:
-    """Why a message that no person wrote goes nowhere. One that is suspended may hear of it later."""
+    """Return why an automatic message is refused. A suspended session may take it later."""
     if head is None:
         return UnknownSessionError(f"there is no session {address.session or address.key}")
     if head.phase == Phase.SUSPENDED:
@@ -61,7 +61,7 @@ def _link(parent: Session, continued: Continued, epoch: Epoch) -> Append:
 
 
 def _was_told(parent: Session, source: Source) -> bool:
-    """Whether its end was announced where the person writes now: once is enough."""
+    """Return whether its end was already announced in the chat where the person writes."""
     there, here = parent.place, source.place
     if there is None or here is None or (parent.notice is None and parent.phase != Phase.SUSPENDED):
         return False
@@ -69,7 +69,7 @@ def _was_told(parent: Session, source: Source) -> bool:
 
 
 def _why_fresh(parent: Session) -> tuple[str, str]:
-    """The reason that the journal keeps, and what the person is told."""
+    """Return the reason for the journal and the notice for the person."""
     if parent.notice is not None:
         return f"{parent.id} was reset ({parent.reason})", parent.notice
     if parent.phase == Phase.SUSPENDED:

@@ -1,4 +1,4 @@
-"""What can happen to a session, what it can ask for in return, and the step that joins the two."""
+"""Events of a session, its effects, and the step that joins the two."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from hermes.domain.types import (
     Busy,
     EncodedMessage,
     EndCause,
+    Handling,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
+    MessageOrigin,
     OutboxMessage,
     Place,
     Seen,
@@ -47,21 +51,21 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartHeld:
-    """The rest of a message was waited for long enough."""
+    """The coalesce timer of a held message has expired."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """A person wrote anew what they had said at that place. Refused unless it still waits for its turn."""
+    """A person edited a message. Refused unless the message is still queued."""
 
     place: Place
     message: EncodedMessage
-    role: Role  # of whoever wrote it
+    role: Role  # of the person who edited it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Begin:
-    """Be there, before anybody has said anything."""
+    """Create the session before its first message."""
 
     source: Source
     title: str = ""
@@ -69,7 +73,7 @@ class Begin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A person answers what a call asked: once, session, always or deny for leave to run, else whatever fits."""
+    """A person answers a waiting call: with an `Approval`, or with free text for a question."""
 
     answer: str
     source: Source
@@ -78,11 +82,12 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopTurn:
-    """End a turn at someone's wish: the running one, or the named one, which may still be waiting."""
+    """Stop the running turn, or the named one, which may still be queued."""
 
     reason: str
     turn: TurnId | None = None
-    by: Place | None = None  # where it was wished: there people know of it
+    by: Place | None = None  # chat in which the stop was requested; it gets no notice
+    who: str = ""  # platform and user of the person who stops it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,18 +95,20 @@ class AnnounceStop:
     """The daemon is about to stop."""
 
     reason: str
-    written: str = ""  # what the model has written by now of an answer that is not complete
+    cause: InterruptionCause = InterruptionCause.SHUTDOWN
+    who: str = ""  # platform and user of the person who asked for it
+    written: str = ""  # incomplete answer of the model so far
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recover:
-    """The session is back in memory, and work that was open when it left is still open.
+    """The session is loaded again, and it has open work.
 
-    `hold`: a turn that was cut off does not go on by itself, but with the person's next message.
+    `cause`: UNKNOWN if nothing was interrupted. `hold`: an interrupted turn waits for the person's next message.
     """
 
-    reason: str
-    hold: bool = False
+    cause: InterruptionCause = InterruptionCause.UNKNOWN
+    hold: HoldCause = HoldCause.NONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +118,7 @@ class Suspend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """Take up a suspended session, or open one that has ended; from now on `key` means it, if one is given."""
+    """Resume a suspended or ended session. `key`, if given, leads to it from now on."""
 
     reason: str
     key: SessionKey | None = None
@@ -121,24 +128,25 @@ class Resume:
 class EndSession:
     reason: str
     successor: SessionId | None = None  # where the conversation goes on
-    by: Place | None = None  # where it was wished: there people know of it
+    by: Place | None = None  # chat in which the end was requested; it gets no notice
+    who: str = ""  # platform and user of the person who ends it
     cause: EndCause = EndCause.ASKED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResetSession:
-    """End it, since its reset policy says so. Nothing happens if somebody has written since that was judged."""
+    """End the session by its reset policy. Ignored if a person has written since the decision."""
 
     reason: str
     active_at: float  # what it was judged by
-    notice: str  # for the person; empty: nobody is told
+    notice: str  # for the person; empty: none
     left: str = ""  # the background processes that it leaves behind, in words
     end: tuple[str, ...] = ()  # those of them that are to be ended
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteBlocked:
-    """A reset is due, but these background processes work. Recorded when they are others than before."""
+    """A due reset waits for these background processes. Recorded when their set changes."""
 
     by: tuple[str, ...]
     reason: str
@@ -147,7 +155,7 @@ class NoteBlocked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetPreference:
-    """Choose one of the session's preferences."""
+    """Set one of the session's preferences."""
 
     name: str
     value: str | bool
@@ -156,7 +164,7 @@ class SetPreference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undo:
-    """Go back to before that place of the transcript. `again`: and say the same once more."""
+    """Undo everything from that place of the transcript on. `again`: then deliver this message."""
 
     seq: int
     offset: int
@@ -173,7 +181,7 @@ class Compress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summarised:
-    """What a compressed session is continued from."""
+    """Summary and kept messages that continue a compressed session."""
 
     child: SessionId
     messages: tuple[EncodedMessage, ...]
@@ -181,6 +189,8 @@ class Summarised:
     reason: str
     usage: Usage = Usage()  # of the summary
     model: str = ""
+    origins: tuple[MessageOrigin, ...] = ()  # of `messages`
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,19 +200,21 @@ class SummaryFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """Begin another session from a copy of this one's transcript."""
+    """Start another session with a copy of this transcript."""
 
     child: SessionId
     messages: tuple[EncodedMessage, ...]
     prompt: EncodedMessage | None
     title: str
     reason: str
-    move_key: bool  # whoever talks to this one talks to the new one from now on
+    move_key: bool  # the session's key leads to the new session from now on
+    origins: tuple[MessageOrigin, ...] = ()  # of `messages`
+    starts: tuple[int, ...] = ()  # indexes of the messages that begin a turn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UndoTurns:
-    """Asked: forget the last turns. `again`: and say once more what the last of them began with, as this turn."""
+    """Request: undo the last turns. `again`: send the first message of the last one again, as this turn."""
 
     turns: int
     again: TurnId | None = None
@@ -211,7 +223,7 @@ class UndoTurns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchOff:
-    """Asked: a new session from a copy of the transcript, without its last `undo` turns. Answered by its id."""
+    """Request: a new session with a copy of the transcript, without its last `undo` turns. The reply is its id."""
 
     reason: str
     title: str = ""
@@ -254,7 +266,7 @@ Event: TypeAlias = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelCallWork:
-    """The model is shown the transcript. `last`: it may not ask for tools any more."""
+    """Model call with the transcript. `last`: without tools."""
 
     turn: TurnId
     attempt: int
@@ -283,18 +295,18 @@ Task: TypeAlias = ModelCallWork | ToolCallWork | SummaryWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accept:
-    """The message is durable: tell its sender. `position` is how many turns go first."""
+    """Tell the sender that the message is stored. `position`: number of turns before it."""
 
     turn: TurnId
     position: int
-    handling: str  # started, queued, steering, interrupting, joined or answer
+    handling: Handling
     into: TurnId | None = None  # the turn that it is the answer for
     opened: bool = False  # the opening was taken
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """Say StartHeld after that time; of several, the last one counts."""
+    """Send StartHeld after that time; a later Hold replaces an earlier one."""
 
     wait_s: float
 
@@ -306,7 +318,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reroute:
-    """This session takes no more messages: the conversation goes on elsewhere."""
+    """The session takes no more messages; the conversation continues in another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import assert_never
 
 from hermes.domain.access.role import Role, lowest
 from hermes.domain.errors import BadInputError
-from hermes.domain.read.transcript import Transcript
+from hermes.domain.read.transcript import Transcript, carry
 from hermes.domain.records import MessageReceived
 from hermes.domain.session.jobs import SummaryReport
 from hermes.domain.session.protocol import Branch, BranchOff, Request, Summarised, SummaryFailed, Undo, UndoTurns
@@ -39,6 +39,7 @@ def event_of(
         case SummaryReport() if request.problem:
             return SummaryFailed(reason=request.problem)
         case SummaryReport():
+            carried = carry(transcript, request.messages)
             return Summarised(
                 child=new_session(),
                 messages=request.messages,
@@ -46,6 +47,8 @@ def event_of(
                 reason=session.compressing,
                 usage=request.usage,
                 model=request.model,
+                origins=carried.origins,
+                starts=carried.starts,
             )
         case _:
             assert_never(request)
@@ -78,11 +81,13 @@ def branch_of(request: BranchOff, session: Session, transcript: Transcript, chil
         title=request.title,
         reason=request.reason,
         move_key=request.move_key,
+        origins=tuple(transcript.origins[:end]),
+        starts=tuple(start for start in transcript.starts if start < end),
     )
 
 
 def waiting_of(session: Session, transcript: Transcript) -> tuple[MessageReceived, ...]:
-    """What waits in the session, as another one can take it over."""
+    """Return the queued messages, for a session that takes them over."""
     return tuple(
         MessageReceived(
             at=turn.accepted_at,
@@ -129,7 +134,7 @@ def _last_settled(session: Session, transcript: Transcript) -> int:
 
 
 def _role_at(first: int, session: Session, transcript: Transcript) -> Role | None:
-    """With which role that turn began; None: nobody knows, and the conversation is one person's."""
+    """Return the role that a turn began with; None if it is unknown and the conversation has one person."""
     known = transcript.roles[transcript.starts.index(first)]
     shared = session.company is not None and session.company.shared
     return Role.GUEST if known is None and shared else known

@@ -1,6 +1,6 @@
-"""A question that goes to the owner and the admins, since whoever's turn it is may not answer it. Pure.
+"""Questions that go to the owner and the admins, since the person of the turn may not answer. Pure.
 
-Each of their chats gets it with buttons; the asker is told that it waits. When it has its answer, all of these
+Each of their chats gets the question with buttons, and the asker gets a notice. When it has its answer, all of these
 messages say so, and the buttons go.
 """
 
@@ -21,7 +21,7 @@ def question_id(turn: TurnId, call: str, number: int = 0, *, whole: bool = False
 
 
 def question_ids(asked: Asked) -> list[str]:
-    """Of all that is said when this is asked, once and again."""
+    """Return the id that all messages of this question share."""
     return [
         question_id(asked.turn, asked.call, number, whole=whole)
         for number in range(len(asked.asked_in) + 1)

@@ -1,4 +1,4 @@
-"""A session's state as a fold over its records: `evolve` takes one more in, `replay` rebuilds it from the log."""
+"""Session state as a fold over its records: `evolve` applies one record, `replay` rebuilds it from the log."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from hermes.domain.access.question import FOR_THE_SESSION
 from hermes.domain.access.role import assumed
+from hermes.domain.legacy_reason import compression_cause, legacy_interruption
 from hermes.domain.records import (
     Amended,
     Answered,
@@ -42,12 +43,14 @@ from hermes.domain.records import (
 )
 from hermes.domain.session.turn_role import answered_by, who_wants, with_words_of
 from hermes.domain.types import (
+    Approval,
     Call,
     CallState,
     Effect,
     EndCause,
     FailureKind,
     Gate,
+    InterruptionCause,
     Phase,
     Place,
     Preferences,
@@ -83,7 +86,7 @@ def begin(session: SessionId, started: SessionStarted) -> Session:
 
 
 def evolve(session: Session, record: Record) -> Session:
-    """The session after one more record."""
+    """Return the session after one more record."""
     after = replace(_CHANGES[type(record)](session, record), next_seq=Seq(session.next_seq + 1))
     after = _with_phase_of_calls(after)
     return after if after.phase == session.phase else replace(after, since=record.at)
@@ -134,6 +137,8 @@ def _turn_started(session: Session, record: TurnStarted) -> Session:
         turn=replace(turn, attempt=record.attempt, written=""),
         queue=_except(session.queue, record.turn),
         resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
+        interruption=InterruptionCause.UNKNOWN,
         blocked_by=(),
         blocked_reason="",
     )
@@ -167,11 +172,12 @@ def _turn_failed(session: Session, record: TurnFailed) -> Session:
 
 def _marked(session: Session, record: MarkedResumePending) -> Session:
     turn = session.turn and replace(session.turn, written=record.written or session.turn.written)
-    return replace(session, resume_reason=record.reason, turn=turn)
+    cause = record.cause or legacy_interruption(record.reason)
+    return replace(session, resume_reason=record.reason, resume_cause=cause, turn=turn)
 
 
 def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
-    """Calls that only read can simply run again."""
+    """Interrupt the turn. Calls that only read run again."""
     calls = tuple(
         replace(call, state=CallState.PROPOSED)
         if call.state is CallState.STARTED and call.effect is Effect.PURE
@@ -179,18 +185,24 @@ def _turn_interrupted(session: Session, record: TurnInterrupted) -> Session:
         for call in (session.turn.calls if session.turn else ())
     )
     cut = _with_calls(session, calls)
-    return replace(cut, phase=Phase.RESUME_PENDING, reason=record.reason, interruptions=session.interruptions + 1)
+    return replace(
+        cut,
+        phase=Phase.RESUME_PENDING,
+        reason=record.reason,
+        interruption=record.cause or legacy_interruption(record.reason),
+        interruptions=session.interruptions + 1,
+    )
 
 
 def _without(session: Session, ended: TurnId) -> Session:
-    """The session when that turn has ended. What waits is started by a record of its own."""
+    """Return the session without an ended turn. A record of its own starts the next one."""
     queue = _except(session.queue, ended)
     if session.turn is not None and session.turn.id != ended:
         return replace(session, queue=queue)
     if queue and session.phase != Phase.SUSPENDED:
         reason = session.resume_reason or "the next message is about to start"
         return replace(session, phase=Phase.RESUME_PENDING, reason=reason, turn=None, queue=queue)
-    alone = replace(session, turn=None, queue=queue, resume_reason="")
+    alone = replace(session, turn=None, queue=queue, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     if session.phase == Phase.SUSPENDED:
         return alone  # it sleeps on, for the reason it has
     return replace(alone, phase=Phase.IDLE, reason="the last turn ended")
@@ -231,7 +243,7 @@ def _asked(session: Session, record: Asked) -> Session:
 
 
 def _asked_call(call: Call, record: Asked) -> Call:
-    """Nothing is granted for longer than what is offered."""
+    """Mark a call as asked. Nothing is granted for longer than its choices offer."""
     once = call.gate.once or FOR_THE_SESSION[0] not in record.choices
     return replace(
         call,
@@ -245,10 +257,10 @@ def _asked_call(call: Call, record: Asked) -> Call:
 
 
 def _answered(session: Session, record: Answered) -> Session:
-    """The call may go on; a grant for longer is kept. Whoever answers is there, as whoever writes is."""
+    """Let the call continue, keep a grant for the session, and count the answer as activity."""
     calls = session.turn.calls if session.turn else ()
     rules = tuple(rule for call in calls if call.id == record.call and not call.gate.once for rule in call.gate.rules)
-    granted = rules if record.answer == "session" else ()  # for good is a fact, not this session's business
+    granted = rules if record.answer == Approval.SESSION else ()  # ALWAYS is stored as a fact
     answered = _with_call(
         session,
         record.call,
@@ -265,7 +277,7 @@ def _answered(session: Session, record: Answered) -> Session:
 
 
 def _opened(gate: Gate) -> Gate:
-    """The rules stay: they are what was allowed."""
+    """Return the gate opened. Its rules stay: they are what was allowed."""
     return replace(gate, verdict=Verdict.ALLOW)
 
 
@@ -279,7 +291,7 @@ def _with_calls(session: Session, calls: tuple[Call, ...]) -> Session:
 
 
 def _with_phase_of_calls(session: Session) -> Session:
-    """A turn waits while one of its calls waits for a person, and runs on when none does."""
+    """Derive the phase from the calls: a turn waits while one of its calls waits for a person."""
     if session.turn is None or session.phase not in (Phase.RUNNING, Phase.WAITING):
         return session
     asked = next((call for call in session.turn.calls if call.state is CallState.ASKED), None)
@@ -301,16 +313,23 @@ def _waits_for(asked: Call, turn: Turn) -> str:
 
 
 def _suspended(session: Session, record: Suspended) -> Session:
-    return replace(session, phase=Phase.SUSPENDED, reason=record.reason, resume_reason="", compressing="")
+    return replace(
+        session,
+        phase=Phase.SUSPENDED,
+        reason=record.reason,
+        resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
+        compressing="",
+    )
 
 
 def _resumed(session: Session, record: Resumed) -> Session:
-    """One that was open all along goes on as it was, whatever stop had been announced."""
-    if session.phase == Phase.WAITING:  # nobody came back to it: it was recovered
-        return replace(session, resume_reason="")
+    """Resume the session. One that was open keeps its phase; an announced stop is over."""
+    if session.phase == Phase.WAITING:  # it was recovered, not resumed
+        return replace(session, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     session = replace(session, taken_up_at=record.at)
     if session.phase not in (Phase.SUSPENDED, Phase.ENDED):
-        return replace(session, resume_reason="")
+        return replace(session, resume_reason="", resume_cause=InterruptionCause.UNKNOWN)
     open_work = session.turn is not None or session.queue
     phase = Phase.RESUME_PENDING if open_work else Phase.IDLE
     return replace(
@@ -325,12 +344,13 @@ def _resumed(session: Session, record: Resumed) -> Session:
 
 
 def _ended(session: Session, record: Ended) -> Session:
-    """What was still open had its end before, or is taken over by a child in the same transaction."""
+    """End the session. Its open turns have ended before, or a child takes them over in the same transaction."""
     return replace(
         session,
         phase=Phase.ENDED,
         reason=record.reason,
         resume_reason="",
+        resume_cause=InterruptionCause.UNKNOWN,
         compressing="",
         turn=None,
         queue=(),
@@ -342,13 +362,13 @@ def _ended(session: Session, record: Ended) -> Session:
 
 
 def _preferred(session: Session, record: Preferred) -> Session:
-    """Another personality is another prompt: it is built anew."""
+    """Set the preferences. Another personality needs a new prompt."""
     prompted = session.prompted and record.preferences.personality == session.preferences.personality
     return replace(session, preferences=record.preferences, prompted=prompted)
 
 
 def _undone(session: Session, record: Undone) -> Session:
-    """What it hides may hold what was hidden before."""
+    """Hide undone messages. The new span may contain earlier ones."""
     earlier = (span for span in session.hidden if span[:2] < (record.seq, record.offset))
     return replace(session, hidden=(*earlier, (record.seq, record.offset, session.next_seq)), context_tokens=0)
 
@@ -358,7 +378,7 @@ def _compression_started(session: Session, record: CompressionStarted) -> Sessio
         session,
         compressing=record.reason,
         compressing_focus=record.focus,
-        compressing_cause=record.cause,
+        compressing_cause=compression_cause(record.cause, record.reason),
         compressing_since=record.at,
     )
 
@@ -438,7 +458,7 @@ _CHANGES: Mapping[type, Callable[[Session, Any], Session]] = {
 
 
 def replay(session: SessionId, entries: Iterable[LogEntry]) -> Session | None:
-    """The session as its log tells it; None if the log says nothing. Damaged records are passed over."""
+    """Return the session rebuilt from its log; None if the log is empty. Damaged records are skipped."""
     state: Session | None = None
     for entry in entries:
         if state is None:
@@ -459,15 +479,27 @@ def _opening_of(session: SessionId, entry: LogEntry) -> SessionStarted:
     return SessionStarted(at=at, key=key, source=Source(platform="recovered"), reason="its first record was damaged")
 
 
+def announced_cause(session: Session) -> InterruptionCause:
+    """Return the cause of the stop that was announced to the session."""
+    return session.resume_cause or legacy_interruption(session.resume_reason)
+
+
+def interruption_cause(session: Session) -> InterruptionCause:
+    """Return why the turn of a session that does not run was interrupted."""
+    known = session.interruption or legacy_interruption(session.reason)
+    suspended = session.phase is Phase.SUSPENDED and not known
+    return InterruptionCause.SUSPENDED if suspended else known
+
+
 def is_pending(session: Session) -> bool:
-    """Whether start-up must look at this session."""
+    """Return whether the session has open work that start-up must recover."""
     return session.phase in OPEN_PHASES or (
         session.phase == Phase.IDLE and bool(session.queue or session.compressing)
     )
 
 
 def is_hidden(session: Session, seq: int, offset: int) -> bool:
-    """Whether the n-th message that a record made visible was undone later."""
+    """Return whether the n-th message of a record was undone later."""
     return any(span[:2] <= (seq, offset) and seq < span[2] for span in session.hidden)
 
 

@@ -10,7 +10,7 @@ from hermes.domain.types import Session, Source, Turn
 
 
 def with_words_of(turn: Turn, role: Role | None, by: str = "") -> Turn:
-    """The turn when somebody of that role has a say in it: it runs with the lowest role of them all."""
+    """Return the turn with a message of that role in it. It runs with the lowest role of its messages."""
     several = turn.several or by not in ("", turn.by)
     if role is None or turn.role is None:
         return replace(turn, several=several)
@@ -23,7 +23,7 @@ def role_of_turn(session: Session) -> Role:
 
 
 def who_wants(turn: Turn) -> str:
-    """Whose turn it is, in words: name, platform and user, role."""
+    """Return the person of a turn in words: name, platform and user, role."""
     return _who(turn.name, turn.by, turn.role)
 
 

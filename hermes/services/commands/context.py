@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from hermes.domain.session.reason import with_person
 from hermes.domain.types import Phase, Session, TurnId
 from hermes.domain.values import dataclass
 from hermes.ports.given import Clock
@@ -28,7 +29,7 @@ class Desk:
     context_window: Callable[[], int]
     processes: ProcessList
     shown: ShownChoices
-    restart: Callable[[str], Awaitable[None]]  # takes the reason
+    restart: Callable[[str, str], Awaitable[None]]  # takes the reason and the person
     prompt_files: PromptFiles | None = None
 
     def default(self) -> Default:
@@ -58,10 +59,19 @@ class CommandContext:
         return None if self.session is None or self.session.phase is Phase.ENDED else self.session
 
     @property
+    def typed(self) -> str:
+        """The command's name as people type it."""
+        return f"/{self.parsed.command.name}"
+
+    @property
+    def who(self) -> str:
+        """Platform and user of the person who gave the command."""
+        return self.caller.source.by
+
+    @property
     def reason(self) -> str:
-        """For the journal: who wanted it, and how."""
-        source = self.caller.source
-        return f"/{self.parsed.command.name} by {':'.join(filter(None, (source.platform, source.user)))}"
+        """Command and person, for the journal."""
+        return with_person(self.typed, self.who)
 
     async def opened(self) -> Session:
         """The conversation, begun if there is none: a choice can come before the first word."""

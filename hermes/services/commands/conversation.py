@@ -29,7 +29,7 @@ async def new(context: CommandContext) -> CommandReply:
     if running and not sure:
         return _ask_before_new(running, title)
     if earlier is not None:
-        await context.sessions.end(earlier.id, context.reason, by=context.caller.source.place)
+        await context.sessions.end(earlier.id, context.typed, by=context.caller.source.place, who=context.who)
     before = context.session.id if context.session is not None else context.caller.session
     fresh = await context.sessions.begin(context.caller.source, session=before, key=context.caller.key, title=title)
     named = f" “{fresh.preferences.title}”" if fresh.preferences.title else ""

@@ -44,7 +44,7 @@ def _beyond(command: SlashCommand, role: Role) -> str:
     return f"/{command.name} is for {_OF[command.needs]} of this Hermes. You are {article} {role} here."
 
 
-async def _cannot_restart(_: str) -> None:
+async def _cannot_restart(_reason: str, _who: str) -> None:
     raise BadInputError("nothing here can be restarted")
 
 
@@ -59,7 +59,7 @@ class CommandService:
         personalities: Callable[[], Sequence[str]],
         processes: ProcessList,
         context_window: Callable[[], int] = lambda: 0,
-        restart: Callable[[str], Awaitable[None]] = _cannot_restart,
+        restart: Callable[[str, str], Awaitable[None]] = _cannot_restart,
         prompt_files: PromptFiles | None = None,
     ) -> None:
         self._desk = Desk(

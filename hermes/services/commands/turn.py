@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
-from hermes.domain.access.question import SHOW, whole_question
+from hermes.domain.access.question import FOR_THE_SESSION, SHOW, whole_question
 from hermes.domain.submission import Receipt, Submission
-from hermes.domain.types import Busy, Call, EncodedMessage, Session
+from hermes.domain.types import Approval, Busy, Call, EncodedMessage, Handling, Session
 from hermes.services.commands.context import CommandContext, Handler
 from hermes.services.commands.reply import NO, YES, CommandReply, refused
 from hermes.services.commands.wording import count, dropped, pending, question
@@ -19,9 +19,13 @@ async def stop(context: CommandContext) -> CommandReply:
         return CommandReply(text="Nothing is running.")
     running = () if session.turn is None else (session.turn,)
     for turn in (*session.queue, *running):  # in this order, so that none starts when the one before it ends
-        await context.sessions.stop_turn(session.id, context.reason, turn.id, by=context.caller.source.place)
+        await context.sessions.stop_turn(
+            session.id, context.typed, turn.id, by=context.caller.source.place, who=context.who
+        )
     if session.turn is None and session.compressing:
-        await context.sessions.stop_turn(session.id, context.reason, None, by=context.caller.source.place)
+        await context.sessions.stop_turn(
+            session.id, context.typed, None, by=context.caller.source.place, who=context.who
+        )
     done = "Stopped the summary; nothing was lost." if session.compressing else "Stopped."
     return CommandReply(text=" ".join(filter(None, (done, dropped(session)))))
 
@@ -66,11 +70,11 @@ def _handled(receipt: Receipt) -> str:
     if receipt.duplicate:
         return "This came before, and was taken then."
     match receipt.handling:
-        case "queued":
+        case Handling.QUEUED:
             return f"Queued. {count(receipt.position, 'turn')} before it."
-        case "steering":
+        case Handling.STEERING:
             return "The running turn takes it into account at its next step."
-        case "answer":
+        case Handling.ANSWER:
             return "Taken as the answer to what was asked."
     return " ".join(filter(None, ("Nothing was running: it starts now.", receipt.notice)))
 
@@ -79,12 +83,15 @@ def _handled(receipt: Receipt) -> str:
 
 
 async def approve(context: CommandContext) -> CommandReply:
-    how = context.argument.lower() or "once"
+    how = context.argument.lower() or Approval.ONCE
     if how in (SHOW, "show all"):
         return await _show(context)
-    if how not in ("once", "session", "always"):
+    if how not in (Approval.ONCE, *FOR_THE_SESSION):
         return context.usage(f"“{context.argument[:50]}” is not a way to approve.")
-    lasting = {"session": " for the rest of this conversation", "always": " from now on, in every conversation"}
+    lasting = {
+        Approval.SESSION.value: " for the rest of this conversation",
+        Approval.ALWAYS.value: " from now on, in every conversation",
+    }
     return await _answer(context, how, f"Approved{lasting.get(how, '')}")
 
 
@@ -103,7 +110,7 @@ async def _show(context: CommandContext) -> CommandReply:
 
 
 async def deny(context: CommandContext) -> CommandReply:
-    return await _answer(context, "deny", "Denied")
+    return await _answer(context, Approval.DENY, "Denied")
 
 
 async def _answer(context: CommandContext, answer: str, done: str) -> CommandReply:
@@ -133,7 +140,7 @@ async def restart(context: CommandContext) -> CommandReply:
         return CommandReply(text="Nothing was restarted.")
     if context.caller.has_buttons and wish != YES:
         return CommandReply(text="Restart Hermes? It is away for a moment, for everybody.", choices=(YES, NO))
-    await context.desk.restart(context.reason)
+    await context.desk.restart(context.typed, context.who)
     return CommandReply(text="Restarting. What runs gets a while to finish; the rest goes on afterwards.")
 
 

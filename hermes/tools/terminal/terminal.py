@@ -144,6 +144,7 @@ def _leaving(gate: Gate) -> Gate:
         rules=(OUTSIDE_SANDBOX, *gate.rules),
         once=True,
         findings=(leaves, *(gate.findings or filter(None, (gate.reason,)))),
+        subjects=("", *gate.subjects) if gate.subjects else (),
     )
 
 

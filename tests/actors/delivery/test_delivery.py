@@ -181,6 +181,25 @@ async def test_a_message_that_is_refused_again_and_again_makes_way_for_the_next_
     assert (letter.id, letter.problem, desk.platform.texts()) == ("a", "it is empty", ["second"])
 
 
+async def test_refusals_count_whatever_their_words(desk: Desk) -> None:
+    count = MAX_TRIES_IF_REFUSED + 1
+    desk.platform.problems = [
+        DeliveryError(f"bad request {n}", refused=True, retry_after_s=0.0) for n in range(count)
+    ]
+    await desk.enqueue(outgoing("a", "nobody takes this"), outgoing("b", "second"))
+    await until(lambda: desk.journal.engine.sent("b") is not None)
+    assert [letter.id for letter in desk.journal.engine.dead_letters()] == ["a"]
+
+
+async def test_a_refusal_after_other_problems_is_tried_again(desk: Desk) -> None:
+    away = DeliveryError("no route", retry_after_s=0.0)
+    refused = DeliveryError("it is empty", refused=True, retry_after_s=0.0)
+    desk.platform.problems = [away] * MAX_TRIES_IF_REFUSED + [refused, refused]
+    await desk.enqueue(outgoing("a", "third time lucky"))
+    await until(lambda: desk.journal.engine.sent("a") is not None)
+    assert desk.journal.engine.dead_letters() == []
+
+
 async def test_what_an_erased_session_had_still_to_say_is_not_said(desk: Desk) -> None:
     desk.platform.problems = [DeliveryError("no route", retry_after_s=0.05)]
     await desk.enqueue(

@@ -18,7 +18,9 @@ from hermes.domain.types import (
     DeliveredMessage,
     Failure,
     FailureKind,
+    HoldCause,
     InboundKey,
+    InterruptionCause,
     OutboxKind,
     OutboxMessage,
     Place,
@@ -30,6 +32,7 @@ from hermes.domain.types import (
 )
 from tests.actors.talk import Talk, does, needs_leave, reads, said
 
+CUT = "the daemon ended unexpectedly; nothing was recorded for 1.0 s"
 PLACE = Place(platform="toy", chat="c1")
 ANN = Source(platform="toy", user="ann", place=PLACE)
 KEY = InboundKey("toy:1")
@@ -113,7 +116,7 @@ def test_a_crash_is_one_line_with_two_attempts_and_the_gap() -> None:
     line = line_of(talk, deliveries={"reply:a": replace(SENT, at=talk.now, sent_at=talk.now)})
     assert (line.attempts, line.interruptions, line.model_calls) == (2, 1, 1)
     assert steps(line) == ["accepted", "turn started", "interrupted", "turn started", "model", "answered", "sent"]
-    assert line.problems == ("crash; nothing was recorded for 12.0 s",)
+    assert line.problems == ("the daemon ended unexpectedly; nothing was recorded for 12.0 s",)
     assert line.steps[2].detail == "during a model call"
 
 
@@ -145,7 +148,7 @@ def test_a_pause_in_which_nothing_went_on_is_a_gap() -> None:
     talk.do(said("b", source=ANN))
     talk.do(AnnounceStop(reason="restart: new version"))
     later(talk, 1).answer()  # and what waits is not begun: the daemon is leaving
-    later(talk, 30).do(Recover(reason="restart"))
+    later(talk, 30).do(Recover(cause=InterruptionCause.RESTART))
     _, second = traced(talk)
     assert "stop announced" in steps(second)
     assert second.problems == ("nothing was going on for 30.0 s",)
@@ -154,19 +157,22 @@ def test_a_pause_in_which_nothing_went_on_is_a_gap() -> None:
 def test_a_drain_is_not_time_in_which_nothing_was_recorded() -> None:
     talk = begun()
     talk.do(AnnounceStop(reason="restart: new version"))
-    later(talk, 7).do(Recover(reason="crash"))
+    later(talk, 7).do(Recover(cause=InterruptionCause.CRASH))
     assert line_of(talk).problems == ("restart: new version; it stopped and came back within 7.0 s",)
 
 
 def test_what_was_held_until_the_person_wrote_again_says_so() -> None:
     talk = later(begun(), 1)
-    talk.do(Recover(reason="crash", hold=True))
+    talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
     later(talk, 40)
-    assert line_of(talk).problems == ("crash; nothing was recorded for 1.0 s", "open for 40.0 s")
+    assert line_of(talk).problems == (
+        CUT,
+        "open for 40.0 s",
+    )
     assert line_of(talk).state is TraceState.INTERRUPTED
     talk.do(said("b", source=ANN))
     first, second = traced(talk)
-    assert first.problems == ("crash; nothing was recorded for 1.0 s",)
+    assert first.problems == (CUT,)
     assert "(attempt 2) after waiting 40.0 s to go on" in [step.detail for step in first.steps]
     assert (second.into, second.state) == ("a", TraceState.RUNNING)
 

@@ -16,7 +16,19 @@ from hermes.domain.records import Answered, Asked, ToolFinished, TurnInterrupted
 from hermes.domain.session.machine import step
 from hermes.domain.session.protocol import Accept, AnnounceStop, Answer, Resume, SetPreference, StopTurn, TurnLimits
 from hermes.domain.session.state import is_pending
-from hermes.domain.types import Call, CallOutcome, Gate, Phase, Place, Source, TurnId, Usage, Verdict
+from hermes.domain.types import (
+    Call,
+    CallOutcome,
+    Gate,
+    Handling,
+    InterruptionCause,
+    Phase,
+    Place,
+    Source,
+    TurnId,
+    Usage,
+    Verdict,
+)
 from tests.actors.talk import (
     API,
     DEFAULTS,
@@ -249,7 +261,7 @@ def test_a_denied_call_is_told_to_the_model_and_the_next_one_is_asked_for() -> N
     talk = at_work(needs_leave("c1"), needs_leave("c2"))
     talk.tell("deny")
     assert outcomes(talk) == {"c1": CallOutcome.DENIED}
-    assert "the person denied it" in talk.shown()[-1]
+    assert "the user denied this call" in talk.shown()[-1]
     assert talk.phase == Phase.WAITING
     talk.tell("deny")
     assert talk.work() == ["think"]
@@ -271,7 +283,7 @@ def test_plain_words_are_an_answer_and_no_turn_of_their_own(word: str, answer: s
     taken = talk.say(word, turn="w")
     assert names(taken.records)[:3] == ["MessageReceived", "Merged", "Answered"]
     assert [record.answer for record in taken.records if isinstance(record, Answered)] == [answer]
-    assert of(Accept, taken) == [Accept(turn=TurnId("w"), position=0, handling="answer", into=TurnId("a"))]
+    assert of(Accept, taken) == [Accept(turn=TurnId("w"), position=0, handling=Handling.ANSWER, into=TurnId("a"))]
     assert not any(word in line for line in talk.shown())
     assert talk.turn.merged == ("w",)
 
@@ -279,7 +291,7 @@ def test_plain_words_are_an_answer_and_no_turn_of_their_own(word: str, answer: s
 def test_other_words_wait_for_their_turn_and_the_call_waits_on() -> None:
     talk = at_work(needs_leave("c1"))
     [accept] = of(Accept, talk.say("what would that do?"))
-    assert accept == Accept(turn=TurnId("what would that do?"), position=1, handling="queued")
+    assert accept == Accept(turn=TurnId("what would that do?"), position=1, handling=Handling.QUEUED)
     assert talk.phase == Phase.WAITING
 
 
@@ -427,7 +439,7 @@ def test_an_interrupting_message_closes_the_calls_before_it_is_shown() -> None:
     talk = at_work(does("c1"))
     talk.say("b", busy="interrupt")
     assert talk.shown()[1] == "assistant calls c1"
-    assert talk.shown()[2].startswith("c1: No recorded outcome: stopped (a new message came)")
+    assert talk.shown()[2].startswith("c1: No recorded outcome: the user stopped the turn with a new message")
     assert talk.shown()[3] == "user: b"
 
 
@@ -440,7 +452,7 @@ def test_a_call_that_changes_things_is_closed_as_unknown_after_a_crash_and_the_m
     assert names(taken.records) == ["TurnInterrupted", "ToolFinished", "ToolFinished", "TurnStarted"]
     assert outcomes(talk) == {"c1": CallOutcome.UNKNOWN, "r1": CallOutcome.NOT_RUN}
     note = talk.shown()[-1]
-    assert note.startswith("user: [Note from the system: this turn was interrupted (crash)")
+    assert note.startswith("user: [Note from the system: This turn was interrupted: Hermes crashed. Continue it now.")
     assert "write (write c1)" in note
     assert talk.work() == ["think"]
 
@@ -469,7 +481,7 @@ def test_a_crash_after_all_outcomes_asks_the_model_again_with_one_note_that_says
     talk.returns("c1")
     talk.crash()
     assert talk.work() == ["think"]
-    note = "user: [Note from the system: this turn was interrupted (crash) and goes on now.]"
+    note = "user: [Note from the system: This turn was interrupted: Hermes crashed. Continue it now.]"
     assert talk.shown() == ["user: a", "assistant calls c1", "c1: done", note]
     assert (talk.turn.attempt, talk.turn.replies) == (2, 1)
 
@@ -525,7 +537,7 @@ def test_the_records_of_a_recovery_name_their_reason() -> None:
     records = talk.crash().records
     [cut] = [record for record in records if isinstance(record, TurnInterrupted)]
     [again] = [record for record in records if isinstance(record, TurnStarted)]
-    assert (cut.reason, again.attempt) == ("crash", 2)
+    assert (cut.cause, again.attempt) == (InterruptionCause.CRASH, 2)
 
 
 def test_a_result_is_one_message_for_the_model() -> None:

@@ -24,7 +24,7 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.request import TooFarBackError
 from hermes.domain.session.state import is_pending
-from hermes.domain.types import EndCause, FailureKind, Phase, Place, Source, TurnId
+from hermes.domain.types import EndCause, FailureKind, Handling, InterruptionCause, Phase, Place, Source, TurnId
 from tests.actors.talk import USAGE, Talk, does, names, needs_leave, of, refusal, said, told
 
 OVERFLOW = FailureKind.CONTEXT_OVERFLOW
@@ -82,7 +82,7 @@ def test_a_grandchild_still_works_in_the_folder_of_the_first() -> None:
 def test_messages_that_come_meanwhile_wait_and_go_on_in_the_child() -> None:
     talk = full()
     [accept] = of(Accept, talk.say("b"))
-    assert accept == Accept(turn=TurnId("b"), position=0, handling="queued")
+    assert accept == Accept(turn=TurnId("b"), position=0, handling=Handling.QUEUED)
     talk.say("c", busy="interrupt")
     assert talk.work() == ["summary"]
     child = talk.summarised()
@@ -417,5 +417,5 @@ def test_what_waited_is_answered_where_it_was_asked() -> None:
     talk = full()
     talk.do(said("b", source=Source(platform="toy", user="ann", place=place)))
     child = talk.summarised()
-    child.do(Recover(reason="it goes on"))
+    child.do(Recover(cause=InterruptionCause.CRASH))
     assert child.turn.place == place

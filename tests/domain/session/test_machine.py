@@ -26,7 +26,18 @@ from hermes.domain.session.protocol import (
 )
 from hermes.domain.session.state import evolve, is_pending, replay
 from hermes.domain.submission import Submission
-from hermes.domain.types import Call, EncodedMessage, Phase, Seq, SessionId, SessionKey, TurnId
+from hermes.domain.types import (
+    Call,
+    EncodedMessage,
+    Handling,
+    HoldCause,
+    InterruptionCause,
+    Phase,
+    Seq,
+    SessionId,
+    SessionKey,
+    TurnId,
+)
 from tests.actors.talk import API, FRESH, Talk, does, names, needs_leave, of, reads, refusal, said, told
 
 
@@ -35,7 +46,7 @@ def test_a_message_to_an_idle_session_is_recorded_accepted_and_started_in_one_st
     assert names(taken.records) == ["MessageReceived", "TurnStarted"]
     assert taken.session.phase == Phase.RUNNING
     assert taken.session.active_at == 5.0
-    assert of(Accept, taken) == [Accept(turn=TurnId("a"), position=0, handling="started")]
+    assert of(Accept, taken) == [Accept(turn=TurnId("a"), position=0, handling=Handling.STARTED)]
 
 
 def test_the_model_is_asked_as_soon_as_a_turn_has_started() -> None:
@@ -52,7 +63,7 @@ def test_a_message_during_a_turn_waits_and_starts_when_the_turn_has_ended() -> N
     talk.say("a")
     queued = talk.say("b")
     assert names(queued.records) == ["MessageReceived"]
-    assert of(Accept, queued) == [Accept(turn=TurnId("b"), position=1, handling="queued")]
+    assert of(Accept, queued) == [Accept(turn=TurnId("b"), position=1, handling=Handling.QUEUED)]
 
     done = talk.answer()
     assert names(done.records) == ["TurnFinished", "TurnStarted"]
@@ -148,7 +159,7 @@ def test_a_message_that_interrupts_ends_the_turn_and_is_next() -> None:
     talk.say("a")
     interrupting = talk.say("b", busy="interrupt")
     assert names(interrupting.records) == ["MessageReceived", "TurnFailed", "TurnStarted"]
-    assert of(Accept, interrupting) == [Accept(turn=TurnId("b"), position=0, handling="interrupting")]
+    assert of(Accept, interrupting) == [Accept(turn=TurnId("b"), position=0, handling=Handling.INTERRUPTING)]
     assert talk.turn.id == "b"
 
 
@@ -157,7 +168,7 @@ def test_a_message_that_interrupts_does_not_overtake_what_waits() -> None:
     talk.say("a")
     talk.say("b")
     [accept] = of(Accept, talk.say("c", busy="interrupt"))
-    assert accept == Accept(turn=TurnId("c"), position=1, handling="interrupting")
+    assert accept == Accept(turn=TurnId("c"), position=1, handling=Handling.INTERRUPTING)
     assert (talk.turn.id, talk.queue) == ("b", ["c"])
 
 
@@ -227,10 +238,10 @@ def test_a_crash_and_an_announced_stop_recover_to_the_same_turn_with_their_own_r
     for talk in (crashed, stopped):
         talk.say("a")
     stopped.do(AnnounceStop(reason="shutdown"))
-    for talk, why in ((crashed, "crash"), (stopped, "shutdown")):
+    for talk, why in ((crashed, InterruptionCause.CRASH), (stopped, InterruptionCause.SHUTDOWN)):
         taken = talk.crash()
         assert names(taken.records) == ["TurnInterrupted", "TurnStarted"]
-        assert [r.reason for r in taken.records if isinstance(r, TurnInterrupted)] == [why]
+        assert [r.cause for r in taken.records if isinstance(r, TurnInterrupted)] == [why]
         assert talk.phase == Phase.RUNNING
         assert talk.work() == ["think"]
 
@@ -284,7 +295,7 @@ def test_a_turn_that_waits_for_a_person_over_a_restart_has_the_announced_reason(
     talk.say("a")
     talk.reply(needs_leave("c1"))
     talk.do(AnnounceStop(reason="restart: new version"))
-    [resumed] = talk.do(Recover(reason="the daemon stopped without warning")).records
+    [resumed] = talk.do(Recover(cause=InterruptionCause.CRASH)).records
     assert isinstance(resumed, Resumed)
     assert resumed.reason == "restart: new version"
 
@@ -315,8 +326,8 @@ def test_a_call_in_flight_at_a_suspension_is_not_run_again_and_what_came_after_i
     assert [line.partition(".")[0] for line in talk.shown()[:4]] == [
         "user: a",
         "assistant calls c1 c2",
-        "c1: No recorded outcome: operator while this ran",
-        "c2: Not run: operator",
+        "c1: No recorded outcome: the session was suspended while this call ran",
+        "c2: Not run: the session was suspended before this call started",
     ]
 
 
@@ -428,7 +439,7 @@ def test_history_that_came_along_is_part_of_the_turn() -> None:
 
 
 def test_a_recovered_session_with_nothing_open_stays_as_it_is() -> None:
-    assert step(FRESH, Recover(reason="crash"), 1.0).records == ()
+    assert step(FRESH, Recover(cause=InterruptionCause.CRASH), 1.0).records == ()
 
 
 # ---------------------------------------------------------------- turns that are held until the person writes
@@ -439,14 +450,14 @@ def held(*calls: Call) -> Talk:
     talk.say("a")
     if calls:
         talk.reply(*calls)
-    talk.do(Recover(reason="crash", hold=True))
+    talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
     return talk
 
 
 def test_a_held_turn_does_not_go_on_by_itself_and_is_interrupted_once_however_often_the_daemon_starts() -> None:
     talk = held()
     for _ in range(5):
-        assert not talk.do(Recover(reason="crash", hold=True)).records
+        assert not talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED)).records
     assert (talk.session.phase, talk.session.interruptions, talk.work()) == (Phase.RESUME_PENDING, 1, [])
 
 
@@ -457,9 +468,9 @@ def test_a_held_turn_goes_on_with_the_next_message_which_is_answered_first() -> 
     assert talk.work() == ["think"]
     note, said = talk.shown()[-2:]
     assert said == "user: are you there?"
-    assert "interrupted (crash)" in note
+    assert "Hermes crashed" in note
     assert "write (write c1)" in note
-    assert "answer that first" in note
+    assert "Answer that message first." in note
     assert talk.turn.merged == ("t2",)
 
 
@@ -480,7 +491,7 @@ def test_what_waits_behind_a_held_turn_starts_when_that_is_stopped_whatever_stop
     talk.say("b")
     for _ in range(2):
         talk.do(AnnounceStop(reason="shutdown"))
-        talk.do(Recover(reason="crash", hold=True))
+        talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
         assert talk.phase == Phase.RESUME_PENDING
         assert talk.session.interruptions == 1
     talk.do(StopTurn(reason="somebody asked for it"))
@@ -496,7 +507,7 @@ def test_an_operator_can_have_a_held_turn_go_on() -> None:
 
 def test_a_held_turn_goes_on_by_itself_once_a_daemon_starts_that_holds_nothing() -> None:
     talk = held()
-    taken = talk.do(Recover(reason="crash"))
+    taken = talk.do(Recover(cause=InterruptionCause.CRASH))
     assert names(taken.records) == ["TurnStarted"]
     assert talk.session.interruptions == 1
 
@@ -505,7 +516,7 @@ def test_what_waited_before_a_held_turn_was_written_to_goes_before_what_is_said_
     talk = Talk()
     talk.say("a")
     talk.say("b")
-    talk.do(Recover(reason="crash", hold=True))
+    talk.do(Recover(cause=InterruptionCause.CRASH, hold=HoldCause.CONFIGURED))
     talk.say("c")
     assert talk.work() == ["think"]
     assert [turn.id for turn in talk.session.queue] == ["b", "c"]
@@ -515,9 +526,9 @@ def test_opening_is_taken_with_the_first_message_only() -> None:
     talk = Talk()
     system = EncodedMessage(b'{"role":"system","content":"Be brief."}')
     [taken] = of(Accept, talk.do(replace(said("a"), opening=(system,))))
-    assert taken == Accept(turn=TurnId("a"), position=0, handling="started", opened=True)
+    assert taken == Accept(turn=TurnId("a"), position=0, handling=Handling.STARTED, opened=True)
     talk.answer()
     assert talk.shown() == ["system: Be brief.", "user: a", "assistant: yes"]
     [taken] = of(Accept, talk.do(replace(said("b"), opening=(system,))))
-    assert taken == Accept(turn=TurnId("b"), position=0, handling="started", opened=False)
+    assert taken == Accept(turn=TurnId("b"), position=0, handling=Handling.STARTED, opened=False)
     assert talk.shown()[-1] == "user: b"

@@ -9,7 +9,7 @@ from hermes.domain.session.builder import open_turns
 from hermes.domain.session.protocol import Accept, AnnounceStop, Hold, Rewrite, StartHeld, Suspend
 from hermes.domain.session.state import is_pending, replay
 from hermes.domain.submission import Submission
-from hermes.domain.types import Phase, Place, SessionKey, Source, TurnId
+from hermes.domain.types import Handling, Phase, Place, SessionKey, Source, TurnId
 from tests.actors.harness import until, world
 from tests.actors.talk import Talk, names, of, refusal, said, user
 
@@ -31,7 +31,7 @@ def test_a_message_whose_rest_is_on_its_way_is_stored_and_held() -> None:
     taken = talk.do(first())
     assert names(taken.records) == ["MessageReceived"]
     assert of(Hold, taken) == [Hold(wait_s=WAIT_S)]
-    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling="started")]
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling=Handling.STARTED)]
     assert is_pending(talk.session)
     assert talk.work() == []
 
@@ -41,7 +41,7 @@ def test_the_rest_joins_it_and_they_are_one_turn() -> None:
     talk.do(first())
     taken = talk.do(rest())
     assert names(taken.records) == ["Amended", "TurnStarted"]
-    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling="joined")]
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=0, handling=Handling.JOINED)]
     assert taken.seen is not None
     assert (taken.seen.key, taken.seen.turn) == ("two", "one")
     assert talk.shown() == ["user: one", "user: two"]
@@ -82,7 +82,7 @@ def test_a_text_that_is_split_while_a_turn_runs_waits_as_one() -> None:
     talk.say("before")
     talk.do(first())
     taken = talk.do(rest())
-    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=1, handling="joined")]
+    assert of(Accept, taken) == [Accept(turn=TurnId("one"), position=1, handling=Handling.JOINED)]
     talk.answer()
     assert talk.shown() == ["user: before", "assistant: yes", "user: one", "user: two"]
     talk.answer()

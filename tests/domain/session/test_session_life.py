@@ -196,7 +196,7 @@ class SessionLife(RuleBasedStateMachine):
         self.reports = []  # whoever makes them made them for the parent
         assert open_before == [t.id for t in (self.talk.session.turn, *self.talk.session.queue) if t is not None]
         if self.talk.session.turn is None and not self.talk.session.resume_reason:
-            self.do(Recover(reason=""))  # as its actor does when it begins
+            self.do(Recover())  # as its actor does when it begins
         self.look_at_work()
 
     @precondition(lambda self: self.talk.session.compressing)

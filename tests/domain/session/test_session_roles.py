@@ -13,7 +13,17 @@ from hermes.domain.session.protocol import Answer, Rewrite
 from hermes.domain.session.state import begin, replay
 from hermes.domain.session.turn_role import role_of_turn
 from hermes.domain.submission import Submission
-from hermes.domain.types import ChatContext, FailureKind, Place, Session, SessionId, SessionKey, Source, TurnId
+from hermes.domain.types import (
+    ChatContext,
+    FailureKind,
+    HoldCause,
+    Place,
+    Session,
+    SessionId,
+    SessionKey,
+    Source,
+    TurnId,
+)
 from tests.actors.talk import Talk, asks, does, said, user
 
 THERE = Place(platform="toy", chat="g", message="1")
@@ -149,7 +159,7 @@ def test_roles_survive_a_compression() -> None:
 def test_a_held_turn_goes_on_with_its_role_when_somebody_lower_writes() -> None:
     talk = shared_talk()
     talk.do(said("work", source=BOSS))
-    talk.crash(hold=True)
+    talk.crash(hold=HoldCause.CONFIGURED)
     talk.do(said("me too", source=EVE))
     assert role_in(talk.session) is Role.ADMIN
     assert [turn.role for turn in talk.session.queue] == [Role.GUEST]

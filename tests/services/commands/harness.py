@@ -127,8 +127,8 @@ class World:
             restart=self._restart,
         )
 
-    async def _restart(self, reason: str) -> None:
-        self.restarts.append(reason)
+    async def _restart(self, reason: str, who: str) -> None:
+        self.restarts.append(f"{reason} by {who}")
 
     def new_turn_id(self) -> TurnId:
         return TurnId(f"turn-{next(self._turns)}")

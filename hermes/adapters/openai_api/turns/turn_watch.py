@@ -32,12 +32,13 @@ from hermes.domain.events import (
     TurnOutcome,
 )
 from hermes.domain.submission import Receipt
+from hermes.domain.types import Handling
 from hermes.ports.hub import Hub, Subscription
 from hermes.ports.sessions import Sessions
 
 Step: TypeAlias = str | Shown | TurnOutcome | None
 
-_BEHIND_OTHERS = ("queued", "steering")
+_BEHIND_OTHERS = (Handling.QUEUED, Handling.STEERING)
 
 
 class TurnWatch:
