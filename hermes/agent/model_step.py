@@ -1,4 +1,4 @@
-"""The model goes on with a turn: the prompt, the transcript and the tools in, an answer or tool calls out."""
+"""Model step of a turn: send prompt, transcript and tools to the model; report its answer or tool calls."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 BYTES_PER_TOKEN = 4  # of text and JSON
 TURNS_REMEMBERED = 1000
 LIMIT_REACHED = (
-    "[Note from the system: the limit of {} steps for one turn is reached. Use no more tools. Say what is done, what "
-    "is not, and how to go on.]"
+    "[Note from the system: this turn has reached its limit of {} steps. Do not call more tools. "
+    "Report what is done, what is not done, and how to continue.]"
 )
 
 
 class TurnEnvironment(Protocol):
-    """What a turn needs besides a model; it takes a while to set up."""
+    """Toolbox and prompt builder of a turn. Setting it up takes a while."""
 
     @property
     def toolbox(self) -> Toolbox: ...
     @property
-    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # in a thread
+    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # blocking: call it in a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +54,8 @@ class ThinkingSettings:
     max_replies: int
     compression: CompressionSettings
     compress: bool = True
-    price: Price = Price()  # of the model of choice; the others of the chain are reckoned alike
-    vision: str = "auto"  # whether it is shown pictures: auto, always or never
+    price: Price = Price()  # of the configured model; also used for its fallbacks
+    vision: str = "auto"  # send images: auto, always or never
 
 
 class ModelStep:
@@ -75,7 +75,7 @@ class ModelStep:
         self._ledger = ledger
         self._hub = hub
         self._sight = sight
-        self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
+        self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
 
     async def answer(
         self,
@@ -130,7 +130,7 @@ class ModelStep:
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
     async def _shown(self, request: ModelRequest, model: str) -> ShownMessages:
-        """What the model of that name is shown of it."""
+        """Return the request's messages as this model can use them."""
         if self._sight is None:
             return ShownMessages(messages=request.messages)
         return await self._sight.shown(request.messages, sees=self._sees(model))
@@ -139,10 +139,10 @@ class ModelStep:
         return sees(model, self.settings.vision)
 
     def _remember(self, turn: TurnId, place: int) -> None:
-        """A turn goes on with the model that answered it; the next turn begins with the first choice again."""
+        """Let the turn continue with the fallback that answered; the next turn starts with the first choice again."""
         if place:
             self._moved[turn] = place
-            if len(self._moved) > TURNS_REMEMBERED:  # turns that were stopped leave theirs behind
+            if len(self._moved) > TURNS_REMEMBERED:  # stopped turns do not remove their entry
                 del self._moved[next(iter(self._moved))]
 
     async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, context: ToolContext) -> Proposed:
@@ -153,7 +153,7 @@ class ModelStep:
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
 
     async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int) -> bool:
-        """Only what is large is looked at closely: an image is large and costs little."""
+        """Return whether the request exceeds the window. Count tokens only if it has many bytes."""
         window = self.settings.context_window
         if size_bytes // BYTES_PER_TOKEN <= window:
             return False
@@ -225,13 +225,13 @@ class ModelStep:
 
 
 def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
-    """Where in the chain a turn begins, and by which name the first of it is asked where that is not its own."""
+    """Return the place in the chain to start at, and the model name for the first model if it is not its own."""
     others = [model.name for model in chain[1:]]
     return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
 
 
 def _guest(job: ModelJob) -> str:
-    """Whose own budget counts; empty: nobody's."""
+    """Return the guest whose own budget counts; empty if there is none."""
     return (job.by or job.session) if job.role is Role.GUEST else ""
 
 
@@ -259,9 +259,9 @@ def _retry_report(job: ModelJob, retry: Retry) -> RetryReport:
 
 
 def not_thought(job: ModelJob, error: Exception) -> ModelReport:
-    if isinstance(error, ConfigError):  # its text says what to change
+    if isinstance(error, ConfigError):  # its text tells the person what to change
         return _failed(job, Failure(kind=FailureKind.INTERNAL, message=str(error)))
-    return _failed(job, failure(FailureKind.INTERNAL, f"the model could not be asked ({type(error).__name__})"))
+    return _failed(job, failure(FailureKind.INTERNAL, f"the model call failed ({type(error).__name__})"))
 
 
 def _failed(job: ModelJob, why: Failure) -> ModelReport:

@@ -269,7 +269,7 @@ def test_the_newest_huge_result_is_cut_and_older_ones_are_stubbed() -> None:
     assert user("find it") in made.tail
     results = [read(each).text for each in made.tail if read(each).role == "tool"]
     assert results[-1].startswith("the quick brown fox")
-    assert "cut here" in results[-1]
+    assert "truncated here" in results[-1]
     assert all(text.startswith("[old result of read_file") for text in results[:-1])
 
 

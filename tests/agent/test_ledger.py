@@ -42,7 +42,7 @@ def test_each_guest_has_a_day_of_their_own() -> None:
     ledger.add(Usage(prompt_tokens=50))
     assert ledger.problem(Usage(), guest="x:eve") == ""
     ledger.add(Usage(prompt_tokens=4), guest="x:eve")
-    assert "what a guest may use in a day" in ledger.problem(Usage(), guest="x:eve")
+    assert "the guest budget for today" in ledger.problem(Usage(), guest="x:eve")
     assert ledger.problem(Usage(), guest="x:mallory") == ""
     assert ledger.problem(Usage()) == "", "others have no such budget"
     now[0] = DAY_S

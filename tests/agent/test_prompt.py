@@ -28,7 +28,7 @@ FULL = PromptFacts(
 
 def test_without_facts_there_is_an_identity_and_a_day() -> None:
     prompt = build_prompt(BARE)
-    assert prompt.startswith(f"{DEFAULT_SOUL}\n\n# Text of others\n")
+    assert prompt.startswith(f"{DEFAULT_SOUL}\n\n# Untrusted text\n")
     assert prompt.endswith("\n\n# Now\nDate: Friday, 2027-01-15 (Europe/Berlin)")
     assert prompt.count("<untrusted-ID>") == 1
 

@@ -93,7 +93,7 @@ def test_a_tool_call_is_shown_by_name_and_its_result_by_both_ends() -> None:
     assert '  CALLS terminal {"command":"ls"}' in part
     shown = part.partition("RESULT of terminal:")[2].partition("\nUSER")[0]
     assert "FIRST" in shown
-    assert "cut here" in shown
+    assert "truncated here" in shown
     assert "LAST" in shown
 
 

@@ -12,7 +12,9 @@ import pytest
 
 from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
-from hermes.tools.terminal.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.terminal.background_command import BackgroundCommand
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 from tests.sandbox.cgroup_tree import FakeTree

@@ -95,7 +95,7 @@ def test_every_place_is_replaced_on_request() -> None:
         ("x", "x", "the same"),
         ("secnd( 2 )", "x", "line 3: second"),
         ("zzzzzzz", "def one():", "there already"),
-        ("zzzzzzz", "x", "No line is like it"),
+        ("zzzzzzz", "x", "No line is similar"),
         ("\n\n\n\n\n", "x", "not found"),
     ],
 )

@@ -90,5 +90,5 @@ def test_the_same_id_in_a_later_turn_does_not_overwrite(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_kept_is_still_shown(tmp_path: Path) -> None:
     (tmp_path / "outputs").write_text("in the way")
     shown = fitted("a\n" * 5_000, tmp_path)
-    assert "could not be kept" in shown
+    assert "could not be stored" in shown
     assert shown.startswith("a\n")

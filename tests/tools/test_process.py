@@ -21,8 +21,8 @@ from hermes.sandbox.network import SandboxNetwork
 from hermes.shell_policy.policy import decide
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool, serve_again
 from hermes.tools.registry import Toolbox
+from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.output import OutputLimits
-from hermes.tools.terminal.terminal import BackgroundCommand
 from hermes.tools.tool import ToolError, ToolResult
 from tests.tools.workbench import a_context
 
@@ -152,7 +152,7 @@ async def test_each_action_does_what_it_says(bench: Bench) -> None:
 async def test_a_log_says_what_it_does_not_show(bench: Bench) -> None:
     bench.processes.out = b"line one\nline two\n"
     assert "so far: there is nothing at 2000]" in (await bench.call("log", offset=2000)).text
-    assert "offset 0 or more" in (await bench.call("log", offset=-1)).text
+    assert "offset at least 0" in (await bench.call("log", offset=-1)).text
     assert (await bench.call("log", limit=50_000)).text.endswith("of 18] (limit is at most 40000)")
     bench.processes.kept_from = 9
     assert "[bytes 9 to 18 of 18; those before 9 are no longer kept]" in (await bench.call("log", offset=0)).text
@@ -160,7 +160,7 @@ async def test_a_log_says_what_it_does_not_show(bench: Bench) -> None:
 
 async def test_an_ended_process_is_not_killed_again(bench: Bench) -> None:
     bench.processes.all[RUNNING.id] = replace(RUNNING, ended_at=1.0, exit_code=0)
-    assert (await bench.call("kill")).text.startswith("It had ended already.\nproc_1: ")
+    assert (await bench.call("kill")).text.startswith("It had already ended.\nproc_1: ")
     assert bench.processes.did == []
 
 
@@ -175,7 +175,7 @@ async def test_another_conversations_process_is_not_there(bench: Bench) -> None:
 
 async def test_what_is_missing_or_empty_is_said(bench: Bench) -> None:
     assert "id is missing" in (await bench.call("poll", id="")).text
-    assert "nothing to write" in (await bench.call("write", data="")).text
+    assert "data is empty" in (await bench.call("write", data="")).text
     assert "at most 20 seconds" in (await bench.call("wait", timeout=21)).text
     bench.processes.takes = 2
     result = await bench.call("write", data="abc")

@@ -88,7 +88,7 @@ async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(fil
         ({"pattern": "alpha", "path": "b", "output_mode": "files"}, ["b/c.py", "b/d.txt", "b/kept.log"]),
         ({"pattern": "return", "path": "a.py"}, ["a.py:4:    return 1"]),
         ({"pattern": "(?<=return )alpha"}, ["b/c.py:2:    return alpha()"]),
-        ({"pattern": "nowhere"}, ["[nothing found]"]),
+        ({"pattern": "nowhere"}, ["[no results]"]),
         (
             {"pattern": "return", "context_lines": 1},
             [
@@ -126,7 +126,7 @@ async def test_pages_of_results_join_to_the_whole(files: Workbench) -> None:
     assert seen == [f"{number}.txt:{line}:hit" for number in range(10) for line in (1, 3)]
     names = await files.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
     assert names.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
-    assert "beyond that offset" in await files.text("search_files", pattern="hit", offset=99)
+    assert "at that offset" in await files.text("search_files", pattern="hit", offset=99)
 
 
 @pytest.mark.usefixtures("either")
@@ -254,10 +254,10 @@ async def test_a_search_ends_when_its_time_is_up(files: Workbench, monkeypatch: 
         ("[^ab].txt", ["c.txt"]),
         ("[]x]*", ["]y"]),
         ("\\[*", ["[z"]),
-        ("[]", ["[nothing found]"]),
+        ("[]", ["[no results]"]),
         ("{a,{b,c}}.txt", ["a.txt", "b.txt", "c.txt"]),
         ("./a.*", ["a.txt"]),
-        ("d/*", ["[nothing found]"]),
+        ("d/*", ["[no results]"]),
         ("d/**", ["d/e/f"]),
         ("**/f", ["d/e/f"]),
         ("d/**/f", ["d/e/f"]),
@@ -277,7 +277,7 @@ async def test_a_repository_inside_of_another_has_only_its_own_rules(files: Work
         files.write(name, "")
     listed = await files.text("search_files", pattern="*", target="files")
     assert listed.splitlines() == [".gitignore", "inner/a.log", "other/only/x"]
-    assert await files.text("search_files", pattern="*", target="files", path="sub") == "[nothing found]"
+    assert await files.text("search_files", pattern="*", target="files", path="sub") == "[no results]"
 
 
 STAND_IN = """
