@@ -85,7 +85,7 @@ class ModelStep:
         said: list[str],
         retried: Callable[[RetryReport], None] = lambda _: None,
     ) -> ModelReport:
-        """`said` is given what the model says as it comes."""
+        """Ask the model and report its answer. Text is appended to `said` as it arrives."""
         if problem := self._ledger.problem(job.spent, guest=_guest(job)):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
@@ -99,13 +99,13 @@ class ModelStep:
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
         shown = await self._shown(request, name)
-        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
+        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # their encoded size does not count
         if self.settings.compress and await self._overflows(shown.messages, size_bytes):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
         self._moved.pop(job.turn, None)
 
         async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
-            """A fallback may be blind where the first choice sees, or the other way round."""
+            """Return the request for another model, which may differ in vision support."""
             alike = self._sees(model) == self._sees(name)
             return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
 
@@ -116,16 +116,7 @@ class ModelStep:
         proposed = NOTHING
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
-            context = ToolContext(
-                session=job.session,
-                turn=job.turn,
-                call="",
-                platform=job.platform,
-                folder=folder,
-                media=self._folders.media(job.media_scope),
-                role=job.role,
-            )
-            proposed = await self._proposed(job, reply, workshop.toolbox, context)
+            proposed = await self._proposed(job, reply, workshop.toolbox, folder)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
@@ -145,7 +136,16 @@ class ModelStep:
             if len(self._moved) > TURNS_REMEMBERED:  # stopped turns do not remove their entry
                 del self._moved[next(iter(self._moved))]
 
-    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, context: ToolContext) -> Proposed:
+    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, folder: Path) -> Proposed:
+        context = ToolContext(
+            session=job.session,
+            turn=job.turn,
+            call="",
+            platform=job.platform,
+            folder=folder,
+            media=self._folders.media(job.media_scope),
+            role=job.role,
+        )
         tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
         cut = reply.done.finish_reason == "length"
         if is_quick(tool_calls, toolbox, job.platform, job.role):

@@ -106,14 +106,22 @@ def decide(
     rules = tuple(dict.fromkeys(rule for rule, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
-    left = sorted((each for each in found if each[0] not in granted), key=lambda each: severity(each[0]))
-    reasons = list(dict.fromkeys(reason for _, reason in left))
-    once = not _ONCE_ONLY.isdisjoint(rules)
+    return _question([each for each in found if each[0] not in granted], rules)
+
+
+def _question(found: list[tuple[str, str]], rules: tuple[str, ...]) -> Gate:
+    """Return the approval question: the worst findings first."""
+    found = sorted(found, key=lambda each: severity(each[0]))
+    reasons = list(dict.fromkeys(reason for _, reason in found))
     findings = tuple(reasons[:_MAX_FINDINGS])
     if len(reasons) > _MAX_FINDINGS:
         findings += (f"and {len(reasons) - _MAX_FINDINGS} more findings",)
     return Gate(
-        verdict=Verdict.ASK, reason="; ".join(reasons[:_MAX_REASONS]), rules=rules, once=once, findings=findings
+        verdict=Verdict.ASK,
+        reason="; ".join(reasons[:_MAX_REASONS]),
+        rules=rules,
+        once=not _ONCE_ONLY.isdisjoint(rules),
+        findings=findings,
     )
 
 

@@ -123,7 +123,7 @@ class WritePlan:
         """It was written."""
         self._rows.remember()
 
-    def _perform(self, operation: Operation) -> None:  # noqa: C901, PLR0912 - one line for each kind of operation
+    def _perform(self, operation: Operation) -> None:
         match operation:
             case Append():
                 self._append(operation)
@@ -133,17 +133,32 @@ class WritePlan:
                 self._set_due(operation)
             case Erase():
                 self._erase(operation)
-            case SetAside(letter=letter):
-                key = text_key(letter.id)
-                self._stage.put(DEAD, key, codec.seal(key, self._pack(letter)))
-            case DropDeadLetter(id=name):
-                if self._stage.get(DEAD, text_key(name)) is None:
-                    raise StorageError(f"there is no dead letter {name} (any more)")
-                self._stage.put(DEAD, text_key(name), None)
+            case SetAside() | DropDeadLetter():
+                self._change_dead_letter(operation)
             case ForgetSeen():
                 self._forget(operation)
             case Tally():
                 self._count(operation)
+            case PutFact() | PutProcess() | DropProcess():
+                self._put_row(operation)
+            case See(seen=seen):
+                self._see(seen)
+            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
+                self._deliver(operation)
+            case _:
+                assert_never(operation)
+
+    def _change_dead_letter(self, operation: SetAside | DropDeadLetter) -> None:
+        if isinstance(operation, SetAside):
+            key = text_key(operation.letter.id)
+            self._stage.put(DEAD, key, codec.seal(key, self._pack(operation.letter)))
+            return
+        if self._stage.get(DEAD, text_key(operation.id)) is None:
+            raise StorageError(f"there is no dead letter {operation.id}")
+        self._stage.put(DEAD, text_key(operation.id), None)
+
+    def _put_row(self, operation: PutFact | PutProcess | DropProcess) -> None:
+        match operation:
             case PutFact(name=name, value=value):
                 key = text_key(name)
                 sealed = None if value is None else codec.seal(key, self._pack((name, value)))
@@ -153,10 +168,6 @@ class WritePlan:
                 self._stage.put(PROCESSES, key, codec.seal(key, self._pack(record)))
             case DropProcess(id=name):
                 self._stage.put(PROCESSES, text_key(name), None)
-            case See(seen=seen):
-                self._see(seen)
-            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
-                self._deliver(operation)
             case _:
                 assert_never(operation)
 

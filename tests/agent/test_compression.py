@@ -332,7 +332,7 @@ def test_the_summary_is_marked_as_reference_and_found_again() -> None:
 
 @pytest.mark.parametrize("summary", ["", " \n", "[End of the summary]"])
 def test_without_a_summary_nothing_is_dropped(summary: str) -> None:
-    with pytest.raises(ValueError, match="without a summary"):
+    with pytest.raises(ValueError, match="summary is empty"):
         carried(planned(exchanges(40)), summary, at=AT)
 
 

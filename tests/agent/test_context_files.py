@@ -61,7 +61,7 @@ def test_outside_of_a_repository_only_the_working_directory_counts(tmp_path: Pat
 
 def test_a_long_file_is_cut_and_says_so() -> None:
     found = admitted("AGENTS.md", "x" * (MAX_CHARS + 1))
-    assert found.text.startswith("x" * MAX_CHARS + "\n\n[AGENTS.md is truncated, after 20,000 characters")
+    assert found.text.startswith("x" * MAX_CHARS + "\n\n[AGENTS.md is truncated after 20,000 characters")
     assert admitted("AGENTS.md", "x" * MAX_CHARS).text == "x" * MAX_CHARS
 
 
@@ -83,7 +83,7 @@ def test_a_suspicious_file_is_replaced_by_a_notice(tmp_path: Path) -> None:
     found = read_project_file(tmp_path)
     assert found is not None
     assert found.blocked == "it asks to ignore earlier instructions"
-    assert "AGENTS.md is left out: it asks to ignore earlier instructions" in found.text
+    assert "AGENTS.md is not used: it asks to ignore earlier instructions" in found.text
     assert "previous instructions." not in found.text
 
 

@@ -134,7 +134,7 @@ class Minds:
             turn=job.turn,
             attempt=job.attempt,
             call=job.call,
-            message=result(job.call, "it failed unexpectedly" if broke else "done"),
+            message=result(job.call, "it broke" if broke else "done"),
             outcome=CallOutcome.ERROR if broke else CallOutcome.OK,
             took_s=outside.time() - began,
         )

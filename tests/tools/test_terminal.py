@@ -193,7 +193,7 @@ def test_it_is_a_tool_with_effects_that_runs_alone(world: World) -> None:
     made = world.tool()
     assert (made.name, made.effect, made.parallel, made.available()) == ("terminal", Effect.EFFECT, False, "")
     assert made.parameters["required"] == ["command"]
-    assert "180 unless given, 600 at most" in made.parameters["properties"]["timeout"]["description"]
+    assert "default 180, maximum 600" in made.parameters["properties"]["timeout"]["description"]
 
 
 # --- what is kept
@@ -266,7 +266,7 @@ async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: 
     await world.run("mkdir -p a/b/c; cd a/b/c")
     shutil.rmtree(world.root / "a" / "b")
     text = await world.text("pwd")
-    assert text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b/c no longer exists")
+    assert text.startswith(f"{world.root}/a\n[directory {world.root}/a/b/c no longer exists")
     assert await world.text("pwd") == f"{world.root}/a\n[exit code 0]"
 
 
@@ -325,7 +325,7 @@ async def test_a_directory_that_is_gone_is_said(world: World) -> None:
     shutil.rmtree(world.root / "a" / "b")
     result = await made.run(world.context(), command="pwd")
     assert isinstance(result, ToolResult)
-    assert result.text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b no longer exists")
+    assert result.text.startswith(f"{world.root}/a\n[directory {world.root}/a/b no longer exists")
 
 
 async def test_a_background_command_is_handed_over_with_where_and_what(world: World) -> None:
@@ -441,7 +441,7 @@ async def test_a_storm_of_processes_is_ended(world: World) -> None:
     world.settings["limits"] = ChildLimits(processes=40)
     text = await world.text("for i in {1..500}; do sleep 1006.25 & sleep 0.002; done; wait", timeout=50)
     # In a sandbox of an ordinary user the kernel refuses the processes above the limit.
-    assert "more than the 40 allowed" in text or "fork: Resource temporarily unavailable" in text
+    assert "more than the allowed 40" in text or "fork: Resource temporarily unavailable" in text
     await until(lambda: not running("1006.25"))
 
 

@@ -83,47 +83,59 @@ class BashParser:
 
     # Lists and pipelines
 
-    def _list(self, closers: frozenset[str], *, paren: bool = False, case: bool = False) -> tuple[Pipeline, ...]:  # noqa: C901 - a list ends in many ways
-        """The pipelines up to a closer, which is consumed; in a `case` also up to `;;`."""
+    def _list(self, closers: frozenset[str], *, paren: bool = False, case: bool = False) -> tuple[Pipeline, ...]:
+        """Parse the pipelines up to a closer, which is consumed; in a `case` also up to `;;`."""
         self._enter()
         items: list[Pipeline] = []
         after = ";"
-        while True:
-            self._skip_lines()
-            character = self._peek()
-            if not character:
-                if closers or paren:
-                    raise Unparsable("it ends in the middle of a command")
-                break
-            if character == ")":
-                if not paren:
-                    raise Unparsable("it closes a bracket that was not opened")
-                self._at += 1
-                break
-            if case and self._text.startswith((";;", ";&"), self._at):
-                break
-            if character in ";&" and not self._text.startswith("&>", self._at):
+        while not self._at_list_end(closers, paren=paren, case=case):
+            if self._peek() in ";&" and not self._text.startswith("&>", self._at):
                 self._at += 1
                 after = ";"
-                continue
-            if reserved := _RESERVED.match(self._text, self._at):
-                word = reserved[1]
-                if word in closers:
-                    if not case:
-                        self._at = reserved.end()
-                    break
-                if word in _SKIPPED:
-                    self._skip_word(reserved)
-                    after = "||" if word in {"elif", "else", "then", "do"} else after
-                    continue
-                if word in {"fi", "done", "esac", "}"}:
-                    raise Unparsable(f"there is a {word!r} that closes nothing")
-            commands = self._pipeline()
-            operator = self._operator()
-            items.append(Pipeline(commands=commands, after=after, background=operator == "&"))
-            after = operator if operator in {"&&", "||"} else ";"
+            elif skipped := self._skip_reserved():
+                after = "||" if skipped in {"elif", "else", "then", "do"} else after
+            else:
+                commands = self._pipeline()
+                operator = self._operator()
+                items.append(Pipeline(commands=commands, after=after, background=operator == "&"))
+                after = operator if operator in {"&&", "||"} else ";"
         self._depth -= 1
         return tuple(items)
+
+    def _at_list_end(self, closers: frozenset[str], *, paren: bool, case: bool) -> bool:
+        """Return whether the list ends here, and consume the closer unless it belongs to a `case`."""
+        self._skip_lines()
+        character = self._peek()
+        if not character:
+            if closers or paren:
+                raise Unparsable("it ends in the middle of a command")
+            return True
+        if character == ")":
+            if not paren:
+                raise Unparsable("it closes a bracket that was not opened")
+            self._at += 1
+            return True
+        if case and self._text.startswith((";;", ";&"), self._at):
+            return True
+        reserved = _RESERVED.match(self._text, self._at)
+        if reserved is None or reserved[1] not in closers:
+            return False
+        if not case:
+            self._at = reserved.end()
+        return True
+
+    def _skip_reserved(self) -> str:
+        """Skip a reserved word that only introduces a list and return it; else return nothing."""
+        reserved = _RESERVED.match(self._text, self._at)
+        if reserved is None:
+            return ""
+        word = reserved[1]
+        if word in _SKIPPED:
+            self._skip_word(reserved)
+            return word
+        if word in {"fi", "done", "esac", "}"}:
+            raise Unparsable(f"there is a {word!r} that closes nothing")
+        return ""
 
     def _pipeline(self) -> tuple[Command, ...]:
         commands = [self._command()]
