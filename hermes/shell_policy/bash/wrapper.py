@@ -1,4 +1,4 @@
-"""Programs that run another command given in their arguments, and where in those the command is.
+"""Commands inside the arguments of programs that run other commands.
 
 An option that is not in a wrapper's entry makes every rest of its arguments a possible command: guessing wrong then
 costs a question, not a bypass.
@@ -25,10 +25,10 @@ MAX_FOUND = 32  # directories searched, times the names looked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inner:
-    """An argv that is run."""
+    """A command that the program runs, as an argv."""
 
     argv: tuple[str, ...]
-    guess: bool = False  # it may as well be a mere argument
+    guess: bool = False  # it may only be an argument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ def _suffixes(arguments: tuple[str, ...]) -> Iterator[Inner]:
         if argument and not argument.startswith("-"):
             yield Inner(argv=arguments[index : index + MAX_SUFFIX], guess=True)
     if len(arguments) > MAX_GUESSES:
-        yield Inner(argv=(UNKNOWN,))  # nobody looks that far
+        yield Inner(argv=(UNKNOWN,))  # further arguments are not checked
 
 
 def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inner | Script]:
@@ -140,7 +140,7 @@ def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inn
 
 
 def _command_at(arguments: tuple[str, ...], wrapper: Wrapper) -> int | None:
-    """Where the options end; nothing if one of them is not known."""
+    """Return the position after the options; None if an option is not known."""
     index = 0
     while index < len(arguments):
         argument = arguments[index]
@@ -164,7 +164,7 @@ def _command_at(arguments: tuple[str, ...], wrapper: Wrapper) -> int | None:
 
 
 def _short_options(letters: str, wrapper: Wrapper) -> int | None:
-    """How many further arguments these letters take."""
+    """Return the number of further arguments that these letters take."""
     for position, letter in enumerate(letters):
         if letter in wrapper.valued:
             return 0 if position + 1 < len(letters) else 1
@@ -231,7 +231,7 @@ def _parallel(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner |
 
 
 def found_paths(name: str, arguments: tuple[str, ...]) -> list[str]:
-    """What `find` and `fd` print, as paths with gaps."""
+    """Return the paths that `find` and `fd` print, with unknown parts."""
     roots = []
     for argument in arguments:
         if argument.startswith(("-", "(", "!")) and argument not in {"-H", "-L", "-P"}:
@@ -328,7 +328,7 @@ def _values_run(name: str, arguments: tuple[str, ...]) -> Iterator[Script]:
 
 
 def _git_setting(argument: str, following: str) -> str:
-    """`-c name=value` and `config name value` alike."""
+    """Yield the settings of `-c name=value` and `config name value`."""
     return argument if "=" in argument else f"{argument}={following}"
 
 
