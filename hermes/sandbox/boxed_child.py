@@ -1,4 +1,4 @@
-"""A foreground program in a sandbox: how it starts, how it ends, what it may use.
+"""Foreground program in a sandbox: start, end and limits.
 
 bubblewrap is a monitor outside, an init (process 1) inside, and the program below it. The kernel ends everything in
 the process namespace with its init, so the end of a command is "the monitor was reaped and init's pidfd is readable":
@@ -52,7 +52,7 @@ _LEFT_MAX_BYTES: Final = 4096
 
 
 class SandboxFailedError(OSError):
-    """bubblewrap ended before the program started. Its words are the message."""
+    """bubblewrap ended before the program started. The message is bubblewrap's output."""
 
 
 class BoxedChild(ChildProcess):
@@ -121,7 +121,7 @@ class BoxedChild(ChildProcess):
         self._held.close()
 
     def _over(self) -> bool:
-        """Whether init has ended; what it led has ended with it."""
+        """Return whether init has ended, and all its processes with it."""
         try:
             return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # a child of the monitor, not ours: ask whether the descriptor is readable
@@ -236,7 +236,7 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 
 
 async def _started(process: Process, status: int, output: Output) -> int:
-    """Init's pid, as bubblewrap reports it. The report comes in several writes."""
+    """Return init's pid from bubblewrap's report, which arrives in several writes."""
     loop = asyncio.get_running_loop()
     os.set_blocking(status, False)
     seen = b""

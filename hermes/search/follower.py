@@ -1,4 +1,4 @@
-"""Keeps the search index as far as the journal is.
+"""Keeps the search index up to date with the journal.
 
 Rules:
 - The index says how far it is; nothing is remembered here. An index that was made anew is filled from the beginning.
@@ -117,9 +117,9 @@ class IndexFollower:
         try:
             return await self._catch_up()
         except HermesError as error:
-            logger.warning("the search index could not be brought up to date: {}", error)
+            logger.warning("search index: could not update: {}", error)
         except Exception:  # noqa: BLE001 - outermost: what is derived must not take the daemon down, nor end unnoticed
-            logger.exception("the search index could not be brought up to date")
+            logger.exception("search index: could not update")
         return False
 
     async def _pause(self, seconds: float) -> None:

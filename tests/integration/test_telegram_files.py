@@ -121,9 +121,7 @@ def test_a_voice_is_written_down_where_that_is_set_up(server: TelegramServer, mo
         daemon = stack.enter_context(a_daemon(server, model, more, EARS_KEY="sesame-sesame"))
         server.say(ANN, ANN, "", **voice)
         answers(server, 1)
-        assert server.replies(ANN)[0].endswith(
-            "the person spoke, and this was written down by a machine:]\nGuten Tag"
-        )
+        assert server.replies(ANN)[0].endswith("spoken by the person. Automatic transcription:]\nGuten Tag")
         assert ears.asked == [("whisper-1", "sound.ogg", b"OggS", "Bearer sesame-sesame")]
         server.say(ANN, ANN, "run echo $EARS_KEY")
         answers(server, 2)
