@@ -1,8 +1,8 @@
-"""The store on disk: an Engine over LMDB.
+"""Engine over LMDB: the store on disk.
 
-Everything in a batch is one synced commit. What can go wrong has one answer each: a full map grows, a full disk
-refuses the batch and leaves the store usable, anything else means that the disk cannot be trusted any more. On a
-full disk even erasing needs pages; a reserve is given up for it and taken back when there is space.
+A batch is one synced commit. A full map grows. A full disk refuses the batch and leaves the store usable. Any other
+error means that the disk cannot be trusted. On a full disk even erasing needs pages, so a reserve file is released
+for it and recreated when there is space.
 """
 
 from __future__ import annotations

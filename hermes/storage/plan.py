@@ -1,8 +1,8 @@
-"""From transactions to changed values: what a batch does to the store, worked out before anything is written.
+"""Write plan of a batch: the changed values, computed from transactions before anything is written.
 
-A transaction is all or nothing: its changes are staged, and dropped when one of its operations is refused. Each one
-sees what those before it in the batch have done. Since a plan is only values, it can be written once more after the
-map had to grow.
+A transaction is atomic: its changes are staged, and dropped if one of its operations is refused. Each transaction
+sees the changes of those before it in the batch. A plan is only values, so it can be written again after the map has
+grown.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class WritePlan:
         self._pack = codec.packer()
 
     def add(self, transaction: Transaction) -> HermesError | None:
-        """None, or why nothing of it will be done."""
+        """Add a transaction. Return None, or the error if it is refused."""
         before = self.next_lsn, self.forget_from
         try:
             for operation in transaction:
@@ -115,12 +115,12 @@ class WritePlan:
             self._undo.clear()
 
     def changes(self) -> dict[str, Changed]:
-        """What is to be written, by table."""
+        """Return the changes to write, by table."""
         self._rows.write_to(self._stage.changes)
         return self._stage.changes
 
     def done(self) -> None:
-        """It was written."""
+        """Note that the plan was written."""
         self._rows.remember()
 
     def _perform(self, operation: Operation) -> None:
