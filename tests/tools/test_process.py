@@ -250,7 +250,7 @@ async def test_the_starter_says_what_runs_and_refuses_too_many_words_to_watch_fo
     assert "proc_1 (pid 7). You get a message" in await start(asked)
     assert processes.orders[0].argv[-1] == "make all"
     assert "output lines that match watch, at most every 15 s" in await start(replace(asked, watch=("x",)))
-    with pytest.raises(ToolError, match="up to 16 texts"):
+    with pytest.raises(ToolError, match="at most 16 texts"):
         await start(replace(asked, watch=("x",) * 17))
     processes.refusal = "too many run"
     with pytest.raises(ToolError, match="too many run"):

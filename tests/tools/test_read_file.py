@@ -75,7 +75,7 @@ async def test_a_line_that_is_not_there_is_told(files: Workbench) -> None:
 async def test_a_missing_file_brings_a_suggestion(files: Workbench) -> None:
     files.write("src/Config.py", "")
     assert f"Did you mean {files.cwd}/src/Config.py?" in await files.problem("read_file", path="src/confg.py")
-    assert f"there is no {files.cwd}/scr; Did you mean {files.cwd}/src?" in await files.problem(
+    assert f"there is no {files.cwd}/scr. Did you mean {files.cwd}/src?" in await files.problem(
         "read_file", path="scr/deep/Config.py"
     )
     assert "does not exist" in await files.problem("read_file", path="src/Config.py/x")

@@ -157,7 +157,7 @@ async def test_protected_files_are_left_out_and_counted(bench: Workbench) -> Non
         assert text.startswith("plain")
         assert text.endswith("[2 protected files were skipped]")
         assert "secret" not in text
-    assert "may not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
+    assert "must not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
 
 
 @pytest.mark.usefixtures("either")
