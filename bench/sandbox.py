@@ -23,7 +23,8 @@ from hermes.sandbox.plan import SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.files.file_tools import file_tools
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext
 from hermes.tools.workplace import Workplace
 

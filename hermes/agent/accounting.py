@@ -1,7 +1,7 @@
-"""What model calls cost, and whether a session or a day has spent its budget. Pure.
+"""Cost of model calls, and budget checks for a session and a day. Pure.
 
-Tokens are the provider's own count. Prices are in US dollars per million tokens; a model without a price costs
-nothing here, so a budget in dollars does not hold it: the one in tokens does.
+Token counts come from the provider. Prices are in US dollars per million tokens. A model without a price costs
+nothing, so only a token budget limits it.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
-    """In US dollars per million tokens."""
+    """Prices in US dollars per million tokens."""
 
     input: float = 0.0
-    cached_input: float | None = None  # None: as other input
+    cached_input: float | None = None  # None: same as input
     output: float = 0.0
 
 
@@ -34,7 +34,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Limits; 0 is none. The names are those of the settings."""
+    """Budget limits, named like the settings; 0 means no limit."""
 
     session_tokens: int = 0
     session_usd: float = 0.0
@@ -43,12 +43,12 @@ class Budget:
 
 
 def costed(usage: Usage, price: Price) -> Usage:
-    """With what it cost: the endpoint's own figure, where it gives one."""
+    """Return the usage with its cost. A cost reported by the endpoint is kept."""
     return usage if usage.cost_usd else replace(usage, cost_usd=cost_of(usage, price))
 
 
 def cost_of(usage: Usage, price: Price) -> float:
-    """US dollars. Cached tokens are a part of the prompt's, never more than it, whatever an endpoint reports."""
+    """Return the cost in US dollars. Cached tokens count at most as many as prompt tokens."""
     prompt, output = max(usage.prompt_tokens, 0), max(usage.completion_tokens, 0)
     cached = min(max(usage.cached_tokens, 0), prompt)
     cached_price = price.input if price.cached_input is None else price.cached_input
@@ -56,18 +56,18 @@ def cost_of(usage: Usage, price: Price) -> float:
 
 
 def budget_problem(spent_session: Spent, spent_day: Spent, budget: Budget) -> str:
-    """Why no further call may be made, in words for the person; empty when one may."""
+    """Return why no further model call is allowed, for the person; empty if one is allowed."""
     return _problem("this session has", "session", spent_session, budget.session_tokens, budget.session_usd) or (
         _problem("all sessions of today have", "day", spent_day, budget.day_tokens, budget.day_usd)
     )
 
 
 def guest_problem(spent_session: Spent, spent_day: Spent, budget: Budget) -> str:
-    """The same for a guest, whose day is their own."""
+    """Return the same for a guest, whose daily budget is their own."""
     if _is_spent(spent_session, budget.session_tokens, budget.session_usd):
-        return "this conversation has used up what a guest may use in one; start a new one with /new"
+        return "this conversation has used up the guest budget for one conversation; start a new one with /new"
     if _is_spent(spent_day, budget.day_tokens, budget.day_usd):
-        return "you have used up what a guest may use in a day; try again tomorrow, or ask the owner for more"
+        return "you have used up the guest budget for today; try again tomorrow or ask the owner for more"
     return ""
 
 
@@ -76,7 +76,7 @@ def _is_spent(used: Spent, tokens: int, usd: float) -> bool:
 
 
 def dollars(usd: float) -> str:
-    """As precise as small amounts need: $12.30, $0.0042."""
+    """Return a readable amount, with more digits if it is small: $12.30, $0.0042."""
     return f"${usd:,.2f}" if usd >= 1 or usd == 0 else f"${usd:.4f}"
 
 

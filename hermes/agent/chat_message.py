@@ -1,7 +1,7 @@
-"""One chat message, read leniently: its role, its words, its tool calls, and about how many tokens it costs.
+"""Lenient reader of one chat message: role, text, tool calls and estimated tokens.
 
-Messages come from clients, models and older versions, so nothing here raises: what cannot be understood has no role
-and is counted and shown as the text it is. Nothing is changed either; a changed message is a new one, encoded anew.
+Messages come from clients, models and older versions, so reading never raises. A message that cannot be parsed has
+no role and counts as plain text. Messages are immutable; a change creates a new one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 from hermes.domain.types import EncodedMessage
 from hermes.domain.values import dataclass
 
-# About right across tokenizers when bytes are counted, not characters: a token is four letters of English, two of
-# Cyrillic or a bit more than one of Chinese. JSON and code-like arguments are denser.
+# Estimates that hold for most tokenizers when bytes are counted: a token is about four English letters, two Cyrillic
+# letters or one Chinese character. JSON and code have fewer bytes per token.
 BYTES_PER_TOKEN = 4
 JSON_BYTES_PER_TOKEN = 3
-MESSAGE_TOKENS = 4  # of the frame around each message
-CALL_TOKENS = 8  # of the frame around each tool call
-MEDIA_TOKENS = 1000  # of an image, a sound or a file: what counts is not the size of its encoding
+MESSAGE_TOKENS = 4  # overhead of each message
+CALL_TOKENS = 8  # overhead of each tool call
+MEDIA_TOKENS = 1000  # of an image, audio or file, whatever its encoded size
 
 _JSON_BEGINNINGS = ("{", "[{", '["', "[[")
 
@@ -35,14 +35,14 @@ class ProposedCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatMessage:
-    """A message and what was read in it."""
+    """A message and its parsed fields."""
 
     encoded: EncodedMessage
-    fields: Mapping[str, Any]  # empty when it is not a JSON object
+    fields: Mapping[str, Any]  # empty if it is not a JSON object
     role: str
     text: str
     calls: tuple[ProposedCall, ...]
-    answers: str  # the id of the call that this is the result of
+    answers: str  # id of the call whose result this is
     tokens: int
 
 
@@ -63,7 +63,7 @@ def read(message: EncodedMessage) -> ChatMessage:
 
 
 def tokens_of(message: EncodedMessage) -> int:
-    """An estimate, for when the provider has not counted yet."""
+    """Return an estimate, for use before the provider reports a count."""
     return read(message).tokens
 
 
@@ -78,7 +78,7 @@ def text_tokens(text: str) -> int:
 
 
 def text_of(content: object) -> str:
-    """The words of a message's content, whatever form it has; what is not words is named."""
+    """Return the text of a message's content in any form; other parts are named in brackets."""
     if isinstance(content, str):
         return content
     if content is None:
@@ -89,17 +89,17 @@ def text_of(content: object) -> str:
 
 
 def encode(fields: Mapping[str, Any]) -> EncodedMessage:
-    # Half a surrogate pair, which JSON can hold and UTF-8 cannot, becomes a question mark.
+    # A lone surrogate, which JSON allows and UTF-8 does not, becomes a question mark.
     text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
     return EncodedMessage(text.encode(errors="replace"))
 
 
 def cut(text: str, tokens: int) -> str:
-    """The beginning and the end of a text that is too long, and a note between them. Never over so many tokens."""
+    """Return the text, truncated in the middle with a note if it has more than `tokens` tokens."""
     if text_tokens(text) <= tokens:
         return text
     raw = text.encode(errors="replace")
-    note = f"\n[... {len(text):,} characters in all, cut here ...]\n"
+    note = f"\n[... truncated here; {len(text):,} characters in total ...]\n"
     room = tokens * JSON_BYTES_PER_TOKEN - len(note)
     if room <= 0:
         return ""
@@ -135,7 +135,7 @@ def _call(value: Mapping[str, Any]) -> ProposedCall:
 def _tokens(fields: Mapping[str, Any], text: str, calls: tuple[ProposedCall, ...]) -> int:
     counted = MESSAGE_TOKENS + text_tokens(text) + MEDIA_TOKENS * _media(fields.get("content"))
     counted += sum(CALL_TOKENS + text_tokens(call.name) + text_tokens(call.arguments) for call in calls)
-    # Names, reasoning, refusals: whatever else is text is read by the model or its template as well.
+    # Other text fields (name, reasoning, refusal) also reach the model.
     others = (value for key, value in fields.items() if key not in ("role", "content", "tool_call_id"))
     return counted + sum(text_tokens(value) for value in others if isinstance(value, str))
 
@@ -166,5 +166,5 @@ def _text(value: object) -> str:
 def _dumped(value: object) -> str:
     try:
         return json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # it was read from less deep in the stack
+    except RecursionError:
         return "[nested too deeply]"

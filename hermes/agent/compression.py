@@ -1,18 +1,17 @@
-"""When a conversation has to be shortened, what of it is kept, and what its continuation begins with. Pure.
+"""Plan of a compression: when it is due, what is kept, and how the continued transcript begins. Pure.
 
-A transcript is cut into a head (how it began), a middle (to be summarised) and a tail (what is going on now):
+A transcript is split into a head, a middle and a tail:
 
-    head   the instructions it begins with and, the first time, its first exchanges. Once there is a summary the
-           head decays to the instructions: the summary then holds the beginning, and the head cannot pile up.
-           It ends with an answer, so that no old request in it looks like an open one.
-    tail   the newest messages within a budget. Within a larger one: the last thing that a person said, the answer
-           that they replied to, and all that was done since. What does not fit loses its old tool results first;
-           then steps between the person's message and the newest go to the summary as well. The person's message
-           itself is never lost.
-    middle the rest. A summary of an earlier compression is recognised and updated, not summarised as text.
+    head   the leading instructions and, in the first compression, the first exchanges. In later compressions only
+           the instructions, because the summary covers the beginning. It ends with an answer, so that no old
+           request looks open.
+    tail   the newest messages within a budget. A larger budget covers the person's last message, the answer before
+           it and everything since. If that does not fit, old tool results are dropped first; then steps after the
+           person's message are summarised too. The person's last message is always kept.
+    middle the rest, to be summarised. The summary of an earlier compression is recognised and updated.
 
-A tool call is never parted from its results. A call without all its results, or a result without its call, cannot
-be shown to a model; it goes to the summary. While the newest calls are still open there is no plan at all.
+A tool call always stays with its results. An incomplete call, or a result without its call, cannot be sent to a
+model and goes to the middle. While the newest calls are open, there is no plan.
 """
 
 from __future__ import annotations
@@ -24,22 +23,22 @@ from hermes.agent.chat_message import INSTRUCTIVE, ChatMessage, cut, encode, rea
 from hermes.domain.types import EncodedMessage
 from hermes.domain.values import dataclass
 
-FRUITFUL = 0.1  # share of the tokens that a compression must save to be worth the next one
-SMALL_WINDOW_SHARE = 0.75  # the floor never asks for more of the window than this
+FRUITFUL = 0.1  # share of the tokens that a compression must save
+SMALL_WINDOW_SHARE = 0.75  # of the window; upper bound of the floor
 HEAD_SHARE = 0.1  # of the threshold, like the next two
-TURN_SHARE = 0.4  # for what was done about the person's last message
+TURN_SHARE = 0.4  # for the work since the person's last message
 SUMMARY_SHARE = 0.2
-MIN_SUMMARY, MAX_SUMMARY = 2_000, 10_000  # tokens; a small window's share goes before
-SUMMARY_WORTH = 40  # tokens; in fewer nothing can be said
-SUMMARY_SLACK = 1.25  # by how much a summary may be longer than asked for before it is cut
+MIN_SUMMARY, MAX_SUMMARY = 2_000, 10_000  # tokens; the share of a small window takes precedence
+SUMMARY_WORTH = 40  # tokens; a shorter summary is useless
+SUMMARY_SLACK = 1.25  # a summary may be this much longer than requested before it is truncated
 TODO_SHARE = 0.25  # of the summary message
-STUB_OVER_TOKENS = 100  # a shorter tool result is left as it is
+STUB_OVER_TOKENS = 100  # shorter tool results are kept
 _MAX_NAME = 64
 
 _MARK = "[Summary of the earlier part of this conversation, written "
 _NOTICE = (
-    "For reference only, not a request: what it calls done is done. Go on from the messages after it; where they "
-    "and the summary disagree, they are right."
+    "For reference only, not a request. Do not repeat work that it reports as done. Continue from the messages after "
+    "it. If they contradict the summary, they are right."
 )
 _TODO = "[Task list at that time]"
 _END = "[End of the summary]"
@@ -49,31 +48,31 @@ _FRAME_TOKENS = (len(_MARK) + len(_NOTICE) + len(_TODO) + len(_END)) // 4 + 20
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionSettings:
     threshold: float = 0.5  # of the window without the reserved output
-    floor_tokens: int = 64_000  # no sooner than this, where the window is large enough
-    target_ratio: float = 0.2  # of the threshold: how much of the newest is kept whole
-    protect_first_n: int = 3  # messages, not counting instructions
+    floor_tokens: int = 64_000  # lower bound of the threshold, if the window is large enough
+    target_ratio: float = 0.2  # of the threshold: budget of the newest messages
+    protect_first_n: int = 3  # messages in the head, without instructions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressionPlan:
     head: tuple[EncodedMessage, ...]
-    middle: tuple[EncodedMessage, ...]  # empty: dropping old tool results is enough, no summary is needed
+    middle: tuple[EncodedMessage, ...]  # empty: dropping old tool results is enough
     tail: tuple[EncodedMessage, ...]
     previous_summary: str  # of an earlier compression, to be updated
-    asked: str  # what a person said last: it is kept, and the summary need not repeat it
+    asked: str  # the person's last message: it is kept, so the summary need not repeat it
     focus: str
-    summary_tokens: int  # how long the summary should be
-    carry_tokens: int  # how long the message with it may become; 0 when there is none
+    summary_tokens: int  # requested length of the summary
+    carry_tokens: int  # maximum length of the summary message; 0: there is none
     tokens_before: int
     tokens_kept: int  # of head and tail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Block:
-    """Messages that stay together: a plain one, or an assistant's tool calls and their results."""
+    """Messages that stay together: a plain message, or tool calls and their results."""
 
     messages: tuple[ChatMessage, ...]
-    whole: bool  # no result is missing, none is left over
+    whole: bool  # calls and results match
 
     @property
     def tokens(self) -> int:
@@ -85,10 +84,9 @@ class _Block:
 
 
 def threshold_tokens(*, context_window: int, max_output: int, settings: CompressionSettings) -> int:
-    """The size of a prompt from which on it is shortened.
+    """Return the prompt size at which a compression is due.
 
-    The floor spares large windows needless summaries. In a small window, where it could not be reached before the
-    provider refuses, three quarters of the room take its place: half of 2,000 tokens is hardly a conversation.
+    The floor avoids needless summaries in large windows. In a small window it is at most three quarters of the room.
     """
     room = max(context_window - max_output, context_window // 2)
     floor = min(settings.floor_tokens, int(room * SMALL_WINDOW_SHARE))
@@ -96,13 +94,13 @@ def threshold_tokens(*, context_window: int, max_output: int, settings: Compress
 
 
 def is_due(*, prompt_tokens: int, context_window: int, max_output: int, settings: CompressionSettings) -> bool:
-    """`prompt_tokens` is what the provider counted, or else an estimate of everything that is sent."""
+    """Return whether to compress. `prompt_tokens` is the provider's count, or an estimate of the whole request."""
     limit = threshold_tokens(context_window=context_window, max_output=max_output, settings=settings)
     return prompt_tokens >= limit
 
 
 def saved(before: int, after: int) -> float:
-    """The share of the tokens that is gone; below FRUITFUL the compression was fruitless."""
+    """Return the saved share of the tokens; below FRUITFUL a compression is not worth it."""
     return (before - after) / before if before > 0 else 0.0
 
 
@@ -115,9 +113,9 @@ def plan(
     fixed_tokens: int = 0,
     focus: str = "",
 ) -> CompressionPlan | None:
-    """How to shorten this transcript, or None when nothing worth it can be gained, or calls are still open.
+    """Return a plan to shorten this transcript; None if too little can be saved or calls are still open.
 
-    `fixed_tokens` is what every request holds beside these messages: the prompt and the tools' descriptions.
+    `fixed_tokens` counts the rest of every request: the prompt and the tools' descriptions.
     """
     blocks = _blocks(messages)
     if not blocks or (blocks[-1].messages[0].calls and not blocks[-1].whole):
@@ -127,7 +125,7 @@ def plan(
     limit = threshold_tokens(context_window=context_window, max_output=max_output, settings=settings)
     fixed = fixed_tokens + sum(block.tokens for block in blocks[:instructions])
     room = limit - min(fixed, limit * 3 // 4)
-    budget = min(room, before)  # so that a compression asked for early has something to do
+    budget = min(room, before)  # so that an early compression, requested by a person, saves something
     asked, previous = _last_from_person(blocks), _previous(blocks)
     head = instructions if previous is not None else _head_end(blocks, instructions, settings.protect_first_n, budget)
     start = head if previous is None else previous + 1
@@ -153,19 +151,19 @@ def plan(
 
 
 def carried(plan: CompressionPlan, summary_text: str, *, todo: str = "", at: float) -> tuple[EncodedMessage, ...]:
-    """What the continuation's transcript begins with. It is shorter than what it stands for, whatever the summary.
+    """Return the start of the continued transcript. It is always shorter than the messages it replaces.
 
-    Raises ValueError without one where one is needed: a summary that failed must drop nothing.
+    Raises ValueError if a required summary is empty: without it nothing may be dropped.
     """
     if not plan.carry_tokens:
         return (*plan.head, *plan.tail)
     if not (body := _unmarked(summary_text)):
-        raise ValueError("nothing can be dropped without a summary of it")
+        raise ValueError("the summary is empty, so no message may be dropped")
     return (*plan.head, _summary_message(plan, body, todo, at), *plan.tail)
 
 
 def summary_in(text: str) -> str:
-    """The summary in the text of a message that `carried` made; empty when it made none."""
+    """Return the summary in a message that `carried` created; empty for any other message."""
     if not text.startswith(_MARK) or not text.endswith(_END):
         return ""
     body = text.partition("\n\n")[2].removesuffix(_END)
@@ -173,14 +171,14 @@ def summary_in(text: str) -> str:
 
 
 def _summary_budget(compressed: int, budget: int) -> tuple[int, int]:
-    """Tokens to ask the summary for, and those that its message may take: always fewer than it stands for."""
+    """Return the tokens to request for the summary, and the maximum of its message."""
     asked = min(max(compressed // 5, MIN_SUMMARY), MAX_SUMMARY, int(budget * SUMMARY_SHARE), compressed // 2)
     return asked, min(int(asked * SUMMARY_SLACK) + _FRAME_TOKENS, compressed * 9 // 10)
 
 
 def _blocks(messages: Iterable[EncodedMessage]) -> list[_Block]:
     blocks: list[_Block] = []
-    group: list[ChatMessage] = []  # calls and the results that have come so far
+    group: list[ChatMessage] = []  # calls and their results so far
     open_ids: list[str] = []
     for message in map(read, messages):
         if message.role == "tool" and message.answers in open_ids:
@@ -208,7 +206,7 @@ def _last_from_person(blocks: Sequence[_Block]) -> int | None:
 
 
 def _previous(blocks: Sequence[_Block]) -> int | None:
-    """Where the summary of an earlier compression is. Something after it was said by a person, or it is not one."""
+    """Return the position of an earlier summary. A person's message must follow it."""
     last = _last_from_person(blocks) or 0
     found = (i for i in range(last) if blocks[i].role == "user" and summary_in(blocks[i].messages[0].text))
     return next(found, None)
@@ -227,13 +225,13 @@ def _head_end(blocks: Sequence[_Block], start: int, most: int, budget: int) -> i
 
 
 def _tail(blocks: Sequence[_Block], start: int, asked: int | None, *, recent: int, turn: int) -> dict[int, _Block]:
-    """What is kept of the blocks from `start` on, by position, within these two budgets."""
+    """Return the kept blocks from `start` on, by position, within these two budgets."""
     kept: dict[int, _Block] = {}
     used = 0
     if asked is not None and asked >= start:
         kept[asked] = blocks[asked]
         used = blocks[asked].tokens
-    turn = max(turn, used + recent)  # a long question leaves room for what follows it
+    turn = max(turn, used + recent)  # leave room after a long question
     for i in reversed(range(start, len(blocks))):
         block = blocks[i]
         if i == asked or not block.whole:
@@ -262,14 +260,14 @@ def _stub(message: ChatMessage, name: str) -> ChatMessage:
     name = " ".join((name or str(message.fields.get("name") or "") or "a tool").split())[:_MAX_NAME]
     lines = message.text.count("\n") + 1
     text = (
-        f"[old result of {name} left out: {len(message.text):,} characters, {lines:,} lines; call it again if needed]"
+        f"[old result of {name} removed: {len(message.text):,} characters, {lines:,} lines; call it again if needed]"
     )
     stub = read(encode({**message.fields, "content": text}))
     return stub if stub.tokens < message.tokens else message
 
 
 def _shortened(block: _Block, room: int) -> _Block:
-    """The newest results, cut instead of left out: the model is waiting for them and would only ask again."""
+    """Truncate the newest results instead of dropping them, because the model needs them next."""
     results = [message for message in block.messages if message.role == "tool"]
     if not results:
         return block
@@ -302,5 +300,5 @@ def _summary_message(plan: CompressionPlan, summary: str, todo: str, at: float) 
 
 
 def _unmarked(text: str) -> str:
-    """Without lines that are our own marks, by which the summary is found again."""
+    """Return the text without lines that equal our markers, so that the summary is found again."""
     return "\n".join(line for line in text.splitlines() if line.strip() not in (_TODO, _END)).strip()

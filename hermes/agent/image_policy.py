@@ -1,7 +1,7 @@
-"""Pictures in a transcript, as the model of the moment can take them.
+"""Images of a transcript, as the current model can use them.
 
-A transcript names pictures of the media store. A model that sees gets the newest of them as data, as far as a request
-should hold; one that does not gets the text alone, in which each is named with its path.
+A transcript refers to images in the media store. A vision model gets the newest ones as data, up to a limit. Other
+models get only the text, which contains each image's path.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hermes.domain.media_reference import SCHEME, named_by
 from hermes.domain.types import EncodedMessage
 from hermes.domain.values import dataclass
 
-MAX_PICTURES = 10  # in one request; earlier ones are only named
-MAX_BYTES = 8 << 20  # of them together
+MAX_PICTURES = 10  # in one request; earlier ones appear only as text
+MAX_BYTES = 8 << 20  # in total
 _MARK = SCHEME.encode()
 _SEES = re.compile(
     r"gpt-4o|gpt-4\.|gpt-4-turbo|gpt-[5-9]|chatgpt|(?:^|/)o[1-9]\b|claude|gemini|gemma-?[3-9]|llama-?4|llava|pixtral"
@@ -33,11 +33,11 @@ _SEES = re.compile(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShownMessages:
     messages: Sequence[EncodedMessage]
-    pictures: int = 0  # that the model gets to see
+    pictures: int = 0  # number of images sent as data
 
 
 def sees(model: str, vision: str) -> bool:
-    """Whether it is shown pictures; `vision` is auto, always or never."""
+    """Return whether the model gets images; `vision` is auto, always or never."""
     return vision == "always" or (vision == "auto" and bool(_SEES.search(model)))
 
 
@@ -46,13 +46,13 @@ class ImagePolicy:
         self._root = root
 
     async def shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
-        # One search in all of them: a call for each of many thousand messages takes several times as long.
+        # One search in the joined messages is several times faster than one for each message.
         if _MARK not in b"".join(messages):
             return ShownMessages(messages=messages)
         return await asyncio.to_thread(self._shown, messages, sees=sees)
 
     def _shown(self, messages: Sequence[EncodedMessage], *, sees: bool) -> ShownMessages:
-        """The newest first, as long as there is room."""
+        """Insert images as data, newest first, within the limits."""
         result = list(messages)
         pictures, room = MAX_PICTURES if sees else 0, MAX_BYTES
         for place in reversed(range(len(result))):
@@ -77,12 +77,12 @@ class ImagePolicy:
             elif used < most and (data := self._picture(name, room - size)):
                 parts.append({"type": "image_url", "image_url": {"url": _address(name, data)}})
                 used, size = used + 1, size + len(data)
-        if not used:  # not every endpoint takes parts
+        if not used:  # not every endpoint accepts content parts
             return encode({**fields, "content": text_of(parts)}), 0, 0
         return encode({**fields, "content": parts}), used, size
 
     def _picture(self, name: str, room: int) -> bytes:
-        """Nothing when there is no room for it, or no such file (any more)."""
+        """Return the image's data; empty if it is missing or too large."""
         path = self._root / name
         try:
             return path.read_bytes() if path.stat().st_size <= room else b""

@@ -1,7 +1,7 @@
-"""Text that tries to take over the assistant: a scan for its known shapes, before it becomes part of a prompt. Pure.
+"""Scan of a text for known prompt injection patterns, before it becomes part of a prompt. Pure.
 
-It finds hidden characters, hidden markup, commands that send secrets away and the usual phrases. It does not find
-every attack, and is no reason to trust a text that it lets pass.
+It finds hidden characters, hidden markup, commands that exfiltrate secrets and common phrases. It does not find every
+attack: a text that passes is not thereby trusted.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
-# Joiners are needed inside emoji and in several scripts, so they count only beside plain letters; tags only outside
-# of the flags made of them; variation selectors only where they pile up and so can carry a text.
+# Joiners are legitimate in emoji and several scripts, so they count only beside ASCII. Tag characters count only
+# outside flags. Variation selectors count only in sequences, which can carry hidden text.
 _ALWAYS_HIDDEN = "[\u200b\u2060-\u2064\u180e\ufeff]"
 _BIDI = "[\u202a-\u202e\u2066-\u2069]"
 _JOINER = "(?<=[ -~])[\u200c\u200d]|[\u200c\u200d](?=[ -~])"
@@ -43,7 +43,7 @@ _TAKEOVERS = (
             (\.|,|$|\ (about|that|of|what|when|why|you)\b)
             |\b(without|avoid)\ (telling|informing|alerting)\ (the\ )?(user|person|human|owner)\b
             |\bdo\ not\ let\ (the\ )?(user|person|human)\ know\b""",
-        "it asks to keep something from the person",
+        "it asks to hide something from the person",
     ),
     (
         r"""\b(reveal|print|show|output|repeat|leak|send)\ (\S+\ ){0,3}?
@@ -52,7 +52,7 @@ _TAKEOVERS = (
     ),
     (
         r"<\|(im_start|im_end|system|endoftext|start_header_id)\|>|\[/?INST\]|<</?SYS>>",
-        "it has control tokens of models",
+        "it contains control tokens of models",
     ),
 )
 _ORDERS_IN_COMMENT = r"""\byou\ (must|should|shall|will|are|need)\b
@@ -71,16 +71,16 @@ _EXFILTRATION = rf"""\b{_SEND}\ [^|]{{0,400}}?{_PRIVATE}
 
 
 def suspicion(text: str) -> str:
-    """Why this text must not reach a model as instructions; empty when nothing was found."""
+    """Return why this text must not reach a model as instructions; empty if nothing was found."""
     if found := _hidden_character(text):
         return found
     plain = unicodedata.normalize("NFKC", text)
     if any(_search(_ORDERS_IN_COMMENT, _joined(comment)) for comment in _comments(plain)):
-        return "a hidden HTML comment gives orders"
+        return "a hidden HTML comment contains instructions"
     if _search(_INVISIBLE_MARKUP, plain):
-        return "it has markup that hides text"
+        return "it contains markup that hides text"
     if any(_search(_EXFILTRATION, line) for line in plain.replace("\\\n", " ").splitlines()):
-        return "it has a command that sends secrets away"
+        return "it contains a command that sends secrets to another machine"
     joined = _joined(plain)
     return next((reason for pattern, reason in _TAKEOVERS if _search(pattern, joined)), "")
 
@@ -93,22 +93,22 @@ def _hidden_character(text: str) -> str:
         (_SELECTORS, "invisible characters"),
     ):
         if found := re.search(pattern, text):
-            return f"it has {what} (U+{ord(found[0][0]):04X})"
+            return f"it contains {what} (U+{ord(found[0][0]):04X})"
     if found := re.search(_TAG, re.sub(_FLAG, "", text)):
-        return f"it has invisible characters (U+{ord(found[0]):04X})"
+        return f"it contains invisible characters (U+{ord(found[0]):04X})"
     return "it is not text" if "\0" in text else ""
 
 
 def _search(pattern: str, text: str) -> re.Match[str] | None:
-    return re.search(pattern, text, re.IGNORECASE | re.VERBOSE)  # compiled at its first use, not when imported
+    return re.search(pattern, text, re.IGNORECASE | re.VERBOSE)  # compiled at first use, not at import
 
 
 def _comments(text: str) -> Iterable[str]:
-    """What is inside HTML comments; one that is never closed goes to the end."""
+    """Yield the content of HTML comments; an unclosed one extends to the end."""
     return (rest.partition("-->")[0] for rest in text.split("<!--")[1:])
 
 
 def _joined(text: str) -> str:
-    """On one line, without the marks of emphasis that could stand between words."""
+    """Return the text on one line, without emphasis marks between words."""
     plain = re.sub(r"[*`\"~]|(?<!\w)_|_(?!\w)", "", text.replace("\u2019", "'"))
     return " ".join(plain.split())

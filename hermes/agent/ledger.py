@@ -1,4 +1,4 @@
-"""What was spent today, by all sessions: a number in memory that follows what the journal counts."""
+"""Ledger of today's spending by all sessions: an in-memory sum of the journal's usage records."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Ledger:
         self._clock = clock
         self._day = self.today()
         self._spent = Spent()
-        self._guests: dict[str, Spent] = {}  # what each guest has spent of it
+        self._guests: dict[str, Spent] = {}  # today's spending of each guest
 
     def load(self, tallies: Iterable[Tally]) -> None:
-        """What the journal has of today."""
+        """Add today's usage from the journal."""
         for tally in tallies:
             if tally.day == self._day:
                 self._count(tally.usage, tally.guest)
 
     def add(self, usage: Usage, *, guest: str = "") -> None:
-        """`guest`: who spent it, if they have a budget of their own."""
-        self._turn_page()
+        """Add usage. `guest` is the person who spent it, if they have their own budget."""
+        self._start_new_day()
         self._count(usage, guest)
 
     def _count(self, usage: Usage, guest: str) -> None:
@@ -43,8 +43,8 @@ class Ledger:
             self._guests[guest] = self._guests.get(guest, Spent()) + spent_of(usage)
 
     def problem(self, session: Usage, *, guest: str = "") -> str:
-        """Why no further call may be made; empty when one may."""
-        self._turn_page()
+        """Return why no further model call is allowed; empty if one is allowed."""
+        self._start_new_day()
         own = self._guests.get(guest, Spent())
         return (guest and guest_problem(spent_of(session), own, self.guest_budget)) or budget_problem(
             spent_of(session), self._spent, self.budget
@@ -53,6 +53,7 @@ class Ledger:
     def today(self) -> str:
         return f"{datetime.fromtimestamp(self._clock(), UTC):%Y-%m-%d}"
 
-    def _turn_page(self) -> None:
+    def _start_new_day(self) -> None:
+        """Reset the sums when the date has changed."""
         if self.today() != self._day:
             self._day, self._spent, self._guests = self.today(), Spent(), {}

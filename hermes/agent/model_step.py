@@ -1,4 +1,4 @@
-"""The model goes on with a turn: the prompt, the transcript and the tools in, an answer or tool calls out."""
+"""Model step of a turn: send prompt, transcript and tools to the model; report its answer or tool calls."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ TURNS_REMEMBERED = 1000
 
 
 class TurnEnvironment(Protocol):
-    """What a turn needs besides a model; it takes a while to set up."""
+    """Toolbox and prompt builder of a turn. Setting it up takes a while."""
 
     @property
     def toolbox(self) -> Toolbox: ...
     @property
-    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # in a thread
+    def build_prompt(self) -> Callable[[ModelJob, Path], str]: ...  # blocking: call it in a thread
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +51,8 @@ class ThinkingSettings:
     max_replies: int
     compression: CompressionSettings
     compress: bool = True
-    price: Price = Price()  # of the model of choice; the others of the chain are reckoned alike
-    vision: str = "auto"  # whether it is shown pictures: auto, always or never
+    price: Price = Price()  # of the configured model; also used for its fallbacks
+    vision: str = "auto"  # send images: auto, always or never
 
 
 class ModelStep:
@@ -72,7 +72,7 @@ class ModelStep:
         self._ledger = ledger
         self._hub = hub
         self._sight = sight
-        self._moved: dict[TurnId, int] = {}  # turns that go on with a fallback, and with which
+        self._moved: dict[TurnId, int] = {}  # turns that continue with a fallback, and its place in the chain
 
     async def answer(
         self,
@@ -82,7 +82,7 @@ class ModelStep:
         said: list[str],
         retried: Callable[[RetryReport], None] = lambda _: None,
     ) -> ModelReport:
-        """`said` is given what the model says as it comes."""
+        """Ask the model and report its answer. Text is appended to `said` as it arrives."""
         if problem := self._ledger.problem(job.spent, guest=_guest(job)):
             return _failed(job, Failure(kind=FailureKind.BUDGET, message=problem))
         workshop = await self._workshop()
@@ -96,13 +96,13 @@ class ModelStep:
         first = self._moved.get(job.turn, chosen)
         name = chain[first].name if first else wanted_name or chain[0].name
         shown = await self._shown(request, name)
-        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # what counts is not their encoding
+        size_bytes += shown.pictures * MEDIA_TOKENS * BYTES_PER_TOKEN  # their encoded size does not count
         if self.settings.compress and await self._overflows(shown.messages, size_bytes):
             return _failed(job, failure(FailureKind.CONTEXT_OVERFLOW, "the conversation no longer fits the model"))
         self._moved.pop(job.turn, None)
 
         async def suited(wanted: ModelRequest, model: str) -> ModelRequest:
-            """A fallback may be blind where the first choice sees, or the other way round."""
+            """Return the request for another model, which may differ in vision support."""
             alike = self._sees(model) == self._sees(name)
             return replace(wanted, messages=(shown if alike else await self._shown(wanted, model)).messages)
 
@@ -113,21 +113,12 @@ class ModelStep:
         proposed = NOTHING
         if reply.done.tool_calls and not job.last:
             self._remember(job.turn, reply.place)
-            context = ToolContext(
-                session=job.session,
-                turn=job.turn,
-                call="",
-                platform=job.platform,
-                folder=folder,
-                media=self._folders.media(job.media_scope),
-                role=job.role,
-            )
-            proposed = await self._proposed(job, reply, workshop.toolbox, context)
+            proposed = await self._proposed(job, reply, workshop.toolbox, folder)
         report = self._report(job, reply, proposed, size_bytes)
         return report if job.prompt is not None else replace(report, prompt=prompt)
 
     async def _shown(self, request: ModelRequest, model: str) -> ShownMessages:
-        """What the model of that name is shown of it."""
+        """Return the request's messages as this model can use them."""
         if self._sight is None:
             return ShownMessages(messages=request.messages)
         return await self._sight.shown(request.messages, sees=self._sees(model))
@@ -136,13 +127,22 @@ class ModelStep:
         return sees(model, self.settings.vision)
 
     def _remember(self, turn: TurnId, place: int) -> None:
-        """A turn goes on with the model that answered it; the next turn begins with the first choice again."""
+        """Let the turn continue with the fallback that answered; the next turn starts with the first choice again."""
         if place:
             self._moved[turn] = place
-            if len(self._moved) > TURNS_REMEMBERED:  # turns that were stopped leave theirs behind
+            if len(self._moved) > TURNS_REMEMBERED:  # stopped turns do not remove their entry
                 del self._moved[next(iter(self._moved))]
 
-    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, context: ToolContext) -> Proposed:
+    async def _proposed(self, job: ModelJob, reply: ModelReply, toolbox: Toolbox, folder: Path) -> Proposed:
+        context = ToolContext(
+            session=job.session,
+            turn=job.turn,
+            call="",
+            platform=job.platform,
+            folder=folder,
+            media=self._folders.media(job.media_scope),
+            role=job.role,
+        )
         tool_calls = with_safe_ids(reply.done.tool_calls, job.turn, job.replies)
         cut = reply.done.finish_reason == "length"
         if is_quick(tool_calls, toolbox, job.platform, job.role):
@@ -150,7 +150,7 @@ class ModelStep:
         return await asyncio.to_thread(propose_all, tool_calls, toolbox, context, cut=cut)
 
     async def _overflows(self, messages: Sequence[EncodedMessage], size_bytes: int) -> bool:
-        """Only what is large is looked at closely: an image is large and costs little."""
+        """Return whether the request exceeds the window. Count tokens only if it has many bytes."""
         window = self.settings.context_window
         if size_bytes // BYTES_PER_TOKEN <= window:
             return False
@@ -222,13 +222,13 @@ class ModelStep:
 
 
 def _chosen(name: str, chain: Sequence[Model]) -> tuple[int, str]:
-    """Where in the chain a turn begins, and by which name the first of it is asked where that is not its own."""
+    """Return the place in the chain to start at, and the model name for the first model if it is not its own."""
     others = [model.name for model in chain[1:]]
     return (others.index(name) + 1, "") if name in others and name != chain[0].name else (0, name)
 
 
 def _guest(job: ModelJob) -> str:
-    """Whose own budget counts; empty: nobody's."""
+    """Return the guest whose own budget counts; empty if there is none."""
     return (job.by or job.session) if job.role is Role.GUEST else ""
 
 
@@ -256,9 +256,9 @@ def _retry_report(job: ModelJob, retry: Retry) -> RetryReport:
 
 
 def not_thought(job: ModelJob, error: Exception) -> ModelReport:
-    if isinstance(error, ConfigError):  # its text says what to change
+    if isinstance(error, ConfigError):  # its text tells the person what to change
         return _failed(job, Failure(kind=FailureKind.INTERNAL, message=str(error)))
-    return _failed(job, failure(FailureKind.INTERNAL, f"the model could not be asked ({type(error).__name__})"))
+    return _failed(job, failure(FailureKind.INTERNAL, f"the model call failed ({type(error).__name__})"))
 
 
 def _failed(job: ModelJob, why: Failure) -> ModelReport:

@@ -1,4 +1,4 @@
-"""The built-in personalities: a manner of speaking laid over the identity. They change the tone, never the work."""
+"""Built-in personalities. A personality changes the tone of answers, not the work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PERSONALITIES: Mapping[str, str] = MappingProxyType(
 
 
 def overlay(name: str, own: Mapping[str, str] = MappingProxyType({})) -> str | None:
-    """The text of a personality, of the person's own before the built-in ones. Empty for none, None for unknown."""
+    """Return a personality's text; configured ones override built-in ones. Empty for none, None if unknown."""
     wanted = name.strip().lower()
     if wanted in ("", "none", "default"):
         return ""

@@ -1,7 +1,7 @@
-"""Does the work of sessions: model calls, tool calls and summaries, one task each, held here.
+"""Runs the work of sessions as tasks: model calls, tool calls and summaries.
 
-A piece of work ends in exactly one report unless it was cancelled. What it says on the way goes to the hub. The
-runner owns its models: a set that was replaced is closed when the last piece of work that uses it has ended.
+Each piece of work ends in exactly one report unless it is cancelled. Its progress is published on the hub. The runner
+owns its models: a replaced set is closed when the last piece of work that uses it has ended.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Piece(Work):
         self.session = session
         self.models = models
         self.cancelled = False
-        self.said: list[str] = []  # by a model, of an answer that is not complete
+        self.said: list[str] = []  # text of a model's incomplete answer
         self.task: asyncio.Task[None]
 
     @property
@@ -84,7 +84,7 @@ class AgentRunner(Agent):
 
     @property
     def busy(self) -> list[SessionId]:
-        """The sessions with work in flight."""
+        """Return the sessions with work in flight."""
         return sorted({piece.session for piece in self._pieces})
 
     def think(self, job: ModelJob, report: Callable[[ModelReport | RetryReport], None]) -> Work:
@@ -112,16 +112,16 @@ class AgentRunner(Agent):
             job.session,
             f"summary {job.session}",
             lambda _: self._summarising.shorten(job, models, self._caller),
-            lambda error: SummaryReport(problem=f"it broke ({type(error).__name__})"),
+            lambda error: SummaryReport(problem=f"it failed unexpectedly ({type(error).__name__})"),
             report,
         )
 
     def model_names(self) -> list[str]:
-        """The one of choice first."""
+        """Return the models' names, first choice first."""
         return [model.name for model in self._models]
 
     def set_models(self, models: Sequence[Model]) -> None:
-        """Work from now on uses these."""
+        """Replace the models for new work."""
         old, self._models = self._models, tuple(models)
         self._release(old)
 
@@ -129,12 +129,12 @@ class AgentRunner(Agent):
         self._slots.resize(most)
 
     def counts(self) -> dict[str, int]:
-        """How many pieces of work are in flight, and how many of them have a model call under way."""
+        """Return the number of pieces of work in flight, of running and of waiting model calls."""
         waiting = self._caller.waiting
         return {"in_flight": len(self._pieces), "calling": self._slots.taken, "waiting": waiting}
 
     async def until_idle(self) -> None:
-        """Until nothing is in flight."""
+        """Wait until no work is in flight."""
         while tasks := [piece.task for piece in self._pieces]:
             await asyncio.wait(tasks)
 
@@ -161,28 +161,28 @@ class AgentRunner(Agent):
         async def run() -> None:
             try:
                 result = await work(piece.said)
-            # The outermost edge of a piece of work: whoever waits for it is told, whatever happened.
+            # The outermost edge of a piece of work: its session must get a report.
             except Exception as error:  # noqa: BLE001
-                logger.opt(exception=True).error("{} broke", name)
+                logger.opt(exception=True).error("agent: session {}: {} failed unexpectedly", session, name)
                 result = broke(error)
-            if not piece.cancelled:  # a library on the way may have swallowed the cancellation
+            if not piece.cancelled:  # a library may have swallowed the cancellation
                 report(result)
 
         piece.task = asyncio.create_task(run(), name=name)
         piece.task.add_done_callback(lambda _: self._ended(piece))
         self._pieces.add(piece)
-        if self._closed:  # on the way down: the journal has it, the next start continues it
+        if self._closed:  # shutting down: the journal has this work, and the next boot continues it
             piece.cancel()
         return piece
 
     def _ended(self, piece: _Piece) -> None:
         self._pieces.discard(piece)
         if not piece.task.cancelled() and (error := piece.task.exception()):
-            logger.opt(exception=error).error("the report of {} was not taken", piece.task.get_name())
+            logger.opt(exception=error).error("agent: could not deliver the report of {}", piece.task.get_name())
         self._release(piece.models)
 
     def _release(self, models: tuple[Model, ...]) -> None:
-        """Close models that nobody uses any more."""
+        """Close models that are no longer used."""
         if models is self._models or any(piece.models is models for piece in self._pieces):
             return
         for model in models:

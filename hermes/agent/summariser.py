@@ -1,4 +1,4 @@
-"""A shorter transcript that a conversation can go on from. If anything fails, there is none, and nothing is lost."""
+"""Creates the shortened transcript that a conversation continues from. On failure the old transcript is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SummarySettings:
     compression: CompressionSettings
     model: str = ""  # empty: the conversation's own
     price: Price = Price()
-    timeout_s: float = 60.0  # for one summary in all, retries included
+    timeout_s: float = 60.0  # for one summary, including retries
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Summariser:
             focus=job.focus,
         )
         if planned is None:
-            return SummaryReport(problem="there is nothing to gain: what must be kept is nearly all there is")
+            return SummaryReport(problem="there is too little to save: nearly everything must be kept")
         made = await self._summary(planned, job, chain, caller)
         if isinstance(made, Failure):
             return SummaryReport(problem=f"the summary failed: {made.message}")
@@ -69,7 +69,7 @@ class Summariser:
             return SummaryReport(problem="the summary was empty")
         messages = await asyncio.to_thread(self._carried, planned, made.text, job)
         if saved(planned.tokens_before, total_tokens(messages)) < FRUITFUL:
-            return SummaryReport(problem="it would not have become much shorter")
+            return SummaryReport(problem="it would not become much shorter")
         return SummaryReport(messages=messages, usage=made.usage, model=made.model)
 
     def _carried(self, planned: CompressionPlan, text: str, job: SummaryJob) -> tuple[EncodedMessage, ...]:

@@ -1,9 +1,8 @@
-"""From the tool calls in a model's answer to calls that the session can run, ask about, or send back.
+"""Conversion of a model's tool calls to calls that the session can run, ask about or reject.
 
-A call enters the transcript in a form that every endpoint takes back. Ids are made unique and safe: models repeat
-them, leave them out, or put anything into them. A name that no tool can have is replaced, and so are arguments that
-are no JSON object: sent again as they came, they would make an endpoint refuse the whole conversation, for ever. Such
-a call is not run, and its result tells the model what it did wrong.
+A call is stored in a form that every endpoint accepts. Ids are made unique and safe, because models repeat, omit or
+invent them. Invalid names, and arguments that are not a JSON object, are replaced: sent back unchanged, they would
+make an endpoint reject the whole conversation every time. Such a call is not run, and its result tells the model why.
 """
 
 from __future__ import annotations
@@ -28,15 +27,13 @@ if TYPE_CHECKING:
     from hermes.tools.registry import Proposal, Toolbox
 
 MAX_SUMMARY = 200
-MAX_QUICK = 20_000  # characters of arguments
+MAX_QUICK = 20_000  # characters of all arguments
 NO_ARGUMENTS = "{}"
 TERMINAL = "terminal"
-CUT_OFF = (
-    "{} was not run: the answer reached its length limit before this call was complete. Do it in smaller pieces."
-)
+CUT_OFF = "{} was not run: your answer reached its length limit before this call was complete. Use smaller steps."
 _SAFE = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 _UNFIT = re.compile(r"[^A-Za-z0-9_-]")
-_TELLING = ("command", "path", "url", "query", "pattern", "question")  # what says most about a call
+_MAIN_ARGUMENTS = ("command", "path", "url", "query", "pattern", "question")  # shown first in a summary
 
 
 def with_safe_ids(tool_calls: Sequence[Mapping[str, Any]], turn: str, replies: int) -> list[dict[str, Any]]:
@@ -53,7 +50,7 @@ def with_safe_ids(tool_calls: Sequence[Mapping[str, Any]], turn: str, replies: i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """The calls for the session, and what the transcript says of them."""
+    """The calls for the session, and their form in the transcript."""
 
     calls: tuple[Call, ...] = ()
     messages: tuple[dict[str, Any], ...] = ()
@@ -63,7 +60,7 @@ NOTHING = Proposed()
 
 
 def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform: str, role: Role) -> bool:
-    """Whether there is no gate to ask and little to read."""
+    """Return whether the calls need no gate and have short arguments."""
     if sum(len(call["function"]["arguments"]) for call in tool_calls) > MAX_QUICK:
         return False
     tools = (toolbox.get(call["function"]["name"], platform, role) for call in tool_calls)
@@ -73,7 +70,7 @@ def is_quick(tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, platform
 def propose_all(
     tool_calls: Sequence[Mapping[str, Any]], toolbox: Toolbox, context: ToolContext, *, cut: bool
 ) -> Proposed:
-    """In a thread unless `is_quick`: gates look at the disk. `cut`: the answer ended at its length limit."""
+    """Check all calls. Blocking unless `is_quick`: gates read the disk. `cut`: the answer was too long."""
     calls, messages = [], []
     for number, tool_call in enumerate(tool_calls, 1):
         whole = _is_object(tool_call["function"]["arguments"])
@@ -81,7 +78,7 @@ def propose_all(
         if cut and number == len(tool_calls) and not whole:
             call = replace(call, problem=CUT_OFF.format(call.name))
         elif not whole and not call.problem and tool_call["function"]["arguments"].strip():
-            call = replace(call, problem=f"{call.name} was not run: the arguments are not plain JSON")
+            call = replace(call, problem=f"{call.name} was not run: the arguments are not a valid JSON object")
         calls.append(call)
         messages.append(_storable(tool_call, whole=whole))
     return Proposed(calls=tuple(calls), messages=tuple(messages))
@@ -118,23 +115,23 @@ def _is_object(arguments: str) -> bool:
     try:
         value = json.loads(arguments, parse_constant=_refuse)
         if "\\u" in arguments:
-            json.dumps(value, ensure_ascii=False).encode()  # half a surrogate pair is no character
+            json.dumps(value, ensure_ascii=False).encode()  # raises for a lone surrogate
         return isinstance(value, dict)
     except (ValueError, RecursionError):
         return False
 
 
 def _refuse(constant: str) -> None:
-    """NaN and Infinity: Python reads them, others do not."""
+    """Refuse NaN and Infinity, which only Python accepts."""
     raise ValueError(constant)
 
 
 def _whole(name: str, proposal: Proposal) -> str:
-    """All that a person is asked about: the command to the letter, or every argument."""
+    """Return everything that needs approval: the exact command, or all arguments."""
     arguments = proposal.arguments
     if set(arguments) == {"command"}:
         return str(arguments["command"])
-    first = next((key for key in _TELLING if key in arguments), "")
+    first = next((key for key in _MAIN_ARGUMENTS if key in arguments), "")
     lines = [
         str(arguments[first]) if name == TERMINAL and first else f"{name}: {arguments.get(first, '')}".rstrip(": ")
     ]
@@ -147,7 +144,7 @@ def _shown(value: object) -> str:
 
 
 def _with_whole(call: Call, context: ToolContext) -> Call:
-    """With a file of the whole question, if that is too long for a chat message."""
+    """Return the call, with its whole question in a file if that is too long for a chat message."""
     if not is_long(call):
         return call
     folder = context.folder / "outputs"
@@ -156,17 +153,17 @@ def _with_whole(call: Call, context: ToolContext) -> Call:
         folder.mkdir(parents=True, exist_ok=True)
         path.write_text(whole_question(call), encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        logger.warning("session {}: could not write the whole question of {}: {}", context.session, call.id, error)
-        return call  # then the messages themselves show all of it
+        logger.warning("session {}: could not write the question file of {}: {}", context.session, call.id, error)
+        return call  # the chat messages then contain the whole question
     return replace(call, whole_file=str(path))
 
 
 def _summary(name: str, proposal: Proposal) -> str:
-    """One line for people."""
+    """Return the call in one line, for people."""
     arguments = proposal.arguments
-    telling = next((str(arguments[key]) for key in _TELLING if key in arguments), "")
-    if "action" in arguments:  # of one tool with many: what it is done to, and with, says as much
-        telling = " ".join(map(str, arguments.values()))
-    text = telling or (json.dumps(arguments, ensure_ascii=False) if arguments else "")
+    main = next((str(arguments[key]) for key in _MAIN_ARGUMENTS if key in arguments), "")
+    if "action" in arguments:  # the action alone does not describe the call
+        main = " ".join(map(str, arguments.values()))
+    text = main or (json.dumps(arguments, ensure_ascii=False) if arguments else "")
     line = visible(" ".join(f"{name}: {text}".split())) if text else name
     return line if len(line) <= MAX_SUMMARY else line[: MAX_SUMMARY - 1] + "…"

@@ -1,4 +1,4 @@
-"""One tool call, from its journalled intent to the message that the model will see."""
+"""Tool step of a turn: run one journalled tool call and report the message for the model."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from hermes.tools.tool import ToolContext
 if TYPE_CHECKING:
     from hermes.agent.model_step import TurnEnvironment
 
-_OF_GUESTS = "guest"
+_GUEST_FOLDER = "guest"
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def _folder_name(session: SessionId) -> str:
-    """A name that no other session has: one with characters that a name cannot hold gets a part of its hash."""
+    """Return a unique folder name. An id with unsafe characters gets part of its hash appended."""
     safe = _UNSAFE.sub("_", session)
     return safe if safe == session else f"{safe}-{hashlib.sha256(session.encode()).hexdigest()[:12]}"
 
 
 class Folders:
-    """The private folder of each conversation, made when it is first needed.
+    """Private folders of conversations, created when first needed.
 
-    Files that people sent are in `media`, with a directory for each scope.
+    Received files are in `media`, with a directory for each scope.
     """
 
     def __init__(self, root: Path, media: Path | None = None) -> None:
@@ -47,22 +47,22 @@ class Folders:
         self._media = media
 
     def media(self, scope: str) -> Path | None:
-        """Return the directory of the files that people sent to a conversation; None if it is in no chat."""
+        """Return the directory of a conversation's received files; None if it is not in a chat."""
         return self._media / scope if self._media is not None and scope else None
 
     def path(self, session: SessionId, role: Role = Role.OWNER) -> Path:
-        """Where it is, whether or not it has been made. Guests have their own within it, also where others talk."""
+        """Return the folder's path, whether it exists or not. Guests have their own folder in it."""
         folder = self.root / _folder_name(session)
-        return folder / _OF_GUESTS if role is Role.GUEST else folder
+        return folder / _GUEST_FOLDER if role is Role.GUEST else folder
 
     def of(self, session: SessionId, role: Role = Role.OWNER) -> Path:
-        """In a thread."""
+        """Return the folder and create it if needed. Blocking: call it in a thread."""
         folder = self.path(session, role)
         if not folder.is_dir():
             self._make(self.path(session))
             if role is Role.GUEST:
                 self._make(folder)
-                _begin_within(folder)
+                _start_in(folder)
         return folder
 
     def _make(self, folder: Path) -> None:
@@ -70,12 +70,12 @@ class Folders:
         folder.chmod(0o700)
 
     def remove(self, session: SessionId) -> None:
-        """Of a conversation that was erased. The folder is its first session's: others of the lineage have none."""
+        """Remove the folder of an erased conversation. Only a lineage's first session has one."""
         _remove_tree(self.root / _folder_name(session))
 
 
-def _begin_within(folder: Path) -> None:
-    """Have the shell and the file tools begin in a directory of this folder, whatever is configured."""
+def _start_in(folder: Path) -> None:
+    """Make a directory of this folder the initial one of the terminal and file tools, whatever is configured."""
     from hermes.tools.terminal.shell_state import ShellState, save  # noqa: PLC0415 - only where guests have tools
 
     files = folder / "files"
@@ -84,9 +84,9 @@ def _begin_within(folder: Path) -> None:
 
 
 def _remove_tree(folder: Path) -> None:
-    """Put it aside first, so that nobody finds it again under its name, then remove all of it. Raises OSError.
+    """Rename the folder so that it is no longer found, then remove it. Raises OSError.
 
-    A command may have closed directories, or nested them deeper than Python can follow.
+    A command may have made directories unreadable, or nested them deeper than Python can follow.
     """
     aside = folder.with_name(f".removed-{secrets.token_hex(8)}")
     try:
@@ -133,7 +133,7 @@ class ToolStep:
                 CallProgress(session=job.session, turn=job.turn, call=job.call, text=text)
             ),
         )
-        # Decided once more, where it runs: an earlier call may have gone elsewhere since it was proposed.
+        # Judge the call again: an earlier call may have changed the directory since it was proposed.
         proposal = await asyncio.to_thread(toolbox.propose, job.name, job.arguments, context)
         if refusal := proposal.problem or _refusal(proposal.gate, job):
             outcome = CallOutcome.ERROR if proposal.problem else CallOutcome.DENIED
@@ -145,18 +145,16 @@ class ToolStep:
 
 
 def _refusal(gate: Gate, job: ToolJob) -> str:
-    """Why a call that was to run may not, as things are now; empty: it may."""
+    """Return why the call may not run now; empty if it may."""
     if gate.verdict is Verdict.BLOCK:
         return blocked(gate.reason)
     if gate.verdict is Verdict.ASK and not job.unasked and not job.permitted.issuperset(gate.rules or ("",)):
-        return (
-            f"Not run: as things are now it needs permission ({gate.reason}). Call it again, and the person is asked."
-        )
+        return f"Not run: it now needs approval ({gate.reason}). Call it again to ask the person."
     return ""
 
 
 def not_acted(job: ToolJob, error: Exception) -> ToolReport:
-    text = f"{job.name} could not be run ({type(error).__name__}); what it did, if anything, is not known"
+    text = f"{job.name} failed unexpectedly ({type(error).__name__}). It may have done part of its work."
     return _report(job, text, CallOutcome.ERROR, 0.0)
 
 

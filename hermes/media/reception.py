@@ -1,8 +1,8 @@
-"""What a person sent becomes a message for a model: files are fetched, voices written down, and everything is named.
+"""Conversion of a person's message to a model message: fetch files, transcribe voice messages, describe everything.
 
-A picture is part of the message, for models that see; its name, size and path stand in the text for the others and
-for tools. What the sender says of a file (name, type) is fenced, and so are the words of a forwarded voice message. A
-file that could not be fetched is named with the reason: nothing that was sent is passed over in silence.
+An image is part of the message, for vision models; the text contains its name, size and path for other models and
+for tools. File names and types from the sender are fenced, and so is a forwarded voice message's text. A file that
+could not be fetched is mentioned with the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hermes.ports.chat import Attachment, FileSource, Inbound
 Transcribe: TypeAlias = Callable[[Path, Attachment], Awaitable[str]]  # raises PlatformError
 
 PICTURE_TYPES = {"image/jpeg": ".jpg", "image/png": ".png", "image/webp": ".webp", "image/gif": ".gif"}
-MAX_PICTURE_BYTES = 4 << 20  # that a model is shown; a larger one is a file
+MAX_PICTURE_BYTES = 4 << 20  # a larger image is only a file
 _SUFFIXES = PICTURE_TYPES | {"audio/ogg": ".ogg", "audio/mpeg": ".mp3", "video/mp4": ".mp4"}
 _STARTS = {"image/jpeg": b"\xff\xd8\xff", "image/png": b"\x89PNG", "image/webp": b"RIFF", "image/gif": b"GIF8"}
 _FETCH_WITHIN_S = 60.0
@@ -77,15 +77,15 @@ class Reception:
         try:
             path = await self._fetched(inbound.place, attachment)
         except (HermesError, TimeoutError) as error:
-            why = str(error) or f"it did not come within {self._fetch_within_s:.0f} s"
-            logger.info("a file that a person sent could not be fetched: {}", why)
+            why = str(error) or f"timed out after {self._fetch_within_s:.0f} s"
+            logger.info("media: could not fetch a received file: {}", why)
             return _Read(note=f"[{what} was sent, but could not be fetched: {_plain(why)}. Tell the person.]")
-        except Exception as error:  # noqa: BLE001 - the message would come again for ever, with the same file
-            logger.opt(exception=error).error("a file that a person sent could not be fetched")
+        except Exception as error:  # noqa: BLE001 - else the platform would redeliver the message forever
+            logger.opt(exception=error).error("media: could not fetch a received file")
             return _Read(note=f"[{what} was sent, but could not be fetched. Tell the person.]")
         if attachment.kind in _SPOKEN:
             return _Read(note=await self._heard(attachment, what, path, marker if inbound.forwarded else ""))
-        note = f"[{what}; it is stored as {path}]"
+        note = f"[{what}; stored as {path}]"
         if await asyncio.to_thread(_is_picture, path, attachment.media_type):
             return _Read(note=note, picture=f"{path.parent.name}/{path.name}")
         return _Read(note=note)
@@ -93,7 +93,7 @@ class Reception:
     async def _fetched(self, place: Place, attachment: Attachment) -> Path:
         most = self._store.limits.file_bytes
         if attachment.size_bytes > most:
-            raise PlatformError(f"files of more than {amount(most)} are not taken")
+            raise PlatformError(f"files larger than {amount(most)} are not accepted")
         name = attachment.name if "." in attachment.name else _SUFFIXES.get(attachment.media_type, "")
         async with (
             self._turnstile,
@@ -103,30 +103,27 @@ class Reception:
             return await self._store.keep(scope_of(place), f"{place.platform}:{attachment.file_id}", name, pieces)
 
     async def _heard(self, attachment: Attachment, what: str, path: Path, marker: str) -> str:
-        """`marker`: of the fence around the words, which the person did not speak; empty: they did."""
+        """Return the note about a voice message. `marker` fences a forwarded one; empty: not forwarded."""
         if self._transcribe is None:
             return _unheard(attachment, what, path)
         try:
             words = self._heard_lately.get(path.name) or await self._transcribe(path, attachment)
         except PlatformError as error:
-            logger.warning("a voice message could not be transcribed: {}", error)
-            return (
-                f"[{what}: it could not be transcribed ({error}). Tell the person so, kindly. The sound is stored as "
-                f"{path}]"
-            )
+            logger.warning("media: could not transcribe a voice message: {}", error)
+            return f"[{what}: could not be transcribed ({error}). Tell the person. The audio is stored as {path}]"
         self._heard_lately[path.name] = words
         if len(self._heard_lately) > _REMEMBERED:
             del self._heard_lately[next(iter(self._heard_lately))]
         if not words.strip():
-            return f"[{what}: no words can be heard in it. The sound is stored as {path}]"
+            return f"[{what}: contains no speech. The audio is stored as {path}]"
         if marker:
             spoken = fenced(words.strip(), marker, max_chars=_SPOKEN_MAX_CHARS)
-            return f"[{what}; it was forwarded. A machine wrote down what is said in it: {spoken}]"
-        return f"[{what}; the person spoke, and this was written down by a machine:]\n{words.strip()}"
+            return f"[{what}; forwarded. Automatic transcription: {spoken}]"
+        return f"[{what}; spoken by the person. Automatic transcription:]\n{words.strip()}"
 
 
 def _is_picture(path: Path, media_type: str) -> bool:
-    """Whether a model can be shown it: on what is not the kind of picture it is said to be, it would choke."""
+    """Return whether the file is an image that can be sent to a model, by its type, size and first bytes."""
     if media_type not in PICTURE_TYPES or path.stat().st_size > MAX_PICTURE_BYTES:
         return False
     with path.open("rb") as file:
@@ -135,10 +132,10 @@ def _is_picture(path: Path, media_type: str) -> bool:
 
 def _unheard(attachment: Attachment, what: str, path: Path) -> str:
     if attachment.kind == "audio":
-        return f"[{what}; it cannot be heard here. Tell the person so, kindly. It is stored as {path}]"
+        return f"[{what}; you cannot listen to it. Tell the person. It is stored as {path}]"
     return (
-        f"[{what}: it cannot be heard, as no transcription is set up here. Tell the person so, kindly, and ask them "
-        f"to write. The sound is stored as {path}]"
+        f"[{what}: you cannot listen to it, because no transcription is configured. Tell the person and ask them to "
+        f"write instead. The audio is stored as {path}]"
     )
 
 

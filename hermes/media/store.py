@@ -1,8 +1,8 @@
-"""Files that came in or are on their way out, in one folder of the home: bounded, and gone after a while.
+"""Store of received files and of copies to send, in one folder of the home, limited in size and age.
 
-What came in lies in a directory for its chat (`scope`), which that chat's tools may read, also as another user; older
-versions kept it right in the folder. A file's name is a hash and never anything that a stranger wrote; what came in
-under the same key lies there once. A file is whole or not there: it is written under another name first.
+Received files are in a directory for their chat (`scope`), which that chat's tools may read, also as another user;
+older versions stored them directly in the folder. A file's name is a hash of its key, never text of the sender. A
+file is written under another name and renamed, so it is always complete.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _MB = 1 << 20
 
 
 class MediaError(HermesError):
-    """A file that cannot be kept; the text says why."""
+    """The file cannot be stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class MediaStore:
         self._swept_at = float("-inf")
 
     async def keep(self, scope: str, key: str, name: str, pieces: AsyncIterator[bytes]) -> Path:
-        """What came in, unless it is there already. Raises MediaError, and what the pieces raise."""
+        """Store a received file unless it exists. Raises MediaError, and what `pieces` raises."""
         path = self.root / scope / f"{hashlib.sha256(key.encode(errors='replace')).hexdigest()}{_suffix(name)}"
         if await asyncio.to_thread(_refreshed, path):
             return path
@@ -63,7 +63,7 @@ class MediaStore:
             await asyncio.to_thread(self._keep_within, draft)
             await asyncio.to_thread(_put_in_place, draft, path)
         except OSError as error:
-            raise MediaError(f"it could not be stored here: {error.strerror}") from error
+            raise MediaError(f"it could not be stored: {error.strerror}") from error
         finally:
             await asyncio.to_thread(_remove, draft)
         return path
@@ -75,14 +75,14 @@ class MediaStore:
             async for piece in pieces:
                 size += len(piece)
                 if size > self.limits.file_bytes:
-                    raise MediaError(f"it is larger than {amount(self.limits.file_bytes)}, the most that is taken")
+                    raise MediaError(f"it is larger than the maximum of {amount(self.limits.file_bytes)}")
                 await asyncio.to_thread(file.write, piece)
             await asyncio.to_thread(_sync, file)
         finally:
             await asyncio.to_thread(file.close)
 
     def put_aside(self, source: BinaryIO, name: str) -> Path:
-        """A copy of a file that is to be sent, under its own name, on disk. In a thread; raises OSError."""
+        """Store a copy of a file to send, under its own name. Blocking; raises OSError."""
         self._make_room()
         folder = self.root / _OUT / secrets.token_hex(16)
         folder.mkdir(mode=0o700, parents=True)
@@ -95,12 +95,12 @@ class MediaStore:
             sync_directory(directory)
         return copy
 
-    # ------------------------------------------------------------ what is too much, or too old
+    # ------------------------------------------------------------ limits of size and age
 
     async def tidy(self) -> None:
-        """Now and then; at other times it costs nothing."""
+        """Sweep if the last sweep was long ago."""
         if self._clock() - self._swept_at >= _SWEEP_EVERY_S:
-            with suppress(OSError):  # whoever stores a file next is told
+            with suppress(OSError):  # the next `keep` reports it
                 await asyncio.to_thread(self._make_room)
 
     def _make_room(self) -> None:
@@ -113,22 +113,22 @@ class MediaStore:
             self.sweep()
 
     def _keep_within(self, new: Path) -> None:
-        """Remove the oldest files until the new one fits in. Raises MediaError if it never will."""
+        """Remove the oldest files until the new one fits. Raises MediaError if it is too large."""
         size = new.stat().st_size
         if size > self.limits.total_bytes:
             new.unlink(missing_ok=True)
-            raise MediaError(f"it is larger than {amount(self.limits.total_bytes)}, the most that all files may take")
+            raise MediaError(f"it is larger than {amount(self.limits.total_bytes)}, the maximum for all files")
         if sum(each[2] for each in _files(self.root)) > self.limits.total_bytes:
             self.sweep(new)
 
     def sweep(self, new: Path | None = None) -> None:
-        """Remove what is older than it may be, and the oldest of what is too much. In a thread. `new` stays."""
+        """Remove files that are too old, and the oldest ones beyond the total size. Keeps `new`. Blocking."""
         kept = sorted(_files(self.root), key=lambda each: (each[0] == new, each[1]), reverse=True)
         total = 0
         for path, at, size in kept:
             total += size
             if total > self.limits.total_bytes or self._clock() - at > self.limits.keep_s:
-                logger.debug("{} is removed from the media store", path)
+                logger.debug("media: removed {}", path)
                 path.unlink(missing_ok=True)
                 if path.parent.parent == self.root / _OUT:  # those of chats stay: a file may be on its way there
                     with suppress(OSError):
@@ -136,14 +136,14 @@ class MediaStore:
 
 
 def amount(size: int) -> str:
-    """Of bytes, for a person."""
+    """Return a size in bytes as text for a person."""
     if size < _MB // 10:
         return f"{max(size // 1024, 1)} KB"
     return f"{size / _MB:.0f} MB" if size >= 10 * _MB else f"{size / _MB:.1f} MB"
 
 
 def _suffix(name: str) -> str:
-    """What tools and people tell the kind of a file by; nothing else of its name is used."""
+    """Return the suffix of a file's name; nothing else of the name is used."""
     found = re.search(r"\.([A-Za-z0-9]{1,8})\Z", name)
     return f".{found[1].lower()}" if found else ""
 
@@ -173,7 +173,7 @@ def _sync(file: BinaryIO) -> None:
 
 
 def _remove(draft: Path) -> None:
-    with suppress(OSError):  # it has its place by now, or there never was one
+    with suppress(OSError):  # it was renamed or never created
         draft.unlink()
 
 
@@ -181,6 +181,6 @@ def _files(root: Path) -> Iterator[tuple[Path, float, int]]:
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder, name)
-            with suppress(OSError):  # somebody else has removed it
+            with suppress(OSError):  # it was removed
                 status = path.lstat()
                 yield path, status.st_mtime, status.st_size

@@ -1,6 +1,6 @@
-"""What somebody said in a voice message, by an OpenAI-compatible endpoint for transcription.
+"""Transcription of voice messages by an OpenAI-compatible endpoint.
 
-Only the configured address is asked; redirects are not followed, and no more is read of an answer than words can be.
+Only the configured address is used; redirects are not followed, and the size of the answer is limited.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Transcriber:
         self._url = f"{settings.base_url.rstrip('/')}/audio/transcriptions"
 
     async def __call__(self, path: Path, attachment: Attachment) -> str:
-        """Raises PlatformError."""
+        """Return the text of a voice message. Raises PlatformError."""
         import aiohttp  # noqa: PLC0415 - slow
 
         data = await asyncio.to_thread(read_regular_file, path, max_bytes=_MAX_FILE)
@@ -55,14 +55,14 @@ class Transcriber:
             ):
                 return await _words(response)
         except TimeoutError:
-            raise PlatformError(f"the transcription took more than {self._settings.timeout_s:g} s") from None
+            raise PlatformError(f"the transcription timed out after {self._settings.timeout_s:g} s") from None
         except aiohttp.ClientError as error:
-            raise PlatformError(f"the transcription cannot be reached ({type(error).__name__})") from error
+            raise PlatformError(f"could not reach the transcription endpoint ({type(error).__name__})") from error
 
 
 async def _words(response: aiohttp.ClientResponse) -> str:
     if response.status != 200:
-        raise PlatformError(f"the transcription answered with status {response.status}")
+        raise PlatformError(f"the transcription endpoint returned status {response.status}")
     body = b""
     async for piece in response.content.iter_chunked(_MAX_ANSWER):
         body += piece
@@ -73,5 +73,5 @@ async def _words(response: aiohttp.ClientResponse) -> str:
     except (ValueError, KeyError, TypeError):
         text = None
     if not isinstance(text, str):
-        raise PlatformError("the transcription's answer cannot be understood")
+        raise PlatformError("the transcription endpoint returned an invalid answer")
     return text

@@ -1,8 +1,8 @@
-"""A child process in a session and process group of its own: how it starts, how it ends, what it may use.
+"""Child process in its own session and process group: start, end and limits.
 
-Between the daemon and the program stands a guard, a few lines of shell. It starts a watcher that reads from a pipe
-whose other end only this process holds: should the daemon die, however it dies, the pipe ends and the watcher ends
-the group. A death signal of the kernel would reach the first process only, and not exist elsewhere than on Linux.
+A guard, a few lines of shell, runs between the daemon and the program. It starts a watcher that reads from a pipe
+whose other end only this process holds. If the daemon dies, the pipe closes and the watcher kills the group. The
+kernel's parent-death signal would reach only the first process, and exists only on Linux.
 The guard waits for the program, reaps the watcher and repeats the exit code. The program inherits its input, its
 output and, for errors, its output again, and the descriptors that are passed to it by name.
 
@@ -46,7 +46,7 @@ kill -s KILL $!; wait $!; exit $code
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildLimits:
-    """What a command may use. Zero is no limit; there is never a core file."""
+    """Resource limits of a command. Zero means no limit; core files are never written."""
 
     file_bytes: int = 10 * 2**30  # of a single file
     open_files: int = 4096
@@ -54,7 +54,7 @@ class ChildLimits:
     data_bytes: int = 0  # heap of each process
     user_processes: int = 0  # of the whole user, threads too; in a sandbox, of the sandbox. Not for root
     cpu_s: int = 0  # of each process
-    processes: int = 512  # of one command; watched, so a storm gets a little further before it is ended
+    processes: int = 512  # of one command; checked periodically
 
 
 def is_bash(shell: str) -> bool:
@@ -116,7 +116,7 @@ class Output(asyncio.Protocol):
 
 
 class ChildProcess:
-    """A running program and all that it started in its group. Whoever holds it must `close` it."""
+    """A running program and its process group. The owner must `close` it."""
 
     def __init__(self, process: Process, output: Output, held: ExitStack) -> None:
         self.group = process.pid
@@ -126,16 +126,16 @@ class ChildProcess:
         self._empty = False
 
     async def read(self) -> bytes:
-        """Some output, standard error included; empty when there will be no more."""
+        """Return the next output, including standard error; empty at the end."""
         return await self._output.read()
 
     async def wait(self) -> int:
-        """The program's exit code, 128 and the signal's number when it was ended by one. Not of what it started."""
+        """Return the program's exit code; 128 plus the signal's number if a signal ended it."""
         code = await self._process.wait()
         return code if code >= 0 else 128 - code
 
     def signal(self, number: int) -> bool:
-        """Send it to the whole group. False when nobody is left."""
+        """Send a signal to the whole group. Return False if the group is empty."""
         if not self._empty:
             try:
                 os.killpg(self.group, number)
@@ -144,7 +144,7 @@ class ChildProcess:
         return not self._empty
 
     async def emptied(self, within_s: float) -> bool:
-        """Whether all of it ended by itself in time."""
+        """Return whether the whole group ended by itself in time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + within_s
         pause_s = _MIN_POLL_S
@@ -160,7 +160,7 @@ class ChildProcess:
         return True
 
     async def stop(self, grace_s: float) -> None:
-        """End all of it, first politely."""
+        """Stop the whole group: SIGTERM first, then SIGKILL."""
         try:
             self.signal(signal.SIGTERM)
             await asyncio.to_thread(_signal_session, self.group, signal.SIGTERM)
@@ -171,16 +171,16 @@ class ChildProcess:
         await self._process.wait()
 
     async def members(self) -> list[str] | None:
-        """The names of its living processes, also of those in groups of their own; None where nobody tells."""
+        """Return the names of its running processes, also in other groups of its session; None if unknown."""
         found = await asyncio.to_thread(_members, self.group)
         return None if found is None else [name for _, name in found]
 
     def ended_with_it(self) -> list[str]:
-        """The names of processes that outlived the program and were ended by its sandbox."""
+        """Return the names of processes that outlived the program and were killed by its sandbox."""
         return []
 
     def close(self) -> None:
-        """Whatever still runs is ended, and nothing more is read."""
+        """Kill what still runs and stop reading."""
         self.signal(signal.SIGKILL)
         self._held.close()
 
@@ -224,7 +224,7 @@ async def spawn(
 
 
 def fixed_file(held: ExitStack, size: int) -> int:
-    """A file of zeros in memory that a child inherits: it can write there, and the file cannot grow."""
+    """Return an in-memory file of fixed size, filled with zeros, that a child inherits and can write."""
     descriptor = os.memfd_create("hermes", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
     os.close(descriptor)
@@ -268,7 +268,7 @@ def _signal_session(session: int, number: int) -> None:
 
 
 def threads_on_this_machine() -> int:
-    """A cheap sign of a storm: the kernel keeps count. Zero where it does not tell."""
+    """Return the kernel's count of threads, which is cheap to read; zero if it is not available."""
     try:
         return int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     except (OSError, ValueError, IndexError):

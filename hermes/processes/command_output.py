@@ -1,7 +1,7 @@
-"""What a command wrote: the beginning and the end in memory, all of it in a file once that is not enough.
+"""Output of a command: head and tail in memory, and the whole in a file if it is too long.
 
-Memory is bounded whatever comes, and so is the file; what exceeds both is counted. Text for the model and for people
-has no escape sequences. Only a terminal's output is redrawn as a terminal would (`\\r`, backspace, erased lines).
+Memory and file are limited; bytes beyond the limits are only counted. Text for the model and for people has no
+escape sequences. Output of a terminal is rendered as a terminal does (`\\r`, backspace, erased lines).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def plain_text(raw: bytes, *, terminal: bool) -> str:
 
 
 def _redrawn(line: str) -> str:
-    """A line as it looks in the end."""
+    """Return a line as a terminal finally shows it."""
     if not _REDRAW.search(line):
         return line
     cells: list[str] = []
@@ -60,7 +60,7 @@ def _redrawn(line: str) -> str:
 
 
 class LineFeed:
-    """Shows whole lines as they come, at most four times a second, and of many only the last."""
+    """Shows complete lines as they arrive, at most four times a second; of many lines only the last."""
 
     def __init__(self, show: Callable[[str], None], *, terminal: bool) -> None:
         self._show = show
@@ -96,7 +96,7 @@ class LineFeed:
 
 
 class CommandOutput:
-    """Collects. Up to `kept_bytes` all of it is in memory and there is no file."""
+    """Collector of a command's output. Up to `kept_bytes` it is in memory only."""
 
     def __init__(self, folder: Path, name: str, *, kept_bytes: int, stored_max_bytes: int) -> None:
         self._folder = folder

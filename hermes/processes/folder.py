@@ -1,4 +1,4 @@
-"""A process's folder, as the daemon reads it. What is not there, or not whole, is None or empty."""
+"""Reader of a process's folder. Missing or incomplete files are None or empty."""
 
 # ruff: noqa: PTH116, PTH123 - a look asks for a file of each process: as strings their paths cost a third
 

@@ -1,8 +1,8 @@
-"""Background processes on this machine: starting them, finding them again, looking at them, ending them.
+"""Background processes on this machine: start, adoption, heartbeats and stop.
 
-All calls block and are meant for threads; none waits for long but `start` (for the shim's first word), `write` and
-`wait` (as long as they are told to). Everything there is to know is in the processes' folders and in the kernel, so a
-host has no state but a cache, and the daemon after this one sees the same.
+All calls block: call them in threads. Only `start` (for the shim's report), `write` and `wait` (up to their timeout)
+wait for long. All state is in the processes' folders and in the kernel, so a host has only a cache, and the next
+daemon sees the same.
 
 A process is touched only after its pid was seen to belong to it (`identity`), and never from a copy of its folder:
 the home that was copied may still have it. A shim that was killed cannot say how
@@ -63,7 +63,7 @@ class LinuxProcessHost(ProcessHost):
         self._segments: dict[str, int] = {}  # where each process's output was seen to end
 
     def start(self, spec: ProcessSpec) -> Handle | FailedStart:
-        """Returns when the command runs, or has failed to; never with something half started."""
+        """Start a command. Returns when it runs or failed to start; never leaves a half-started process."""
         if spec.id != Path(spec.id).name or spec.id == "..":
             return FailedStart(reason=f"{spec.id!r} cannot name a folder")
         folder = self._root / spec.id
@@ -83,7 +83,7 @@ class LinuxProcessHost(ProcessHost):
         return state
 
     def stored(self) -> tuple[str, ...]:
-        """The ids of all processes that have a folder."""
+        """Return the ids of all processes that have a folder."""
         try:
             return tuple(sorted(entry.name for entry in os.scandir(self._root) if entry.is_dir()))
         except FileNotFoundError:
@@ -142,7 +142,7 @@ class LinuxProcessHost(ProcessHost):
         }
 
     def output(self, handle: Handle, offset: int, limit: int) -> Chunk:
-        """At most `limit` bytes from `offset` on, or from the first that is still kept."""
+        """Return at most `limit` bytes from `offset`, or from the first byte that is still kept."""
         total, _ = self._written(handle)
         size = handle.segment_bytes
         first = max(0, (total - 1) // size - 1)
@@ -160,7 +160,7 @@ class LinuxProcessHost(ProcessHost):
         return self.output(handle, max(0, total - limit), limit)
 
     def write(self, handle: Handle, data: bytes, timeout_s: float = 2.0) -> int:
-        """How many bytes it has taken in time. Raises BrokenPipeError when its input is closed."""
+        """Write input and return the number of accepted bytes. Raises BrokenPipeError if the input is closed."""
         deadline = time.monotonic() + timeout_s
         folder = Path(handle.folder)
         before = read_typed(folder)
@@ -179,7 +179,7 @@ class LinuxProcessHost(ProcessHost):
             return sent
 
     def typed(self, name: str) -> bytes:
-        """What was sent to it since the last newline."""
+        """Return the input sent since the last newline."""
         return read_typed(self._root / name) if name == Path(name).name else b""
 
     def close_input(self, handle: Handle) -> None:
@@ -204,10 +204,10 @@ class LinuxProcessHost(ProcessHost):
         return shim_fd(handle)
 
     def forget(self, handle: Handle | Lost) -> None:
-        """Delete all that is stored of it. One that runs has to be ended before."""
+        """Delete the process's folder. A running process must be stopped first."""
         folder = self._root / handle.id
         if isinstance(handle, Handle) and shim_lives(handle):
-            raise ValueError(f"process {handle.id} runs")
+            raise ValueError(f"process {handle.id} is still running")
         shutil.rmtree(folder, ignore_errors=True)
         self._segments.pop(handle.id, None)
 

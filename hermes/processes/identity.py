@@ -1,4 +1,4 @@
-"""Whether a pid is still who it was, and signals to it only then.
+"""Identity of processes: signals are sent only to a pid that is still the same process.
 
 A number belongs to a process of ours if the machine's boot and the kernel's start time are the same. That is checked
 with a pidfd in the hand, so the number cannot change its owner between the check and the signal. Elsewhere than on

@@ -1,6 +1,6 @@
-"""Starting a shim, and hearing from it whether the command runs.
+"""Start of a shim, and its report whether the command runs.
 
-What to run goes through a pipe: the shim's arguments and environment, which others can read, say nothing of it.
+The order is sent through a pipe, because other users can read the shim's arguments and environment.
 """
 
 from __future__ import annotations

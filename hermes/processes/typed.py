@@ -1,7 +1,7 @@
-"""What was sent to a process's input and not ended by a newline: whoever judges the next piece has to know the line.
+"""Unfinished input line of a process, which is judged together with the next input.
 
-It lies in the process's folder, so a daemon that comes later knows it too, and is noted before it is sent. Of a long
-line the beginning and the end are kept.
+It is stored in the process's folder before it is sent, so a later daemon knows it too. Only the start and end of a
+long line are kept.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def read_typed(folder: Path) -> bytes:
 
 
 def note_typed(folder: Path, line: bytes) -> None:
-    """Raises OSError: then nothing is to be sent."""
+    """Store new input. Raises OSError; then the input must not be sent."""
     (folder / _FILE).write_bytes(line)
 
 
@@ -37,7 +37,7 @@ def unfinished(before: bytes, data: bytes) -> bytes:
 
 
 def as_read(text: str) -> str:
-    """As a terminal hands it to a shell: without what was erased, and with a newline for each Return."""
+    """Return the input as a terminal passes it to a shell: erased characters removed, Return as newline."""
     read: list[str] = []
     for character in text.replace("\r", "\n"):
         if character in _ERASES_ONE and read and read[-1] != "\n":

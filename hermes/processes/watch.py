@@ -1,11 +1,8 @@
-"""Words that a process's output is watched for, and how often that may disturb anybody.
+"""Watch of a process's output for texts, with a rate limit of notices. Pure.
 
-A line that contains one of the patterns is worth a notice, but there is at most one in 15 seconds; what matches in
-between is held back and told with the next, when that time is over or the process ends. One that matches too much,
-three such windows in a row, is no longer watched: its end will be told instead. Over all processes a breaker keeps
-the same order.
-
-Pure: the state goes in and comes out, and time is an argument.
+A line that contains a watched text causes a notice, at most one in 15 seconds. Further matches are held back and
+reported with the next notice, or when the process ends. After three such windows in a row the process is no longer
+watched, and a notice is sent when it ends. A breaker limits the notices of all processes together.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ class WatchPatterns:
     held: tuple[str, ...] = ()  # matching lines since then, the last of them
     suppressed: int = 0  # such lines before those
     strikes: int = 0  # windows in a row that had such
-    promoted: bool = False  # given up: the end will be told instead
+    promoted: bool = False  # no longer watched; a notice is sent at the end instead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +44,7 @@ class WatchNotice:
 
 
 def watch_output(watch: WatchPatterns, data: bytes, now: float) -> tuple[WatchPatterns, WatchNotice | None]:
-    """What follows from output that is new; without any, from the time that went by."""
+    """Return the new state and notice after new output, or after time has passed."""
     if watch.promoted or not watch.patterns:
         return watch, None
     *lines, rest = (watch.unfinished + data).split(b"\n")
@@ -91,14 +88,14 @@ def _judged(watch: WatchPatterns, found: list[str], now: float) -> tuple[WatchPa
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Breaker:
-    """Of the notices of all processes together."""
+    """Rate limit of the notices of all processes together."""
 
     recent: tuple[float, ...] = ()
     paused_until: float | None = None
 
 
 def admit(breaker: Breaker, now: float) -> tuple[Breaker, bool]:
-    """Whether one more notice may go out. What may not is lost; the output is still there to read."""
+    """Return whether one more notice may be sent. Others are dropped; the output itself is kept."""
     if breaker.paused_until is not None and breaker.paused_until - _BREAKER_PAUSE_S <= now < breaker.paused_until:
         return breaker, False
     recent = tuple(at for at in breaker.recent if 0 <= now - at < _BREAKER_WINDOW_S)

@@ -1,4 +1,4 @@
-"""A foreground program in a sandbox: how it starts, how it ends, what it may use.
+"""Foreground program in a sandbox: start, end and limits.
 
 bubblewrap is a monitor outside, an init (process 1) inside, and the program below it. The kernel ends everything in
 the process namespace with its init, so the end of a command is "the monitor was reaped and init's pidfd is readable":
@@ -52,7 +52,7 @@ _LEFT_MAX_BYTES: Final = 4096
 
 
 class SandboxFailedError(OSError):
-    """bubblewrap ended before the program started. Its words are the message."""
+    """bubblewrap ended before the program started. The message is bubblewrap's output."""
 
 
 class BoxedChild(ChildProcess):
@@ -121,7 +121,7 @@ class BoxedChild(ChildProcess):
         self._held.close()
 
     def _over(self) -> bool:
-        """Whether init has ended; what it led has ended with it."""
+        """Return whether init has ended, and all its processes with it."""
         try:
             return os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
         except ChildProcessError:  # a child of the monitor, not ours: ask whether the descriptor is readable
@@ -138,16 +138,55 @@ async def spawn_boxed(
     pass_fds: Sequence[int] = (),
     prepare: Callable[[int], Awaitable[None]] | None = None,
 ) -> BoxedChild:
-    """Start it, blocked, have `prepare` do its work with init's pid, and let it go. Raises OSError.
+    """Start a blocked sandbox, run `prepare` with init's pid, and let the program run. Raises OSError.
 
     `shell` is the keeper's: bash or sh.
     """
-    with ExitStack() as theirs, ExitStack() as ours:
-        status_out, status_in = _pipe(ours, theirs)
+    with ExitStack() as ours:
+        left = fixed_file(ours, _LEFT_MAX_BYTES)
         go_out, go_in = os.pipe()
-        theirs.callback(os.close, go_out)
         ours.callback(os.close, go_in)
         os.set_blocking(go_in, False)
+        kept = _kept(shell, argv, go_out, left)
+        process, status, output = await _launch(
+            box, kept, ours, go=go_out, environ=environ, terminal=terminal, pass_fds=(left, *pass_fds)
+        )
+        init = await _started(process, status, output)
+        try:
+            pidfd = os.pidfd_open(init)
+        except ProcessLookupError:
+            raise SandboxFailedError(await _last_words(process, output)) from None
+        ours.callback(os.close, pidfd)
+        held = ours.pop_all()
+        child = BoxedChild(process, output, held, init=init, pidfd=pidfd, status=status, left=left)
+    try:
+        if prepare is not None:
+            await prepare(init)
+        with contextlib.suppress(BrokenPipeError):  # the sandbox failed; `wait` reports it
+            os.write(go_in, _GO)
+    except BaseException:
+        child.close()
+        raise
+    return child
+
+
+async def _launch(
+    box: Box,
+    kept: Sequence[str],
+    ours: ExitStack,
+    *,
+    go: int,
+    environ: Mapping[str, str],
+    terminal: bool,
+    pass_fds: Sequence[int],
+) -> tuple[Process, int, Output]:
+    """Start bubblewrap, which waits for the `go` pipe. Closes `go`; our descriptors are added to `ours`.
+
+    Returns the process, the read end of its status pipe and its output.
+    """
+    with ExitStack() as theirs:
+        theirs.callback(os.close, go)
+        status_out, status_in = _pipe(ours, theirs)
         source, sink = os.openpty() if terminal else os.pipe()
         theirs.callback(os.close, sink)
         output = await connected(ours.enter_context(os.fdopen(source, "rb", buffering=0)))
@@ -155,46 +194,27 @@ async def spawn_boxed(
         if terminal:
             prepare_terminal(source)
         seccomp = memory_file(theirs, box.seccomp)
-        left = fixed_file(ours, _LEFT_MAX_BYTES)
-        block = os.dup(go_out)  # bubblewrap closes its own; the program reads from the other
+        block = os.dup(go)  # bubblewrap closes its own; the program reads from the other
         theirs.callback(os.close, block)
         more = ["--json-status-fd", str(status_in), "--block-fd", str(block)]
         arguments = memory_file(
             theirs, box.arguments(environ, *more, *(("--seccomp", str(seccomp)) if box.seccomp else ()))
         )
         if box.user is not None:
-            for descriptor in (sink, go_out):
-                os.fchown(descriptor, box.user.uid, box.user.gid)  # or it could not be opened by its name in /dev/fd
+            for descriptor in (sink, go):
+                os.fchown(descriptor, box.user.uid, box.user.gid)  # else /dev/fd could not open it
         front = _on_terminal(os.ttyname(sink)) if terminal else ()
-        program = box.program(_kept(shell, argv, go_out, left), environ)
         process = await asyncio.create_subprocess_exec(
-            *front, *box.prefix, "--args", str(arguments), "--", *program,
+            *front, *box.prefix, "--args", str(arguments), "--", *box.program(kept, environ),
             cwd="/",
             env=OUTER_ENVIRONMENT,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=sink,
             stderr=sink,
             start_new_session=True,
-            pass_fds=(arguments, seccomp, status_in, block, go_out, left, *pass_fds),
+            pass_fds=(arguments, seccomp, status_in, block, go, *pass_fds),
         )  # fmt: skip
-        theirs.close()
-        init = await _started(process, status_out, output)
-        try:
-            pidfd = os.pidfd_open(init)
-        except ProcessLookupError:
-            raise SandboxFailedError(await _last_words(process, output)) from None
-        ours.callback(os.close, pidfd)
-        held = ours.pop_all()
-        child = BoxedChild(process, output, held, init=init, pidfd=pidfd, status=status_out, left=left)
-    try:
-        if prepare is not None:
-            await prepare(init)
-        with contextlib.suppress(BrokenPipeError):  # it failed meanwhile, as `wait` will say
-            os.write(go_in, _GO)
-    except BaseException:
-        child.close()
-        raise
-    return child
+    return process, status_out, output
 
 
 def _kept(shell: str, argv: Sequence[str], go: int, left: int) -> tuple[str, ...]:
@@ -216,7 +236,7 @@ def _pipe(ours: ExitStack, theirs: ExitStack) -> tuple[int, int]:
 
 
 async def _started(process: Process, status: int, output: Output) -> int:
-    """Init's pid, as bubblewrap reports it. The report comes in several writes."""
+    """Return init's pid from bubblewrap's report, which arrives in several writes."""
     loop = asyncio.get_running_loop()
     os.set_blocking(status, False)
     seen = b""

@@ -1,8 +1,8 @@
-"""Approval of hosts that are not on the list: what is asked, and what a grant covers. Pure.
+"""Approval of hosts that are not on the allow-list, and what a grant covers. Pure.
 
-A running command cannot ask. Its refusals are collected (`refusal_log`) and named in the tool's result; the model may
-call the tool again with the hosts that it needs, and the gate of that call asks for the rule `network:HOST`. Such a
-rule is granted, stored, listed and withdrawn like every other.
+A running command cannot ask. Its refused hosts are listed in the tool's result (`refusal_log`). The model may call
+the tool again with the hosts that it needs, and the gate of that call asks for the rule `network:HOST`. Such a rule
+is granted, stored, listed and revoked like every other.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def requested_hosts(texts: Iterable[str]) -> tuple[str, ...]:
     hosts = tuple(dict.fromkeys(normal_host(text.strip()) for text in texts))
     for host in hosts:
         if not is_host_name(host):
-            raise ValueError(f"{host[:100]!r} is not the name of a host; give names such as example.org")
+            raise ValueError(f"{host[:100]!r} is not a host name. Use names such as example.org.")
     if len(hosts) > MAX_REQUESTED:
-        raise ValueError(f"at most {MAX_REQUESTED} hosts can be requested in one call")
+        raise ValueError(f"One call can request at most {MAX_REQUESTED} hosts.")
     return hosts
 
 
@@ -69,6 +69,6 @@ def joined_gate(first: Gate, second: Gate) -> Gate:
         verdict=Verdict.ASK,
         reason="; ".join(gate.reason for gate in asking if gate.reason),
         rules=tuple(dict.fromkeys(rule for gate in asking for rule in gate.rules)),
-        # A gate without rules can be covered by no grant, so the other's grants must not cover the call.
+        # No grant can cover a gate without rules, so the other gate's grants must not cover the call.
         once=any(gate.once or not gate.rules for gate in asking),
     )

@@ -1,4 +1,4 @@
-"""The network of sandboxes: a proxy on the loopback of each one that may have it.
+"""Network of sandboxes: a proxy on the loopback interface of each sandbox that may have one.
 
 The daemon serves the proxy: it applies the host list and the address guard, and knows which conversation calls.
 A sandbox that is left running in the background keeps its proxy until its init ends.
@@ -25,7 +25,7 @@ _INIT_S: Final = 5.0  # until bubblewrap has started its init
 
 
 class SandboxNetwork:
-    """Must be used on the event loop. `hosts` are those that every conversation may reach."""
+    """Proxies of all sandboxes. Use it on the event loop. `hosts` may be reached by every conversation."""
 
     def __init__(self, hosts: frozenset[str], *, proxy: GuardProxy | None = None) -> None:
         self.hosts = hosts
@@ -67,14 +67,14 @@ class SandboxNetwork:
 
 
 class ProxyAttachment:
-    """The proxy of one sandbox, while it is served."""
+    """Running proxy of one sandbox."""
 
     def __init__(self, log: RefusalLog, serving: Serving) -> None:
         self._log = log
         self._serving = serving
 
     def note(self) -> str:
-        """What was refused, for the model; empty: nothing."""
+        """Return the note about refused hosts for the model; empty if there are none."""
         return self._log.note()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The plan of a sandbox: what a program sees, what it may write, and who it runs as. Pure.
+"""Plan of a sandbox: what a program sees, what it may write, and its user. Pure.
 
 A plan is decided before anything starts, from facts about the machine and the conversation. Later mounts win: first
 the system and what the owner opened, then masks over every secret that these would show, then the conversation's own.
@@ -57,7 +57,7 @@ def hides_own(path: str) -> str | None:
 
 
 class SandboxIdentity(StrEnum):
-    """Who the sandboxed program is outside of it."""
+    """User of the sandboxed program, as seen from outside."""
 
     SAME = "same"  # the daemon's own user, who is not root
     DROPPED = "dropped"  # the daemon is root; tools run as another user
@@ -73,7 +73,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostMachine:
-    """Facts about this machine, looked up once."""
+    """Facts about this machine, read once."""
 
     directories: frozenset[str]  # of those the plan may use, the ones that exist
     links: Mapping[str, str]  # symbolic links at the root, such as /bin: usr/bin
@@ -131,7 +131,7 @@ class SandboxPlan:
         return mount is not None and mount.writable
 
     def outside(self, path: str) -> str | None:
-        """Where a path of the sandbox is on the machine; None for what no mount shows."""
+        """Return the host path of a path in the sandbox; None if no mount shows it."""
         mount = self.mount_of(path)
         return None if mount is None else mount.source + path.rstrip("/")[len(mount.target) :]
 
@@ -205,10 +205,10 @@ def check_workdir(work: str, home: str, secret_paths: Collection[str], *, own: s
     if not work.startswith("/"):
         raise BadWorkdirError(f"the working directory {work!r} must be an absolute path")
     if _within(home, work):
-        raise BadWorkdirError(f"{work} cannot be a working directory: it holds the home directory {home}")
+        raise BadWorkdirError(f"{work} cannot be a working directory: it contains the home directory {home}")
     for secret in secret_paths:
         if _within(secret, work):
-            raise BadWorkdirError(f"{work} cannot be a working directory: {secret} is in it")
+            raise BadWorkdirError(f"{work} cannot be a working directory: it contains {secret}")
         if _within(work, secret) and not (own and _within(work, own)):
             raise BadWorkdirError(f"{work} cannot be a working directory: it is in {secret}")
 
@@ -218,13 +218,13 @@ def toolchains(machine: HostMachine) -> list[str]:
 
 
 def toolchain_variables(machine: HostMachine) -> dict[str, str]:
-    """HOME is another one inside, so version managers are told where they are."""
+    """Return variables that point version managers to their directories, because HOME differs inside."""
     found = {TOOLCHAINS[name]: f"{machine.home}/{name}" for name in TOOLCHAINS if TOOLCHAINS[name]}
     return {variable: path for variable, path in found.items() if path in machine.directories}
 
 
 def looked_up(rules: SandboxRules, home: str) -> tuple[str, ...]:
-    """Every path of which a plan must know whether it is a directory."""
+    """Return all paths that a plan must know to be directories or not."""
     return (
         *_SYSTEM_LINKS,
         *_SYSTEM_OPTIONAL,
@@ -265,7 +265,7 @@ def _masks(mounts: Iterable[Mount], secret_paths: Iterable[str], closed: Collect
 
 
 def _between(directory: str, path: str) -> list[str]:
-    """The directories below the first that hold the second, from the top."""
+    """Return the directories between the first and the second path, from the top."""
     return [str(each) for each in reversed(PurePosixPath(path).parents) if _within(str(each), directory)][1:]
 
 

@@ -1,7 +1,7 @@
-"""Whether a sandbox works on this machine: the real command line is run once, and what it proves is read.
+"""Probe that a sandbox works on this machine: run the real command line once and check its result.
 
-Versions and sysctls say little: containers, security modules and kernels differ. bubblewrap's own words are mapped to
-a cause and a remedy, and shown as well.
+Versions and sysctls are not enough, because containers, security modules and kernels differ. bubblewrap's error
+message is mapped to a cause and a remedy, and shown as well.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SIGNS: Final[Sequence[tuple[str, Cause]]] = (
 _REMEDIES: Final = {
     Cause.WORKS: "",
     Cause.OFF: "set sandbox.mode to auto",
-    Cause.NOT_LINUX: "run Hermes on Linux; there is no sandbox for this system yet",
+    Cause.NOT_LINUX: "run Hermes on Linux; this system has no sandbox",
     Cause.NOT_INSTALLED: "install bubblewrap (Debian and Ubuntu: apt install bubblewrap)",
     Cause.NO_NAMESPACES: "allow user namespaces: sysctl kernel.unprivileged_userns_clone=1; in a container, use a "
     "seccomp profile that allows clone, unshare, mount and pivot_root",
@@ -59,17 +59,17 @@ _REMEDIES: Final = {
     "the package apparmor-profiles)",
     Cause.PROC_MASKED: "start the container with an unmasked /proc (podman: --security-opt unmask=ALL; docker: "
     "--security-opt systempaths=unconfined)",
-    Cause.CONTAINER: "run Hermes as an ordinary user, or give its container the right to make namespaces",
+    Cause.CONTAINER: "run Hermes as an ordinary user, or allow its container to create namespaces",
     Cause.TOO_OLD: "install bubblewrap 0.8 or newer",
-    Cause.NOT_PROVED: "a command in the sandbox did not see what it should; please report it",
-    Cause.OTHER: "run bwrap by hand to see what it needs",
+    Cause.NOT_PROVED: "the sandbox started, but its isolation check failed; please report it",
+    Cause.OTHER: "run bwrap manually to see the error",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
     cause: Cause
-    detail: str = ""  # bubblewrap's own words
+    detail: str = ""  # bubblewrap's error message
     filtered: bool = False  # a seccomp filter is in force
 
     @property
@@ -82,7 +82,7 @@ class Probe:
 
 
 def judged(code: int, output: str, errors: str) -> Probe:
-    """What a run of the real line with `PROOF` as its program shows. Pure."""
+    """Return the result of a run of the real line with `PROOF` as its program. Pure."""
     if code == 0 and output.startswith("sandboxed"):
         return Probe(cause=Cause.WORKS, filtered=output.split()[-1:] == ["2"])
     words = errors.strip().splitlines()
@@ -94,7 +94,7 @@ def judged(code: int, output: str, errors: str) -> Probe:
 
 
 def run_probe(argv: Sequence[str], descriptors: Sequence[int]) -> Probe:
-    """Blocking. `argv` is the whole line, `descriptors` those it names."""
+    """Run the probe. `argv` is the whole line, `descriptors` are those it names. Blocking."""
     try:
         done = subprocess.run(  # noqa: S603 - our own line
             argv,

@@ -1,6 +1,6 @@
-"""The daemon's sandbox: whether it works here, and a box for each conversation.
+"""The daemon's sandbox: its probe result, and a box for each conversation.
 
-All methods look at the disk: call them in a thread. The facts about the machine are looked up once, at the start.
+All methods read the disk: call them in a thread. Facts about the machine are read once, at the start.
 """
 
 from __future__ import annotations
@@ -66,12 +66,12 @@ class Sandbox:
         return self.probe.works
 
     def place(self, folder: Path, work: str, *, readable: Iterable[str] = ()) -> SessionPaths:
-        """Make the conversation's directories, and see what is in its working directory."""
+        """Create the conversation's directories, and read facts about its working directory."""
         is_own = Path(work).parent == folder
         if is_own:
             _own(Path(work), self.user)
         if os.path.realpath(work) != work:
-            raise BadWorkdirError(f"{work} cannot be a working directory: a symbolic link is in its path")
+            raise BadWorkdirError(f"{work} cannot be a working directory: its path contains a symbolic link")
         user = self.user if self._belongs_to_tools(work) else None
         for name in ("tmp", "home"):
             _own(folder / name, user)
@@ -122,11 +122,11 @@ class Sandbox:
         )
 
     def worker_box(self) -> Box:
-        """For a worker of ours that reads no files: no working directory, no network."""
+        """Return a box for our own worker: no working directory, no network."""
         return self.box(self.plan(None, programs=code_directories()))
 
     def environment(self, base: Mapping[str, str], *, network: bool) -> dict[str, str]:
-        """The variables of a program inside, from those of one outside."""
+        """Return the environment of a program inside, from the environment outside."""
         address = f"http://127.0.0.1:{PROXY_PORT}"
         proxies = (
             dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), address) if network else {}
@@ -196,7 +196,7 @@ def _tool_user(name: str) -> ToolUser:
     try:
         found = pwd.getpwuid(int(name)) if name.isdigit() else pwd.getpwnam(name or "nobody")
     except KeyError:
-        raise ConfigError(f"sandbox.user: there is no user {name or 'nobody'!r} on this machine") from None
+        raise ConfigError(f"sandbox.user: user {name or 'nobody'!r} does not exist on this machine") from None
     if found.pw_uid == 0:
         raise ConfigError("sandbox.user: tools must not run as root; name another user")
     return ToolUser(uid=found.pw_uid, gid=found.pw_gid)
@@ -217,7 +217,7 @@ def _machine(rules: SandboxRules, home: str, user: ToolUser | None) -> HostMachi
 
 
 def _git_identity() -> dict[str, str]:
-    """Whose commits these are: ~/.gitconfig is not seen inside, and without a name git refuses to commit."""
+    """Return variables with the owner's commit name: ~/.gitconfig is not visible inside."""
     found: dict[str, str] = {}
     for key, variables in _GIT_IDENTITY.items():
         try:
@@ -237,7 +237,7 @@ def _git_identity() -> dict[str, str]:
 
 @cache
 def _unreadable_in_etc() -> tuple[str, ...]:
-    """What only root may read there: for root without capabilities these are masked."""
+    """Return the paths that only root may read; they are masked for root without capabilities."""
     found: list[str] = []
     seen = 0
     for directory, names, files in os.walk("/etc"):
@@ -290,7 +290,7 @@ def _make_pinned(git: Path) -> None:
 
 
 def _is_git_file(path: Path) -> bool:
-    """Whether it names a repository elsewhere, as in a worktree or a submodule."""
+    """Return whether `.git` is a file that names another repository, as in a worktree or a submodule."""
     return path.is_file() and not path.is_symlink()
 
 

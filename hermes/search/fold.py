@@ -1,7 +1,6 @@
-"""How texts are made comparable: case, accents and width do not matter, and scripts without spaces have words too.
+"""Folding of texts for comparison: ignores case, accents and width, and splits scripts without spaces into words.
 
-The same folding is used for what is indexed, what is asked for and what is highlighted, so that SQLite's own, which
-differs between its versions, never decides.
+Indexing, queries and highlighting use the same folding, so the result does not depend on SQLite's version.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def is_unspaced(character: str) -> bool:
 
 
 def folded_with_places(text: str) -> tuple[str, list[int]]:
-    """The text folded sign by sign, and for each sign of the result (and its end) where in the text it comes from."""
+    """Return the folded text, and for each of its characters (and its end) the position in the original text."""
     if text.isascii():
         return text.lower(), list(range(len(text) + 1))
     parts: list[str] = []

@@ -1,4 +1,4 @@
-"""Keeps the search index as far as the journal is.
+"""Keeps the search index up to date with the journal.
 
 Rules:
 - The index says how far it is; nothing is remembered here. An index that was made anew is filled from the beginning.
@@ -32,7 +32,7 @@ REST = 4.0  # times what a batch took is the pause after it, while no search wai
 
 
 class IndexFollower:
-    """On the event loop; what blocks runs in threads."""
+    """Follower of the journal. Runs on the event loop; blocking work runs in threads."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class IndexFollower:
         self._task = asyncio.create_task(self._follow(), name="search index follower")
 
     async def stop(self) -> None:
-        """Ends after the piece of work in hand. What is not in the index by then will be after the next start."""
+        """Stop after the current piece of work. The next start indexes the rest."""
         self._stopping = True
         self._wanted.set()
         self._hurry.set()
@@ -76,11 +76,11 @@ class IndexFollower:
         await asyncio.to_thread(self._index.close)
 
     def nudge(self) -> None:
-        """Something was written."""
+        """Note that the journal has new records."""
         self._wanted.set()
 
     async def caught_up(self) -> None:
-        """Wait until all that was written before this call is in the index. Raises StoppingError."""
+        """Wait until everything written before this call is indexed. Raises StoppingError."""
         if self._stopping:
             raise StoppingError("the search index is no longer kept up to date")
         done = asyncio.get_running_loop().create_future()
@@ -90,7 +90,7 @@ class IndexFollower:
         await done
 
     async def forget(self, session: SessionId) -> None:
-        """Of a session that was erased from the journal before this call."""
+        """Remove a session that was erased from the journal before this call."""
         async with self._work:
             await asyncio.to_thread(self._index.forget, session)
         self.nudge()
@@ -117,9 +117,9 @@ class IndexFollower:
         try:
             return await self._catch_up()
         except HermesError as error:
-            logger.warning("the search index could not be brought up to date: {}", error)
+            logger.warning("search index: could not update: {}", error)
         except Exception:  # noqa: BLE001 - outermost: what is derived must not take the daemon down, nor end unnoticed
-            logger.exception("the search index could not be brought up to date")
+            logger.exception("search index: could not update")
         return False
 
     async def _pause(self, seconds: float) -> None:
@@ -127,7 +127,7 @@ class IndexFollower:
             await asyncio.wait_for(self._hurry.wait(), seconds)
 
     async def _catch_up(self) -> bool:
-        """Whether it got to the end of what is written."""
+        """Index new records. Return whether the end of the journal was reached."""
         loop = asyncio.get_running_loop()
         while not self._stopping:
             began = loop.time()
@@ -149,7 +149,7 @@ class IndexFollower:
                 await self._pause(seconds)
 
     def _take_in(self) -> bool:
-        """Some more of the journal; whether there may be even more. Blocking."""
+        """Index the next part of the journal. Return whether there may be more. Blocking."""
         position = self._index.position()
         if not self._trusted and position and not self._read_after(position - 1, 1):
             # It knows more than the journal: that is an older copy, put back, or what was last in it was erased.
@@ -163,7 +163,7 @@ class IndexFollower:
         self._index.add(written[-1][0], list(self._entries(written)))
         self.position = self._index.position()
         if self.position <= position:
-            raise StorageError("the search index was damaged and is filled again")
+            raise StorageError("the search index was damaged and is being rebuilt")
         return True
 
     def _entries(self, written: Sequence[Written]) -> Iterator[Indexed]:

@@ -1,4 +1,4 @@
-"""Full-text search over all that was said, in one SQLite file beside the store.
+"""Full-text index of all messages, in one SQLite file beside the store.
 
 Rules:
 - The file is derived: everything in it is in the journal. When it is missing, damaged or of another version it is
@@ -84,7 +84,7 @@ class Hit:
 
 
 class SearchIndex:
-    """Opened by its first use."""
+    """The index. Its file is opened on first use."""
 
     def __init__(self, directory: Path, *, trigrams: bool = True) -> None:
         self.path = directory / FILE_NAME
@@ -97,7 +97,7 @@ class SearchIndex:
     # ------------------------------------------------------------ filling
 
     def position(self) -> int:
-        """How far the journal has been taken in."""
+        """Return the position up to which the journal is indexed."""
 
         def ask(database: sqlite3.Connection) -> int:
             self._stale = False
@@ -106,7 +106,7 @@ class SearchIndex:
         return self._run(ask, otherwise=0)
 
     def add(self, position: int, entries: Iterable[Indexed]) -> None:
-        """Take these in, up to that position of the journal. What is not ahead of the index is passed over."""
+        """Index these messages up to that position of the journal. Skips what is already indexed."""
 
         def write(database: sqlite3.Connection) -> None:
             if self._stale or position <= _position(database):
@@ -152,7 +152,7 @@ class SearchIndex:
         self._run(write, otherwise=None)
 
     def clear(self) -> None:
-        """Start anew, at position 0."""
+        """Rebuild the index from position 0."""
         with self._lock:
             self._discard()
 

@@ -1,1 +1,1 @@
-"""Deciding on a command line or a path before it is used: parsed, judged, allowed, asked about or blocked. Pure."""
+"""Shell policy: parse a command line or path and allow it, require approval or block it. Pure."""

@@ -1,8 +1,8 @@
-"""The owner's deny globs: whether one of them matches a command, however that is spelled.
+"""Match of the owner's deny globs against a command, in any spelling.
 
-A glob is tried on the line as it is written, on every command in it, on those with the options before their verb
-left out, and on what a git alias stands for. Where a part of a command is only known when it runs, it is taken for
-what the glob wants there. In code and in texts handed to a program, the glob's words in their order are enough.
+A glob is compared with the written line, with each command in it, with commands without the options before their
+verb, and with expanded git aliases. A part that is only known at run time matches any glob. In code, and in texts
+passed to a program, the glob's words in their order are enough.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _GIT_ALIAS = re.compile(r"alias\.([^=\s]+)[=\s](.*)", re.DOTALL | re.IGNORECASE)
 
 
 def denied_by(command: CommandLine, texts: Sequence[str], deny: Sequence[str]) -> tuple[str, str] | None:
-    """What is denied, and the glob that does it; `texts` are further spellings of the line."""
+    """Return the denied text and the matching glob; `texts` are further spellings of the line."""
     aliases = _git_aliases(command)
     for spelling in (*texts, *(each for one in command.commands for each in _spellings(one, aliases))):
         for glob in deny:
@@ -52,7 +52,7 @@ def _spellings(command: SimpleCommand, aliases: dict[str, str]) -> Iterator[str]
 
 
 def _may_run(command: SimpleCommand, glob: str) -> bool:
-    """In the arguments of a program that may run them; one word alone is too likely a mere argument."""
+    """Return whether the glob matches arguments that the program may run. Globs of one word are ignored."""
     if command.name in SAYS_ONLY or len(_GLOB_WORD.findall(glob)) < 2:
         return False
     for index in range(1, min(len(command.argv) - 1, _MAX_SUFFIXES)):
@@ -69,7 +69,7 @@ def _joined(argv: tuple[str, ...]) -> str:
 
 
 def _without_options(argv: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """`git -C x push` also as `git x push` and `git push`: which options take a value is not known."""
+    """Yield `git -C x push` also as `git x push` and `git push`, because options with values are not known."""
     yield argv
     index = 1
     while index < len(argv):
@@ -117,7 +117,7 @@ def _could_match(command: SimpleCommand, glob: str) -> bool:
 
 
 def _says(command: SimpleCommand, glob: str) -> bool:
-    """Whether the glob's words are in code, or in a text that the command may run."""
+    """Return whether the glob's words are in code, or in a text that the command may run."""
     wanted = _GLOB_WORD.findall(glob)
     if not wanted or not command.argv:
         return False
@@ -132,7 +132,7 @@ def _says(command: SimpleCommand, glob: str) -> bool:
 
 
 def _in_order(wanted: list[str], text: str, *, near: int) -> bool:
-    """With no more between two of them than quotes, commas and an option or two."""
+    """Return whether the words follow each other with only quotes, commas or short options between them."""
     if not all(each in text for each in wanted):
         return False
     between = rf"[^\n]{{1,{near}}}?\b"

@@ -1,4 +1,4 @@
-"""Which of a simple command's arguments and redirections are files that it writes, deletes or reads."""
+"""Files that a simple command writes, deletes or reads, from its arguments and redirections."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ WRITING = frozenset({">", ">|", ">>", "&>", "&>>", "<>", ">&"})
 
 
 def operands(command: SimpleCommand) -> tuple[str, ...]:
-    """The arguments that are no options; after `--` all of them."""
+    """Return the arguments that are not options; after `--` all of them."""
     found: list[str] = []
     for index, argument in enumerate(command.argv[1:], 1):
         if argument == "--":
@@ -112,7 +112,7 @@ def written_files(command: SimpleCommand) -> Iterator[str]:
 
 
 def _edited(command: SimpleCommand) -> tuple[str, ...]:
-    """The files among the operands: a script comes first, unless an option holds it."""
+    """Return the files among the operands. A script comes first, unless an option contains it."""
     options = [each for each in command.argv[1:] if re.match(r"-[a-zA-Z0-9]*[ef]|--(?:exp|file)", each)]
     if command.name in {"sed", "gsed"} and not options:
         return operands(command)[1:]
@@ -121,7 +121,7 @@ def _edited(command: SimpleCommand) -> tuple[str, ...]:
 
 
 def _sed_writes(script: str) -> Iterator[str]:
-    """The files that `w` names: as a command of its own, or as a flag of a substitution."""
+    """Yield the files that sed's `w` names, as a command or as a flag of a substitution."""
     if len(script) > MAX_SCRIPT:
         yield UNKNOWN
         return
@@ -149,7 +149,7 @@ def _values(argv: tuple[str, ...], glued: re.Pattern[str], options: set[str] | f
 
 
 def read_files(command: SimpleCommand) -> Iterator[str]:
-    """Every argument that may name a file whose content is used."""
+    """Yield every argument that may name a file whose content is used."""
     for redirection in command.redirections:
         if redirection.operator in {"<", "<>"}:
             yield redirection.target
@@ -165,7 +165,7 @@ def read_files(command: SimpleCommand) -> Iterator[str]:
         if index <= skip:
             continue
         if argument == "-i" and name in {"ssh", "scp", "sftp", "rsync", "ssh-copy-id", "mosh"}:
-            skip = index + 1  # a key is for that
+            skip = index + 1  # ssh may read its key
         elif argument.startswith("-") and "=" not in argument and "@" not in argument and "/" not in argument:
             continue
         elif pattern_due:
@@ -175,7 +175,7 @@ def read_files(command: SimpleCommand) -> Iterator[str]:
 
 
 def _named(argument: str) -> Iterator[str]:
-    """`path`, `--option=path`, `@path`, `field=@path`, `host:path`."""
+    """Yield the paths in `path`, `--option=path`, `@path`, `field=@path` and `host:path`."""
     yield argument
     if argument.startswith("-") and (glued := re.search(r"[/~].*", argument, re.DOTALL)):
         yield glued[0]
@@ -194,7 +194,7 @@ def paths_in_code(code: str) -> list[str]:
 
 
 def names_too_many(command: SimpleCommand) -> bool:
-    """Whether it names more paths than are looked at."""
+    """Return whether the command names more paths than are checked."""
     lists = command.stdin.count("\n") if command.stdin else 0
     return len(command.argv) > 2 * MAX_PATHS or (
         lists > MAX_PATHS and (command.name in {"cpio", "pax"} or any(map(_LISTED_IN.match, command.argv[1:])))
@@ -202,7 +202,7 @@ def names_too_many(command: SimpleCommand) -> bool:
 
 
 def _listed(command: SimpleCommand) -> Iterator[str]:
-    """The files that a list in the input names."""
+    """Yield the files of a list in the input."""
     if command.stdin and any(_LISTED_IN.match(each) for each in command.argv[1:]):
         yield from command.stdin.split("\n")[:MAX_PATHS]
     if command.stdin and command.name in {"cpio", "pax"}:
@@ -218,7 +218,7 @@ def reads_unknown_list(command: SimpleCommand) -> bool:
 
 
 def trees_read(command: SimpleCommand) -> Iterator[str]:
-    """The directories whose content is read, copied or made reachable as a whole."""
+    """Yield directories that are read, copied or served as a whole."""
     name, argv = command.name, command.argv
     if name in {"tar", "gtar", "bsdtar"}:
         if any(_CREATES.fullmatch(each) for each in argv[1:]):

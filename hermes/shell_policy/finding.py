@@ -1,4 +1,4 @@
-"""What a rule has to say about one simple command."""
+"""Finding of a rule about one simple command."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hermes.shell_policy.protected_path import Kind, LookupContext, absolute, ki
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    rule: str  # stable: grants name it
-    why: str  # goes after the command, as in "`rm -r x`: deletes a directory tree"
+    rule: str  # code of the rule; stable, because grants store it
+    why: str  # shown after the command, as in "`rm -r x`: deletes a directory tree"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A simple command, and where it runs."""
+    """A simple command and the context for its path lookups."""
 
     command: SimpleCommand
     place: LookupContext
@@ -32,16 +32,16 @@ class Case:
         return cls(command=command, place=place, name=command.name, arguments=command.argv[1:])
 
     def real(self, path: str) -> tuple[str, ...]:
-        """Return the path, and what the symbolic links on it lead to."""
+        """Return the path and the targets of its symbolic links."""
         return (path, *self.place.targets(absolute(path, self.place)))
 
     def kinds(self, path: str) -> frozenset[Kind]:
-        """Return what a path is, also by what it leads to."""
+        """Return the kinds of a path and of its link targets."""
         first, *others = (kinds_of(each, self.place) for each in self.real(path))
         return first.union(*others)
 
     def has(self, *options: str) -> bool:
-        """Whether one of these is among the arguments: whole, or as a letter in a bundle of short ones."""
+        """Return whether one of these options is given, alone or in a bundle of short options."""
         for argument in self.arguments:
             if argument in options or any(
                 each.startswith("--") and argument.startswith(each + "=") for each in options

@@ -1,6 +1,6 @@
-"""Symbolic links on the disk: what a path that a command names really leads to.
+"""Targets of symbolic links in a command's paths.
 
-The only part of the policy that looks at the disk. It blocks: call it in a thread.
+This is the only part of the policy that reads the disk. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ import os
 import re
 from fnmatch import fnmatchcase
 
-MAX_ENTRIES = 5_000  # of a directory that a pattern is looked up in
+MAX_ENTRIES = 5_000  # of a directory that is matched with a pattern
 _PATTERN = re.compile(r"[*?\[\0]")
 
 
 def link_targets(path: str) -> tuple[str, ...]:
-    """Return where the symbolic links on an absolute path lead; nothing if there are none.
+    """Return the targets of the symbolic links in an absolute path; empty if there are none.
 
-    The directories before a pattern are resolved. A pattern in the last part is matched with the links there.
+    Directories before a pattern are resolved. A pattern in the last part is matched with the links there.
     """
-    if not path.startswith("/") or path.startswith(("/dev/", "/proc/")):  # those belong to the process that asks
+    if not path.startswith("/") or path.startswith(("/dev/", "/proc/")):  # these depend on the reading process
         return ()
     found = _PATTERN.search(path)
     if found is None:

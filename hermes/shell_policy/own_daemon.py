@@ -1,7 +1,7 @@
-"""Talking to the daemon from one of its own tools: it would answer its own questions.
+"""Detection of commands that control the daemon: a tool could approve its own calls.
 
-Whatever reaches the daemon's command line, code, socket or port counts, but for what only shows something. Where a
-word may be a mere argument, only the names of what changes something count.
+Any access to the daemon's command line, code, socket or port counts, except commands that only show something. If a
+word may be a plain argument, only the names of commands that change something count.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def code_talks_to_daemon(code: str, place: LookupContext) -> bool:
 
 
 def names_port(text: str, place: LookupContext) -> bool:
-    """Whether the text names a port of the daemon's, for more than a look at its health."""
+    """Return whether the text names a port of the daemon, other than for its health endpoint."""
     return bool(place.own.ports and _port(place.own.ports).search(text))
 
 
@@ -73,7 +73,7 @@ def _local(hosts: tuple[str, ...], more: str = "") -> re.Pattern[str]:
 
 
 def connects_to_unknown_socket(case: Case) -> bool:
-    """A name that is only known later may be the daemon's."""
+    """Return whether the command connects to a socket whose name is only known at run time."""
     if case.name not in _CLIENTS:
         return False
     arguments = case.arguments
@@ -88,7 +88,7 @@ def connects_to_unknown_socket(case: Case) -> bool:
 def _by_command(case: Case) -> str:
     if case.name != "hermes" or _only_shows(case.arguments, guess=case.command.guess):
         return ""
-    return "controls Hermes itself, or answers for its owner"
+    return "controls Hermes itself or answers for its owner"
 
 
 def _only_shows(arguments: tuple[str, ...], *, guess: bool) -> bool:
@@ -96,18 +96,18 @@ def _only_shows(arguments: tuple[str, ...], *, guess: bool) -> bool:
         return not _CHANGES & set(arguments[:4])
     if not arguments or {"--version", "--help", "-h"} & {arguments[0], arguments[1] if len(arguments) == 2 else ""}:
         return True
-    told = [each for each in arguments if not each.startswith("-")]
+    given = [each for each in arguments if not each.startswith("-")]
     if UNKNOWN in "".join(arguments[:1]):
         return False
-    if told and told[0] in _SHOWS and arguments[0] == told[0]:
+    if given and given[0] in _SHOWS and arguments[0] == given[0]:
         return True
-    return len(told) > 1 and told[1] in _SHOWS_INSIDE.get(told[0], ())
+    return len(given) > 1 and given[1] in _SHOWS_INSIDE.get(given[0], ())
 
 
 def _by_module(case: Case) -> str:
     if not _PYTHON.fullmatch(case.name):
         return ""
-    why = "runs the code of Hermes itself"
+    why = "runs Hermes' own code"
     arguments = case.arguments
     others = False
     for index, argument in enumerate(arguments):

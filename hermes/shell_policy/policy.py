@@ -1,9 +1,9 @@
-"""Whether a command line or a path may be used: blocked, asked about, or allowed.
+"""Decision about a command line or a path: block, ask for approval, or allow.
 
-A deny glob of the owner wins over everything. Then come catastrophes, blocked in every mode. Then dangers: asked
-about, unless the mode is off or every rule they fall under was granted. A line that cannot be followed, or a command
-whose name is only known when it runs, is a danger. Everything is decided on the parsed commands, never on the text;
-only of a line that does not parse are the pieces looked at as well.
+The owner's deny globs come first. Catastrophes are blocked in every mode. Dangers need approval, unless the mode is
+off or all their rules are granted. A line that cannot be parsed, or a command whose name is only known at run time,
+is a danger. Decisions are based on the parsed commands, not on the text; only a line that does not parse is also
+checked in pieces.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ _MAX_REASONS = 3  # in one line
 _MAX_FINDINGS = 100
 _MAX_PIECES = 400
 _PIECE_END = re.compile(r"[;&|\n(){}`]+|\b(?:then|do|else)\b")
-_WORTH_A_LOOK = re.compile(
+_CHECKED_NAMES = re.compile(
     r"rm|mkfs\S*|dd|shutdown|reboot|halt|poweroff|init|kill|pkill|killall|hermes|systemctl|find|chmod|mv|tee"
 )
 _BRACKETED = re.compile(r"\[(\w)\]")  # `grep [h]ermes` does not find itself
 _QUOTES = re.compile(r"['\"\\]")
-# Names that a pattern or half-known command name is tried for.
+# Names that an incompletely known command name is compared with.
 _WORST = ("rm", "mkfs", "dd", "shutdown", "reboot", "halt", "poweroff", "kill", "tee", "cat", "chmod", "find", "mv")
 
-# What these cover is not known before it runs, so that leave for longer would be leave for anything.
+# The effect of these is unknown before the command runs, so a standing grant would allow anything.
 _ONCE_ONLY = frozenset({"unresolved-command", "unparsable-line", "embedded-command", "pipe-to-shell"})
 _ONCE_ONLY |= {"unknown-path", "hidden-characters"}
 
 
-# Damage that a sandbox cannot prevent, since it happens in the working directory.
+# Damage that a sandbox cannot prevent, because it happens in the working directory.
 _LOSES_WORK = frozenset(
     {"git-branch-delete", "git-clean", "git-discard", "git-force-push", "git-reset-hard", "git-rewrite"}
 )
@@ -82,10 +82,9 @@ def decide(
 ) -> Gate:
     """Decide about a command line.
 
-    `work` is the conversation's working directory, which `cwd` may have left. `targets` looks up symbolic links.
-    `own` is where the daemon listens, `secrets` are its files outside its home.
-    `daemon` are the process ids of Hermes, which nothing may kill.
-    `only` are the rules that are asked about; None: all of them.
+    `work` is the conversation's working directory; `cwd` may be elsewhere. `targets` resolves symbolic links.
+    `own` is the daemon's address, `secrets` are its files outside its home. `daemon` holds the process ids of
+    Hermes, which must not be killed. `only` limits the rules that need approval; None: all rules.
     """
     line = parse_command_line(command, cwd=cwd, home=home, hermes_home=hermes_home)
     place = LookupContext(
@@ -106,8 +105,13 @@ def decide(
     rules = tuple(dict.fromkeys(rule for rule, _, _ in found))
     if not rules or mode == "off" or (all(rule in granted for rule in rules) and _ONCE_ONLY.isdisjoint(rules)):
         return Gate()
-    left = sorted((each for each in found if each[0] not in granted), key=lambda each: severity(each[0]))
-    reasons = list(dict.fromkeys((subject, why) for _, subject, why in left))
+    return _question([each for each in found if each[0] not in granted], rules)
+
+
+def _question(found: list[tuple[str, str, str]], rules: tuple[str, ...]) -> Gate:
+    """Return the approval question: the worst findings first."""
+    found = sorted(found, key=lambda each: severity(each[0]))
+    reasons = list(dict.fromkeys((subject, why) for _, subject, why in found))
     shown = reasons[:_MAX_FINDINGS]
     if len(reasons) > _MAX_FINDINGS:
         shown.append(("", f"and {len(reasons) - _MAX_FINDINGS} more findings"))
@@ -122,7 +126,7 @@ def decide(
 
 
 def inside_rules(*, own_directory: bool) -> frozenset[str]:
-    """What a command in the sandbox is still asked about: the loss of a person's own work in their project."""
+    """Return the rules that need approval inside the sandbox: loss of a person's work in their project."""
     return frozenset() if own_directory else _LOSES_WORK
 
 
@@ -136,7 +140,7 @@ def path_gate(
     work: str = "",
     secrets: tuple[str, ...] = (),
 ) -> Gate:
-    """For the tools that read and write files by themselves; symbolic links are resolved before."""
+    """Decide about a path for the file tools. The caller resolves symbolic links first."""
     place = LookupContext(
         cwd=cwd, home=home, hermes_home=hermes_home, work=workspace_of(work, cwd, home), secrets=secrets
     )
@@ -149,16 +153,16 @@ def path_gate(
     if not writing:
         if Kind.CREDENTIAL in kinds:
             return Gate(
-                verdict=Verdict.ASK, reason=f"it reads {path}, where credentials are", rules=("credential-read",)
+                verdict=Verdict.ASK, reason=f"it reads {path}, which contains credentials", rules=("credential-read",)
             )
         return Gate()
     if Kind.HERMES_HOME in kinds:
-        return Gate(verdict=Verdict.BLOCK, reason=f"{path} is where Hermes keeps its own")
+        return Gate(verdict=Verdict.BLOCK, reason=f"{path} belongs to Hermes")
     for kind, rule, why in (
-        (Kind.CREDENTIAL, "credential-write", "where credentials are"),
-        (Kind.PROMPT, "prompt-write", "which agents take instructions from"),
-        (Kind.STARTUP, "startup-write", "which runs or is trusted by itself later"),
-        (Kind.SYSTEM, "system-write", "a part of the system"),
+        (Kind.CREDENTIAL, "credential-write", "which contains credentials"),
+        (Kind.PROMPT, "prompt-write", "which gives instructions to agents"),
+        (Kind.STARTUP, "startup-write", "which other programs later run or trust automatically"),
+        (Kind.SYSTEM, "system-write", "which belongs to the system"),
     ):
         if kind in kinds:
             return Gate(verdict=Verdict.ASK, reason=f"it changes {path}, {why}", rules=(rule,))
@@ -184,13 +188,13 @@ def _denied(text: str, line: CommandLine, deny: Sequence[str]) -> str:
 
 def _blocked(text: str, line: CommandLine, place: LookupContext) -> Iterator[str]:
     if line.fork_bomb:
-        yield "a function that starts itself over and over would use up the machine"
+        yield "a function that starts itself without end (a fork bomb) would exhaust the machine"
     for command in line.commands:
         for each in _variants(command):
             for finding in _catastrophes(each, place):
                 yield _reason(command, finding)
     if _kills_found_hermes(line, place.own.ports):
-        yield "it looks for Hermes and kills what it finds"
+        yield "it searches for Hermes processes and kills them"
     for piece in _pieces(text, line):
         made = SimpleCommand(argv=piece, written=" ".join(piece), cwd=place.cwd)
         for finding in catastrophes(Case.of(made, place)):
@@ -204,10 +208,10 @@ def _catastrophes(command: SimpleCommand, place: LookupContext) -> Iterator[Find
     if code is None:
         return
     if code_talks_to_daemon(code, case.place):
-        yield Finding(rule="hermes-control", why="reaches Hermes itself from code")
+        yield Finding(rule="hermes-control", why="accesses Hermes itself from code")
     read = read_code(code)
     if read.forks:
-        yield Finding(rule="fork-bomb", why="starts itself over and over")
+        yield Finding(rule="fork-bomb", why="starts itself without end (a fork bomb)")
     for path in (*read.texts, *paths_in_code(code)):
         if "/" in path and case.kinds(path) & {Kind.HERMES_SECRET, Kind.PROCESS_SECRET}:
             yield Finding(rule="hermes-secret", why=f"reads {path[:80]}, a secret")
@@ -218,18 +222,18 @@ def _catastrophes(command: SimpleCommand, place: LookupContext) -> Iterator[Find
 
 
 def _inner_catastrophes(text: str, place: LookupContext) -> Iterator[Finding]:
-    """Of a text in some code, taken for a command line."""
+    """Yield the catastrophes in a text from code, read as a command line."""
     if " " not in text and text not in {"reboot", "halt", "poweroff", "shutdown"}:
         return
     line = parse_command_line(text, cwd=place.cwd, home=place.home, hermes_home=place.hermes_home)
     for command in line.commands:
         yield from catastrophes(Case.of(command, place))
     if line.fork_bomb:
-        yield Finding(rule="fork-bomb", why="starts itself over and over")
+        yield Finding(rule="fork-bomb", why="starts itself without end (a fork bomb)")
 
 
 def _variants(command: SimpleCommand) -> Iterator[SimpleCommand]:
-    """The command, and what it may turn out to be where its name is not quite known."""
+    """Yield the command, and variants for an incompletely known name."""
     yield command
     if command.unresolved and command.argv:
         name = command.argv[0].rpartition("/")[2].lower()
@@ -256,13 +260,13 @@ def _kills_found_hermes(line: CommandLine, ports: frozenset[int]) -> bool:
 
 
 def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
-    """Of a line that did not parse: what looks like commands, quotes and all brackets aside."""
+    """Yield what looks like commands in a line that did not parse, without quotes and brackets."""
     if not line.problem:
         return
     for piece in _PIECE_END.split(_QUOTES.sub("", text[: 128 * 1024]), maxsplit=_MAX_PIECES):
         words = tuple(piece.replace("$IFS", " ").split()[:32])
         for index, word in enumerate(words):
-            if not index or _WORTH_A_LOOK.fullmatch(word.rpartition("/")[2]):
+            if not index or _CHECKED_NAMES.fullmatch(word.rpartition("/")[2]):
                 yield words[index:]
 
 
@@ -272,7 +276,7 @@ def _pieces(text: str, line: CommandLine) -> Iterator[tuple[str, ...]]:
 def _asked(text: str, line: CommandLine, place: LookupContext) -> Iterator[tuple[str, str, str]]:
     """Yield rule, command and finding. The command is empty where the finding is a whole clause."""
     if hidden := hidden_characters(text):
-        yield "hidden-characters", "", f"the line holds characters that hide or fake what it does: {hidden}"
+        yield "hidden-characters", "", f"the line contains characters that hide or disguise what it does: {hidden}"
     if line.problem:
         yield "unparsable-line", "", f"the line cannot be checked: {line.problem}"
     for command in line.commands:
@@ -284,7 +288,7 @@ def _asked(text: str, line: CommandLine, place: LookupContext) -> Iterator[tuple
 
 
 def _embedded(case: Case) -> Iterator[Finding]:
-    """A catastrophe in the arguments of a program that we know nothing about: it may well run them."""
+    """Yield a finding for a catastrophe in the arguments of an unknown program, which may run them."""
     if not case.command.argv or case.command.guess or case.name in SAYS_ONLY:
         return
     arguments = case.arguments[:64]
@@ -292,13 +296,13 @@ def _embedded(case: Case) -> Iterator[Finding]:
         if argument.rpartition("/")[2] in _WORST:
             inner = replace(case.command, argv=arguments[index:], redirections=())
             if any(catastrophes(Case.of(inner, case.place))):
-                yield Finding(rule="embedded-command", why="may run the dangerous command in its arguments")
+                yield Finding(rule="embedded-command", why="may run a dangerous command from its arguments")
         elif (
             " " in argument
             and any(worst in argument for worst in _WORST)
             and any(_inner_catastrophes(argument, case.place))
         ):
-            yield Finding(rule="embedded-command", why="may run the dangerous command in its arguments")
+            yield Finding(rule="embedded-command", why="may run a dangerous command from its arguments")
 
 
 def _reason(command: SimpleCommand, finding: Finding) -> str:

@@ -1,7 +1,7 @@
-"""Which paths are more than somebody's files: the system, keys and credentials, what runs at a login, Hermes itself.
+"""Kinds of protected paths: the system, keys and credentials, startup files, Hermes itself.
 
-Paths are compared as text: `..` and `~` are resolved here, symbolic links by whoever has a file system at hand. A
-path with a pattern or with UNKNOWN in it is taken for each protected one that it could be.
+Paths are compared as text: `..` and `~` are resolved here, symbolic links by the caller. A path with a pattern or
+UNKNOWN has the kinds of all protected paths that it could match.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ from hermes.shell_policy.startup_path import is_startup
 
 
 class Kind(StrEnum):
-    DEVICE = "device"  # a disk or the memory
+    DEVICE = "device"  # a disk or memory device
     HERMES_SECRET = "hermes-secret"  # noqa: S105 - a kind of path
     HERMES_HOME = "hermes-home"
     PROCESS_SECRET = "process-secret"  # noqa: S105
     CREDENTIAL = "credential"
-    STARTUP = "startup"  # run at a login, by cron or by a shell
+    STARTUP = "startup"  # run at login, by cron or by a shell
     PROMPT = "prompt"  # becomes part of a system prompt once the owner approves it
     SYSTEM = "system"
-    HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory with secrets of Hermes or of processes somewhere in it
+    HOLDS_SECRET = "holds-secret"  # noqa: S105 - a directory that contains secrets of Hermes or of processes
 
 
 def no_links(_path: str) -> tuple[str, ...]:
-    """Return the targets of the symbolic links on a path, where no file system is at hand."""
+    """Return no link targets, for use without a file system."""
     return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnAddress:
-    """Where the daemon listens."""
+    """Address that the daemon listens on."""
 
     ports: frozenset[int] = frozenset({8642})
-    hosts: tuple[str, ...] = ()  # beside those of every machine, such as localhost
+    hosts: tuple[str, ...] = ()  # in addition to localhost and its addresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LookupContext:
-    """Where names are looked up."""
+    """Directories and facts for path lookups."""
 
     cwd: str
     home: str
     hermes_home: str
-    work: tuple[str, ...] = ()  # names of the directory that may be changed without a question; none: the whole home
+    work: tuple[str, ...] = ()  # paths of the workspace; empty: the whole home
     targets: Callable[[str], tuple[str, ...]] = no_links
     secrets: tuple[str, ...] = ()  # files and directories of Hermes outside its home, all secret
     own: OwnAddress = OwnAddress()
@@ -77,7 +77,7 @@ _PROCESS_SECRET = re.compile(
     r"|/proc/(?!self/|thread-self/)[^/]+/(?:task/[^/]+/)?(?:fd|map_files)/."
 )
 _PROCESS_DIR = re.compile(r"/proc(?:/(?:\d+|self|thread-self)(?:/task(?:/\d+)?)?)?")
-# Other names of the root directory, and of the one that a process is in.
+# Aliases of the root directory and of a process's current directory.
 _PROCESS_ROOT = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?root(?=/|\Z)")
 _PROCESS_CWD = re.compile(r"/proc/[^/]+/(?:task/[^/]+/)?cwd(?=/|\Z)")
 _CREDENTIAL = re.compile(
@@ -113,7 +113,7 @@ _SYSTEM_SAMPLES = sorted(
 
 
 def absolute(path: str, place: LookupContext) -> str:
-    """Without `..`, doubled slashes and `~`; relative to nothing known if its beginning is not."""
+    """Return the absolute path without `..`, `//` and `~`; it starts with UNKNOWN if its start is unknown."""
     if path == "~" or path.startswith("~/"):
         path = place.home + path[1:]
     path = path.removeprefix("file://")
@@ -131,22 +131,22 @@ def absolute(path: str, place: LookupContext) -> str:
 
 
 def from_unknown(path: str) -> str:
-    """Of a relative path whose unknown beginning was lost to `..`."""
+    """Return a relative path with UNKNOWN in front, after `..` removed its unknown start."""
     rest = re.sub(r"\A(?:\.\.?(?:/|\Z))+", "", path)
     return f"{UNKNOWN}/{rest}" if rest else UNKNOWN
 
 
 def is_critical(path: str, place: LookupContext) -> bool:
-    """Whether deleting it, or all in it, would end the system or empty a home."""
+    """Return whether deleting the path or its content would destroy the system or a home."""
     found = absolute(path, place)
     if found.endswith(f"/{UNKNOWN}") and found.count("/") == 1:
-        return True  # with nothing for the unknown it is the root
+        return True  # the unknown part may be empty, which gives the root
     parent, _, last = found.rpartition("/")
     while last and found != "/" and (last == ANY_DEPTH or not re.sub(r"\[[^\]]*\]|[*?.!{},]", "", last)):
         found = parent or ("/" if found.startswith("/") else UNKNOWN)
         parent, _, last = found.rpartition("/")
     if found == UNKNOWN and not path.startswith(UNKNOWN):
-        return True  # all in a directory that is not known: it may be the home
+        return True  # everything in an unknown directory, which may be the home
     whole = {"/", posixpath.normpath(place.home), posixpath.dirname(posixpath.normpath(place.home))}
     if found in whole or found in _SYSTEM_DIRS or re.fullmatch(r"/(?:home|Users)/[^/]+", found):
         return True
@@ -157,7 +157,7 @@ def is_critical(path: str, place: LookupContext) -> bool:
 
 @lru_cache(maxsize=4096)
 def kinds_of(path: str, place: LookupContext) -> frozenset[Kind]:
-    """What it is, or could be, beside an ordinary file."""
+    """Return the protected kinds that the path has or could have."""
     found = absolute(path, place)
     if not _PATTERN.search(found):
         return frozenset(_kinds(found, place))
@@ -202,7 +202,7 @@ def _hermes_kind(path: str, place: LookupContext) -> Kind | None:
 
 
 def _kind_inside(root: str, inside: str, place: LookupContext) -> Kind | None:
-    """All in Hermes' home is secret, except media files by name, and a conversation's own files and outputs."""
+    """Return the kind of a path in Hermes' home. Only media and the conversation's own files are not secret."""
     if _MEDIA_FILE.fullmatch(inside):
         return Kind.HERMES_HOME
     if not (found := _CONVERSATION.match(inside)):
@@ -223,12 +223,12 @@ def _holds_secret(path: str, place: LookupContext) -> bool:
 
 
 def goes_through(path: str) -> bool:
-    """Whether it stands for whatever is found below a directory."""
+    """Return whether the path stands for everything found below a directory."""
     return path.endswith((ANY_DEPTH, f"{ANY_DEPTH}/{UNKNOWN}"))
 
 
 def hermes_roots(place: LookupContext) -> tuple[str, ...]:
-    """Its own home; without one that is known, where it is by default."""
+    """Return Hermes' home if it is known, and the default locations."""
     usual = (".hermes", ".local/share/hermes", ".config/hermes", "Library/Application Support/hermes")
     roots = tuple(f"{place.home.rstrip('/')}/{each}" for each in usual)
     return (posixpath.normpath(place.hermes_home), *roots) if place.hermes_home else roots

@@ -1,4 +1,4 @@
-"""Rules by how bad what they stand for is, the worst first."""
+"""Order of rules by severity, the worst first."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ _RANKS = {rule: rank for rank, rule in enumerate(_WORST_FIRST)}
 
 
 def severity(rule: str) -> int:
-    """Return the place of a rule in that order; rules that are not in it come last."""
+    """Return a rule's rank; 0 is the worst. Unlisted rules come last."""
     return _RANKS.get(rule, len(_RANKS))

@@ -1,13 +1,13 @@
-"""Table of paths that programs run or trust without being told to: shells, editors, git, Python, package managers.
+"""Table of paths that programs run or trust automatically: shells, editors, git, Python, package managers.
 
-A name matches anywhere, so that the same table holds for a home directory and for a project.
+A name matches in any directory, so that the table covers homes and projects.
 """
 
 from __future__ import annotations
 
 import re
 
-# File names that something reads at its start.
+# Files that programs read when they start.
 _FILES = (
     r"\.(?:bash|zsh|k?sh|csh|tcsh|fish)(?:rc|env|_profile|_login|_logout|_aliases|_functions|_completion)",
     r"\.(?:profile|zprofile|zlogin|zlogout|login|logout|xinitrc|xprofile|xsession|xsessionrc|inputrc|pam_environment)",
@@ -51,5 +51,5 @@ _STARTUP = re.compile(
 
 
 def is_startup(path: str) -> bool:
-    """Return whether some program runs or trusts this absolute path by itself."""
+    """Return whether a program runs or trusts this absolute path automatically."""
     return bool(_STARTUP.search(path))

@@ -1,4 +1,4 @@
-"""The part of the file system that a conversation may change without a question."""
+"""Workspace: the part of the file system that a conversation may change without approval."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ESCAPES = re.compile(rf"(?:\A|/)(?:{UNKNOWN}|[^/]*{UNKNOWN}[^/]*)(?:/|\Z)")
 def workspace_of(
     work: str, cwd: str, home: str, targets: Callable[[str], tuple[str, ...]] = no_links
 ) -> tuple[str, ...]:
-    """Return the names of the working directory; nothing if the whole home counts as one.
+    """Return the paths of the workspace; empty if the whole home counts as one.
 
-    A home directory, or one above it, is no workspace: the present directory is, if it lies below the home.
+    A home directory, or a parent of it, is not a workspace; then the current directory is used.
     """
     home = posixpath.normpath(home)
     for each in (work, cwd):
@@ -34,11 +34,11 @@ def workspace_of(
 def is_outside(path: str, place: LookupContext) -> bool:
     """Return whether a path is outside the workspace and the scratch directories.
 
-    Where the whole home is the workspace, its hidden files are not: programs keep their own there.
+    If the whole home is the workspace, its hidden files are outside: they belong to other programs.
     """
     found = absolute(path, place)
     if found.startswith(UNKNOWN):
-        return bool(place.work)  # without a workspace nobody knows
+        return bool(place.work)
     if not place.work:
         home = posixpath.normpath(place.home)
         hidden = found.startswith(f"{home}/.") and not found.startswith(f"{home}/.cache/")
@@ -47,13 +47,13 @@ def is_outside(path: str, place: LookupContext) -> bool:
 
 
 def in_a_home(path: str, place: LookupContext) -> bool:
-    """Return whether a path is in a home directory: there is more to lose there than elsewhere."""
+    """Return whether a path is in a home directory."""
     found = absolute(path, place)
     return _within(found, posixpath.normpath(place.home)) or bool(re.match(r"/(?:home|Users|root)(?:/|\Z)", found))
 
 
 def is_unknown(path: str) -> bool:
-    """Return whether a path is only known when the command runs, beyond what a search below a directory finds."""
+    """Return whether a path is only known at run time, except for the results of a search below a directory."""
     bare = path.replace(f"/{ANY_DEPTH}/{UNKNOWN}", "").replace(f"/{ANY_DEPTH}", "")
     return bool(_ESCAPES.search(bare))
 

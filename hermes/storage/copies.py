@@ -1,7 +1,7 @@
-"""Copies of a store: a hot backup, and a compact one that takes the original's place.
+"""Copies of a store: a hot backup, and a compacted copy that replaces the original.
 
-A copy is written under another name, synced, and renamed when it is whole; whatever interrupts it leaves the
-original untouched and at most a part file that the next start clears away.
+A copy is written under another name, synced, and renamed when complete. An interruption leaves the original untouched
+and at most a partial file, which the next start removes.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            raise StorageError(f"{target} is there already: a backup needs a new or an empty directory")
+            raise StorageError(f"{target} already exists and is not empty: a backup needs a new or empty directory")
         if not target.parent.is_dir():
-            raise StorageError(f"no backup was made: there is no directory {target.parent} to put it into")
+            raise StorageError(f"no backup was made: the directory {target.parent} does not exist")
         part.mkdir(mode=0o700)
         copy_into(env, part / DATA_FILE)
         sync_directory(part)
@@ -41,7 +41,7 @@ def back_up(env: lmdb.Environment, target: Path) -> None:
 
 
 def compact(directory: Path) -> tuple[int, int]:
-    """Rewrite a store that nobody uses without its free pages. Its size before and after, in bytes."""
+    """Rewrite an unused store without its free pages. Return its size in bytes before and after."""
     clear_away(directory)
     part = directory / PART
     data = directory / DATA_FILE
@@ -63,7 +63,7 @@ def compact(directory: Path) -> tuple[int, int]:
 
 
 def copy_store(source: Path, target: Path) -> None:
-    """A store that nobody changes, such as a backup, to a new directory."""
+    """Copy an unused store, such as a backup, to a new directory."""
     try:
         with open_env(source, map_size_bytes=0, readonly=True) as env:
             describe(env, source)
@@ -73,7 +73,7 @@ def copy_store(source: Path, target: Path) -> None:
 
 
 def clear_away(directory: Path) -> None:
-    """What an interrupted compaction or migration left."""
+    """Remove files that an interrupted compaction or migration left."""
     shutil.rmtree(directory / PART, ignore_errors=True)
 
 

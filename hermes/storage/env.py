@@ -1,7 +1,8 @@
-"""Opening the LMDB environment, and looking into it.
+"""LMDB environment: opening and reading it.
 
-Full sync and no write map: anything less loses data at a power cut or dies with the disk full. One environment per
-process, never across a fork. A look copies what it reads; no transaction, cursor or buffer leaves this package.
+It uses full sync and no write map; anything less loses data at a power failure or crashes on a full disk. There is
+one environment per process, never across a fork. Reads copy their data; no transaction, cursor or buffer leaves this
+package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Where a store may live, and how its files come to exist.
+"""File system checks of a store, and creation of its files.
 
-A memory-mapped store needs one kernel that sees all of its writes: network file systems are refused. Chat history
-is nobody else's business: directories are 0700 and files 0600, whatever the umask says.
+A memory-mapped store needs one kernel that sees all its writes, so network file systems are refused. Chat history is
+private: directories are 0700 and files 0600, whatever the umask.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def prepare(directory: Path) -> None:
     """Make the directory, private, after a look at where it would be."""
     kind = remote_kind(directory.resolve(), _MOUNTS.read_text(errors="replace")) if _MOUNTS.exists() else None
     if kind:
-        raise StorageError(f"{directory} is on a network file system ({kind}), where a store gets damaged; move it")
+        raise StorageError(f"{directory} is on a network file system ({kind}), which can damage a store; move it")
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:

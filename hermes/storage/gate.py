@@ -1,7 +1,7 @@
-"""Growing the map moves it, which ends every read that is under way: this gate keeps the two apart.
+"""Gate between reads and map growth: growing moves the map, which would break running reads.
 
-Reads pass through it one by one and are short. The writer closes it, waits until the last read is out, and gives up
-after a while: a hot backup is a long read.
+Reads enter the gate and are short. The writer closes it and waits until the last read has ended. It stops waiting
+after a while, because a hot backup is a long read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The store's tables and how things are addressed in them.
+"""Tables of the store and the format of their keys.
 
 LMDB keys have 1 to 511 bytes. Session ids are part of many keys, so they are bounded and hold no NUL, which ends
 them wherever something follows. Session keys and inbound keys come from the outside: a long one is stored by its

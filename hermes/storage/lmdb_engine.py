@@ -1,8 +1,8 @@
-"""The store on disk: an Engine over LMDB.
+"""Engine over LMDB: the store on disk.
 
-Everything in a batch is one synced commit. What can go wrong has one answer each: a full map grows, a full disk
-refuses the batch and leaves the store usable, anything else means that the disk cannot be trusted any more. On a
-full disk even erasing needs pages; a reserve is given up for it and taken back when there is space.
+A batch is one synced commit. A full map grows. A full disk refuses the batch and leaves the store usable. Any other
+error means that the disk cannot be trusted. On a full disk even erasing needs pages, so a reserve file is released
+for it and recreated when there is space.
 """
 
 from __future__ import annotations
@@ -183,7 +183,7 @@ class LmdbEngine(LmdbReader, Engine):
         erasing = [n for n, transaction in enumerate(batch) if any(isinstance(each, Erase) for each in transaction)]
         if not erasing or not self._reserve.release():
             raise full
-        logger.warning("the disk is full: {} erasures use the reserve", len(erasing))
+        logger.warning("storage: the disk is full; {} erasures use the reserve", len(erasing))
         outcomes: list[HermesError | None] = [full] * len(batch)
         for n, outcome in zip(erasing, self._attempt([batch[n] for n in erasing]), strict=True):
             outcomes[n] = outcome
@@ -237,7 +237,7 @@ class LmdbEngine(LmdbReader, Engine):
         known, self._cramped = self._cramped, not has_address_space(size // 2)
         if self._cramped:
             if not known:
-                logger.warning("the store's map cannot grow to {} MiB: no address space for it", size // 2**20)
+                logger.warning("storage: the map cannot grow to {} MiB: not enough address space", size // 2**20)
             return False
         with self._gate.closed(timeout_s) as empty:
             if not empty:
@@ -245,9 +245,9 @@ class LmdbEngine(LmdbReader, Engine):
             try:
                 self._env.set_mapsize(size)
             except lmdb.Error as error:  # now it has no map at all, which the next look finds out
-                logger.error("the store's map cannot grow to {} MiB: {}", size // 2**20, error)
+                logger.error("storage: the map cannot grow to {} MiB: {}", size // 2**20, error)
                 return False
-        logger.info("the store's map has grown to {} MiB", size // 2**20)
+        logger.info("storage: the map has grown to {} MiB", size // 2**20)
         return True
 
 

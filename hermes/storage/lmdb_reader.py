@@ -1,8 +1,8 @@
-"""Looking into the store on disk: the Reader over LMDB.
+"""Reader of the store on disk, over LMDB.
 
-Each look is short, copies what it needs and decodes after it has ended. A damaged record is reported in its place
-and noted for the writer to set aside; a damaged row is a BadRowError for its session and nobody else. What is on a
-page that cannot be read is damaged, too, and stays where it is.
+Each read is short, copies its data and decodes it afterwards. A damaged record is reported in its place and noted for
+the writer to set aside. A damaged row is a BadRowError for its session only. Data on an unreadable page counts as
+damaged and is not moved.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Reading the log: a value at a position, and the records of one session among all of them."""
+"""Reader of the log: a value at a position, and the records of one session."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def find_records(pairs: Iterable[tuple[bytes, bytes]], session: SessionId) -> It
 
 
 def without_gaps(entries: Iterable[LogEntry]) -> list[LogEntry]:
-    """In order, with a bad record wherever one is missing."""
+    """Return the records in order, with a bad record in place of a missing one."""
     found: dict[Seq, Record | BadRecord] = {entry.seq: entry.record for entry in entries}
     lost = BadRecord(problem="it is lost")
     return [LogEntry(seq=Seq(seq), record=found.get(Seq(seq), lost)) for seq in range(max(found, default=-1) + 1)]

@@ -1,8 +1,8 @@
-"""Reading a table page by page from the file itself, past pages that cannot be read.
+"""Reader of a table page by page from the file, which skips damaged pages.
 
-LMDB's cursors end the process when a step takes them onto a page that is not what its parent says (a sector that was
-lost, say). So whatever goes through a table is read here instead, within a transaction that keeps its pages from
-being used again: a page that is not sound is left out with all that is below it, and the rest is found all the same.
+LMDB's cursors crash the process on a page that does not match its parent (after a lost sector, for example). So
+scans of a table are read here, within a transaction that keeps its pages from being reused. A damaged page is skipped
+with everything below it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Pages:
     def _lose(self, number: int, error: Exception) -> None:
         if number not in self._lost:  # once is enough
             self._lost.add(number)
-            logger.error("page {} of the store cannot be read ({}); what was on it is left out", number, error)
+            logger.error("storage: page {} cannot be read ({}); its content is skipped", number, error)
 
     def _value(self, page: bytes, place: int) -> bytes:
         size, flags, key_size = _NODE.unpack_from(page, place)

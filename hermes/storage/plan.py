@@ -1,8 +1,8 @@
-"""From transactions to changed values: what a batch does to the store, worked out before anything is written.
+"""Write plan of a batch: the changed values, computed from transactions before anything is written.
 
-A transaction is all or nothing: its changes are staged, and dropped when one of its operations is refused. Each one
-sees what those before it in the batch have done. Since a plan is only values, it can be written once more after the
-map had to grow.
+A transaction is atomic: its changes are staged, and dropped if one of its operations is refused. Each transaction
+sees the changes of those before it in the batch. A plan is only values, so it can be written again after the map has
+grown.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class WritePlan:
         self._pack = codec.packer()
 
     def add(self, transaction: Transaction) -> HermesError | None:
-        """None, or why nothing of it will be done."""
+        """Add a transaction. Return None, or the error if it is refused."""
         before = self.next_lsn, self.forget_from
         try:
             for operation in transaction:
@@ -115,15 +115,15 @@ class WritePlan:
             self._undo.clear()
 
     def changes(self) -> dict[str, Changed]:
-        """What is to be written, by table."""
+        """Return the changes to write, by table."""
         self._rows.write_to(self._stage.changes)
         return self._stage.changes
 
     def done(self) -> None:
-        """It was written."""
+        """Note that the plan was written."""
         self._rows.remember()
 
-    def _perform(self, operation: Operation) -> None:  # noqa: C901, PLR0912 - one line for each kind of operation
+    def _perform(self, operation: Operation) -> None:
         match operation:
             case Append():
                 self._append(operation)
@@ -133,17 +133,32 @@ class WritePlan:
                 self._set_due(operation)
             case Erase():
                 self._erase(operation)
-            case SetAside(letter=letter):
-                key = text_key(letter.id)
-                self._stage.put(DEAD, key, codec.seal(key, self._pack(letter)))
-            case DropDeadLetter(id=name):
-                if self._stage.get(DEAD, text_key(name)) is None:
-                    raise StorageError(f"there is no dead letter {name} (any more)")
-                self._stage.put(DEAD, text_key(name), None)
+            case SetAside() | DropDeadLetter():
+                self._change_dead_letter(operation)
             case ForgetSeen():
                 self._forget(operation)
             case Tally():
                 self._count(operation)
+            case PutFact() | PutProcess() | DropProcess():
+                self._put_row(operation)
+            case See(seen=seen):
+                self._see(seen)
+            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
+                self._deliver(operation)
+            case _:
+                assert_never(operation)
+
+    def _change_dead_letter(self, operation: SetAside | DropDeadLetter) -> None:
+        if isinstance(operation, SetAside):
+            key = text_key(operation.letter.id)
+            self._stage.put(DEAD, key, codec.seal(key, self._pack(operation.letter)))
+            return
+        if self._stage.get(DEAD, text_key(operation.id)) is None:
+            raise StorageError(f"there is no dead letter {operation.id}")
+        self._stage.put(DEAD, text_key(operation.id), None)
+
+    def _put_row(self, operation: PutFact | PutProcess | DropProcess) -> None:
+        match operation:
             case PutFact(name=name, value=value):
                 key = text_key(name)
                 sealed = None if value is None else codec.seal(key, self._pack((name, value)))
@@ -153,10 +168,6 @@ class WritePlan:
                 self._stage.put(PROCESSES, key, codec.seal(key, self._pack(record)))
             case DropProcess(id=name):
                 self._stage.put(PROCESSES, text_key(name), None)
-            case See(seen=seen):
-                self._see(seen)
-            case Enqueue() | RecordDelivery() | MarkDelivered() | Cancel():
-                self._deliver(operation)
             case _:
                 assert_never(operation)
 

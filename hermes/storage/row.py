@@ -1,4 +1,4 @@
-"""A session's row: what the writer must know of it, in a fixed header, then the session itself.
+"""Row of a session: a fixed header for the writer, then the session itself.
 
 The positions (LSNs) of a session's records are kept in chunks of 32, each written once to `index`; those of the
 last chunk, while it is open, stand in the row. So the position of record n is arithmetic, an append rewrites the

@@ -1,4 +1,4 @@
-"""The rows that a batch changes: each as it is stored and as it will be.
+"""Rows that a batch changes, each with its stored and its new value.
 
 A session's places in `recent`, `pending` and `due` follow from the difference. Rows written lately stay known, so
 that an append need not read; should one get damaged on disk meanwhile, the next append mends it.

@@ -1,4 +1,4 @@
-"""The store as a transaction sees it before it is written: what is there, and what would change."""
+"""Staged view of the store for a transaction: stored values and pending changes."""
 
 from __future__ import annotations
 

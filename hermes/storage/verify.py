@@ -1,4 +1,4 @@
-"""Is this store sound? Every page, every checksum, and whether the tables agree with each other.
+"""Verification of a store: every page, every checksum, and the consistency of the tables.
 
 The work is done by a process of its own: it may look at a store in use (its read keeps the pages of one moment from
 being overwritten), it does not slow down whoever asks, and a file too broken to read can only kill the verifier.

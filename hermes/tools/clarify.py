@@ -1,4 +1,4 @@
-"""A question to the person. It is no work: the session itself waits for the answer, for as long as it takes."""
+"""Clarify tool: ask the person a question. The session waits for the answer instead of running this tool."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def clarify_tool() -> Tool:
     async def clarify(
         context: ToolContext,  # noqa: ARG001 - as every tool's
         *,
-        question: Annotated[str, "what you need to know"],  # noqa: ARG001
-        choices: Annotated[list[str] | None, "answers to choose from, the best one first"] = None,  # noqa: ARG001
+        question: Annotated[str, "the question"],  # noqa: ARG001
+        choices: Annotated[list[str] | None, "answers to choose from, best first"] = None,  # noqa: ARG001
     ) -> str:
-        """Ask the person a question and wait for the answer. Only when you cannot find out or decide yourself."""
-        raise ToolError("nobody was asked")  # the session asks instead of running this
+        """Ask the person a question and wait for the answer. Use it only if you cannot find it out yourself."""
+        raise ToolError("The question was not asked.")  # unreachable: the session asks instead of running this
 
     return clarify

@@ -1,4 +1,4 @@
-"""Folders of conversations in Hermes' home: each conversation has its own, and reaches no other one."""
+"""Check that a path is not in another conversation's folder."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 
 def anothers_folders(folder: Path, hermes_home: str) -> Callable[[str], bool]:
-    """Return a check of paths without links: whether one is in the folder of another conversation.
+    """Return a check for real paths: True if the path is in another conversation's folder.
 
-    Looks at the disk, which the check does not.
+    This function reads the disk; the returned check does not.
     """
     work, own = Path(os.path.realpath(hermes_home), "work"), os.path.realpath(folder)
     return lambda real: Path(real).is_relative_to(work) and not Path(real).is_relative_to(own)

@@ -1,10 +1,10 @@
-"""The process tool: what a conversation can do with the commands that it lets run in the background.
+"""Process tool: manage a conversation's background commands.
 
-It sees its own processes, those of all that it grew from among them, and nobody else's. `wait` is bounded, and ends
-with the turn when that is stopped. What a process wrote is shown in parts: `log` says where the next one begins.
+A conversation sees its own processes, also those started before a compression, and no others. `wait` has a maximum
+and ends when the turn is stopped. Output is shown in parts; `log` returns the offset of the next part.
 
-What is written is judged together with what was written before it on the same line: a command does not become
-harmless by coming in pieces. Hence calls run one after the other.
+Input is judged together with earlier input on the same line, so that a dangerous command cannot be sent in pieces.
+Therefore calls of this tool do not run in parallel.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hermes.processes.watch import BETWEEN_S
 from hermes.sandbox.host_grants import granted_hosts, rule_for
 from hermes.sandbox.network import SandboxNetwork
 from hermes.sandbox.plan import PROXY_PORT
-from hermes.tools.terminal.terminal import BackgroundCommand
+from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
 _TAIL_BYTES: Final = 4000
@@ -36,12 +36,10 @@ _LOG_BYTES: Final = 20_000
 _LOG_MAX_BYTES: Final = 40_000
 _PATTERNS_MAX: Final = 16
 _PATTERN_CHARS: Final = 200
-_WATCHED: Final = (
-    f" Lines with a text you watch for, in the same case, are told as they come, at most every {BETWEEN_S:g} s."
-)
+_WATCHED: Final = f" You get a message with output lines that match watch, at most every {BETWEEN_S:g} s."
 _SEVERITY: Final = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
-# The daemon learns of a background command's sandbox when it runs already.
+# The command's sandbox already runs when the daemon attaches the proxy, so the command waits for it.
 _UNTIL_PROXY: Final = (
     f"for _ in {{1..100}}; do (: <>/dev/tcp/127.0.0.1/{PROXY_PORT}) 2>/dev/null && break; sleep 0.02; done; "
 )
@@ -58,11 +56,11 @@ class ProcessToolSettings:
 def background_starter(
     processes: BackgroundProcesses, network: SandboxNetwork | None = None
 ) -> Callable[[BackgroundCommand], Awaitable[str]]:
-    """For the terminal tool's `background`. `network` serves sandboxes that have one."""
+    """Return the function that starts the terminal tool's background commands."""
 
     async def start(asked: BackgroundCommand) -> str:
         if len(asked.watch) > _PATTERNS_MAX or any(not 0 < len(each) <= _PATTERN_CHARS for each in asked.watch):
-            raise ToolError(f"watch takes up to {_PATTERNS_MAX} texts of 1 to {_PATTERN_CHARS} characters")
+            raise ToolError(f"watch takes at most {_PATTERNS_MAX} texts of 1 to {_PATTERN_CHARS} characters.")
         try:
             view = await processes.start(
                 ProcessOrder(
@@ -82,31 +80,32 @@ def background_starter(
             raise ToolError(str(error)) from error
         if network is not None and asked.box is not None and asked.box.network:
             await _connect(network, view.id, view.pid, permitted=asked.permitted)
-        told = "You will be told when it ends." if asked.notify else "Use the process tool to look after it."
-        return f"Started in the background as {view.id} (pid {view.pid}). {told}{_WATCHED if asked.watch else ''}"
+        follow_up = "You get a message when it ends." if asked.notify else "Use the process tool to manage it."
+        watched = _WATCHED if asked.watch else ""
+        return f"Started in the background as {view.id} (pid {view.pid}). {follow_up}{watched}"
 
     return start
 
 
 async def serve_again(network: SandboxNetwork, processes: NetworkedProcesses) -> None:
-    """Serve the proxy for sandboxes that an earlier daemon left running."""
+    """Serve the proxy for sandboxes that were started by an earlier daemon and still run."""
     for handle in await processes.networked():
         await _connect(network, handle.id, handle.pid, permitted=frozenset(map(rule_for, handle.hosts)))
 
 
 async def _connect(network: SandboxNetwork, process: str, monitor: int, *, permitted: frozenset[str]) -> None:
-    """The command waits for its proxy; should it fail, the command runs on without a network."""
+    """Attach the proxy to a background command's sandbox. If this fails, the command runs without a network."""
     try:
         await network.follow_monitor(monitor, permitted=permitted)
     except OSError as error:
-        logger.warning("process {}: no network in its sandbox: {}", process, error)
+        logger.warning("process {}: could not attach the network to its sandbox: {}", process, error)
 
 
 def _argv(asked: BackgroundCommand) -> tuple[str, ...]:
     bash = is_bash(asked.shell)
     options = ("--noprofile", "--norc") if bash else ()
     limits = f"{{ {limit_commands(asked.limits, bash=bash)} }} 2>/dev/null"
-    # The command as an argument: whatever it holds, it cannot get into what sets the limits.
+    # The command is an argument of the script, so it cannot change the part that sets the limits.
     wait = _UNTIL_PROXY if bash and asked.box is not None and asked.box.network else ""
     return (asked.shell, *options, "-c", f'{limits}; {wait}eval "$1"', "hermes-background", asked.command)
 
@@ -114,15 +113,15 @@ def _argv(asked: BackgroundCommand) -> tuple[str, ...]:
 def process_tool(
     processes: BackgroundProcesses, settings: ProcessToolSettings, decide: Callable[[str, str], Gate]
 ) -> Tool:
-    """`decide` takes a command and its directory, as for the terminal: what is written may be meant for a shell."""
-    desk = _Desk(processes, settings)
+    """Return the tool. `decide` judges a command and its directory: input may go to a shell."""
+    actions = _Actions(processes, settings)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:  # noqa: ARG001 - as every gate's
         data = arguments.get("data", "")
         if arguments["action"] not in ("write", "submit") or not data.strip():
             return Gate()
         typed = processes.typed(arguments.get("id", "")) + data
-        readings = dict.fromkeys((typed, as_read(typed)))  # of a pipe, and of a terminal
+        readings = dict.fromkeys((typed, as_read(typed)))  # as a pipe and as a terminal deliver it
         return max((decide(text, "") for text in readings), key=lambda gate: _SEVERITY.index(gate.verdict))
 
     @tool("process", decide=gate)
@@ -130,27 +129,27 @@ def process_tool(
         context: ToolContext,
         *,
         action: Annotated[Action, "what to do"],
-        id: Annotated[str, "which process; not needed for list"] = "",  # noqa: A002 - the name that models expect
+        id: Annotated[str, "process id; not needed for list"] = "",  # noqa: A002 - the name that models expect
         data: Annotated[str, "text for write and submit"] = "",
-        offset: Annotated[int | None, "for log: byte to read from; without it the end of the output"] = None,
-        limit: Annotated[int, "for log: how many bytes, 40000 at most"] = _LOG_BYTES,
+        offset: Annotated[int | None, "for log: first byte to read; default: the end of the output"] = None,
+        limit: Annotated[int, "for log: number of bytes, maximum 40000"] = _LOG_BYTES,
         timeout: Annotated[float | None, "for wait: seconds"] = None,  # noqa: ASYNC109 - for the model
     ) -> ToolResult:
-        """Look after commands that you started with terminal(background=true).
+        """Manage commands that you started with terminal(background=true).
 
-        list shows all of yours; poll tells how one is and the end of its output; log reads its output; wait waits for
-        its end; kill ends it with all it has started; write sends data to its input, submit the same and a newline;
-        close closes its input. End what you do not need any more.
+        list: show all processes. poll: show state and last output. log: read output. wait: wait until it ends.
+        kill: kill it and its child processes. write: send data to its input. submit: send data and a newline.
+        close: close its input. Kill processes that you no longer need.
         """
         try:
-            return await desk.run(context, action, id, data=data, offset=offset, limit=limit, timeout_s=timeout)
+            return await actions.run(context, action, id, data=data, offset=offset, limit=limit, timeout_s=timeout)
         except BadInputError as error:
             raise ToolError(str(error)) from error
 
     return process
 
 
-class _Desk:
+class _Actions:
     def __init__(self, processes: BackgroundProcesses, settings: ProcessToolSettings) -> None:
         self._processes = processes
         self._settings = settings
@@ -172,7 +171,7 @@ class _Desk:
         view = _chosen(own, process)
         match action:
             case "poll":
-                return await self._told(view)
+                return await self._status(view)
             case "log":
                 return await self._log(view, offset, limit)
             case "wait":
@@ -183,71 +182,73 @@ class _Desk:
                 return await self._write(view, data + ("\n" if action == "submit" else ""))
             case "close":
                 await self._processes.close_input(view.id)
-                return ToolResult(text=f"The input of {view.id} is closed.")
+                return ToolResult(text=f"Closed the input of {view.id}.")
 
     def _listed(self, views: tuple[ProcessView, ...]) -> str:
         if not views:
-            return "There are no background processes of this conversation."
+            return "This conversation has no background processes."
         return "\n".join(f"{_state(view)}  {view.id}  {self._processes.explain(view)}" for view in views)
 
-    async def _told(self, view: ProcessView) -> ToolResult:
+    async def _status(self, view: ProcessView) -> ToolResult:
         chunk = await self._tail(view)
-        if view.ended_at is None:  # what it wrote since the last look at it
+        if view.ended_at is None:  # the view may be older than the output
             view = replace(view, output_bytes=max(view.output_bytes, chunk.total))
         return ToolResult(text=f"{view.id}: {self._processes.explain(view)}\n{_shown(chunk)}")
 
     async def _kill(self, view: ProcessView) -> ToolResult:
         if view.ended_at is not None:
-            return ToolResult(text=f"It had ended already.\n{(await self._told(view)).text}")
-        return await self._told(await self._processes.kill(view.id, "the agent asked for it", heard=True))
+            return ToolResult(text=f"It had already ended.\n{(await self._status(view)).text}")
+        return await self._status(await self._processes.kill(view.id, "the agent asked for it", heard=True))
 
     async def _tail(self, view: ProcessView) -> Chunk:
         try:
             return await self._processes.tail(view.id, _TAIL_BYTES)
-        except BadInputError:  # lost: nothing of it is left
+        except BadInputError:  # the process is lost and its output gone
             return Chunk(offset=0, data=b"", total=0)
 
     async def _log(self, view: ProcessView, offset: int | None, limit: int) -> ToolResult:
         if limit < 1 or (offset is not None and offset < 0):
-            raise ToolError("limit is 1 or more, offset 0 or more; without offset the end of the output is read")
-        capped = f" (limit is at most {_LOG_MAX_BYTES})" if limit > _LOG_MAX_BYTES else ""
+            raise ToolError("limit must be at least 1 and offset at least 0. Without offset, log reads the end.")
+        capped = f" (limit was reduced to {_LOG_MAX_BYTES})" if limit > _LOG_MAX_BYTES else ""
         limit = min(limit, _LOG_MAX_BYTES)
         if offset is None:
             return ToolResult(text=_shown(await self._processes.tail(view.id, limit)) + capped)
         chunk = await self._processes.output(view.id, offset, limit)
         if offset > chunk.total:
-            return ToolResult(text=f"[it has written {chunk.total} bytes so far: there is nothing at {offset}]")
+            return ToolResult(text=f"[no output at offset {offset}: the process has written {chunk.total} bytes]")
         return ToolResult(text=_shown(chunk) + capped)
 
     async def _wait(self, view: ProcessView, timeout_s: float | None) -> ToolResult:
         most = self._settings.wait_max_s
         limit_s = min(self._settings.wait_s, most) if timeout_s is None else timeout_s
         if not 0 < limit_s <= most:
-            raise ToolError(f"timeout is more than 0 and at most {most:g} seconds")
+            raise ToolError(f"timeout must be more than 0 and at most {most:g} seconds.")
         began = time.monotonic()
         view = await self._processes.wait(view.id, limit_s)
-        result = await self._told(view)
+        result = await self._status(view)
         if view.ended_at is None:
-            return ToolResult(text=f"It has not ended within {time.monotonic() - began:.0f} s.\n{result.text}")
+            return ToolResult(text=f"Still running after {time.monotonic() - began:.0f} s.\n{result.text}")
         return result
 
     async def _write(self, view: ProcessView, data: str) -> ToolResult:
         if not data:
-            raise ToolError("data is empty: there is nothing to write")
+            raise ToolError("data is empty.")
         raw = data.encode("utf-8", "replace")
         taken = await self._processes.write(view.id, raw)
         if taken < len(raw):
-            text = f"{view.id} took only {taken} of {len(raw)} bytes: it does not read. Send the rest later."
+            text = f"{view.id} accepted only {taken} of {len(raw)} bytes: it is not reading. Send the rest later."
             return ToolResult(text=text, ok=False)
-        return ToolResult(text=f"{view.id} was sent {taken} bytes.")
+        return ToolResult(text=f"Sent {taken} bytes to {view.id}.")
 
 
 def _chosen(views: tuple[ProcessView, ...], process: str) -> ProcessView:
     if not process:
-        raise ToolError("id is missing: which process? The action list shows them")
+        raise ToolError("id is missing. Use action=list to see the processes.")
     view = next((view for view in views if view.id == process), None)
     if view is None:
-        raise ToolError(f"this conversation has no background process {process[:80]!r}; the action list shows them")
+        raise ToolError(
+            f"This conversation has no background process {process[:80]!r}. Use action=list to see the processes."
+        )
     return view
 
 
@@ -256,12 +257,12 @@ def _state(view: ProcessView) -> str:
 
 
 def _shown(chunk: Chunk) -> str:
-    """The part, and where it lies in the whole."""
+    """Return the output chunk and its position."""
     if not chunk.total:
-        return "[it has written nothing]"
+        return "[no output]"
     reached = chunk.offset + len(chunk.data)
     text = plain_text(chunk.data, terminal=False).strip("\ufffd").rstrip("\n")
     where = f"[bytes {chunk.offset} to {reached} of {chunk.total}"
     if chunk.kept_from:
-        where += f"; those before {chunk.kept_from} are no longer kept"
-    return f"{text}\n{where}{']' if reached == chunk.total else f'; go on with offset={reached}]'}".lstrip("\n")
+        where += f"; bytes before {chunk.kept_from} were deleted"
+    return f"{text}\n{where}{']' if reached == chunk.total else f'; continue with offset={reached}]'}".lstrip("\n")

@@ -1,8 +1,8 @@
-"""The toolbox: every tool there is, which of them a surface has, and the one way to run them.
+"""Toolbox: all tools, which of them each platform has, and the one way to run them.
 
-A call is proposed first: its arguments are checked and its gate is asked, and nothing has happened yet. What is wrong
-with a call is told to the model in words that let it correct itself. `disabled` wins over every toolset. Which tools
-a surface has does not change while the daemon runs, since the model's prefix cache depends on it.
+`propose` checks a call's arguments and asks its gate, without side effects. Problems are reported to the model so
+that it can correct the call. `disabled` overrides every toolset. A platform's tools do not change while the daemon
+runs, because the model's prefix cache depends on them.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from hermes.tools.schema import ArgumentError, check_arguments
 from hermes.tools.terminal.output import OutputLimits, Redact, fit
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 
-DEFAULT = "default"  # the entry for platforms that have none of their own
-GUEST = "guest"  # the entry for guests, who have nothing beyond it on any platform
-PROCESS = "process"  # the toolset that named API keys never have
+DEFAULT = "default"  # entry for platforms without their own
+GUEST = "guest"  # entry that limits guests on every platform
+PROCESS = "process"  # toolset that named API keys never get
 _ALLOWED = Gate()
 _PROBLEM_CHARS = 300  # of an unexpected error, for the model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A call that may be run, or `problem` says why not."""
+    """A checked tool call; `problem` is set if it must not run."""
 
     arguments: dict[str, Any]
     problem: str = ""
     parallel: bool = False
-    effect: Effect = Effect.PURE  # of a call that is not run there is none
+    effect: Effect = Effect.PURE
     gate: Gate = _ALLOWED
 
 
@@ -58,7 +58,7 @@ class Toolbox:
         assert len(self._tools) == len(tools), "two tools have the same name"
         self._toolsets = {platform: frozenset(names) for platform, names in toolsets.items()}
         self._disabled = frozenset(disabled)
-        self._unprotected = frozenset(unprotected)  # for roles that approve only
+        self._unprotected = frozenset(unprotected)  # only for roles that can approve
         self._limits = limits
         self._redact = redact
         self._missing = {tool.name: why for tool in tools if (why := tool.available())}
@@ -70,7 +70,7 @@ class Toolbox:
         return tuple(name for name in self._tools if self.get(name, platform, role))
 
     def schemas(self, platform: str, role: Role = Role.OWNER) -> bytes:
-        """The `tools` of a model request: a JSON array, the same bytes each time."""
+        """Return the `tools` of a model request: a JSON array, with the same bytes each time."""
         key = (platform, role is Role.GUEST, role.approves)
         if key not in self._schemas:
             tools = [_function(self._tools[name]) for name in self.names(platform, role)]
@@ -82,7 +82,7 @@ class Toolbox:
         return tool if tool and name not in self._missing and self._enabled(tool, platform, role) else None
 
     def propose(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
-        """Check a call without running it. Gates of paths look at the disk: call this in a thread."""
+        """Check a call and ask its gate, without running it. Gates read the disk: call this in a thread."""
         proposal = self.check(name, arguments_json, context)
         tool = self.get(name, context.platform, context.role)
         if proposal.problem or tool is None or tool.decide is None:
@@ -93,7 +93,7 @@ class Toolbox:
             return Proposal(arguments={}, problem=f"{name} was not run: {error}")
 
     def check(self, name: str, arguments_json: str, context: ToolContext) -> Proposal:
-        """Its arguments only. Whether it may run is asked once, when it is proposed."""
+        """Check a call's arguments only, without asking its gate."""
         tool = self.get(name, context.platform, context.role)
         if tool is None:
             return Proposal(arguments={}, problem=self._absence(name, context.platform, context.role))
@@ -106,16 +106,18 @@ class Toolbox:
         return Proposal(arguments=arguments, parallel=tool.parallel, effect=tool.effect)
 
     async def run(self, name: str, arguments: Mapping[str, Any], context: ToolContext) -> ToolResult:
-        """Run a call that was proposed and allowed. Whatever goes wrong comes back as a result."""
+        """Run a proposed and allowed call. Errors are returned as a result with `ok=False`."""
         tool = self.get(name, context.platform, context.role)
-        if tool is None:  # the settings changed between the proposal and a restart
+        if tool is None:  # the settings changed since the proposal
             return ToolResult(text=self._absence(name, context.platform, context.role), ok=False)
         try:
             result = await tool.run(context, **arguments)
         except ToolError as error:
             result = ToolResult(text=str(error), ok=False)
         except Exception as error:  # noqa: BLE001 - the outermost call of a tool: the turn must go on
-            logger.opt(exception=error).error("session {}: call {} of {} failed", context.session, context.call, name)
+            logger.opt(exception=error).error(
+                "session {}: tool {} failed in call {}", context.session, name, context.call
+            )
             result = ToolResult(text=_unexpected(name, error), ok=False)
         if isinstance(result, str):
             result = ToolResult(text=result)
@@ -125,12 +127,12 @@ class Toolbox:
         return ToolResult(text=text, ok=result.ok, excerpt=result.excerpt)
 
     def _lacks(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> str:
-        """Return which parameter of the call needs a tool that this person does not have; else nothing."""
+        """Return an error text if a parameter needs a tool that this person does not have; else empty."""
         if context.role.approves:
             return ""
         for parameter, needed in tool.requires:
             if arguments.get(parameter) and not self.get(needed, context.platform, context.role):
-                return f"{parameter} needs the tool {needed}, which is not enabled for this person. Do it without."
+                return f"{parameter} needs the tool {needed}, which this person may not use. Omit {parameter}."
         return ""
 
     def _enabled(self, tool: Tool, platform: str, role: Role) -> bool:
@@ -146,23 +148,23 @@ class Toolbox:
 
     def _absence(self, name: str, platform: str, role: Role) -> str:
         if why := self._missing.get(name):
-            return f"the tool {name} cannot be used on this machine: {why}"
+            return f"The tool {name} is not available on this machine: {why}."
         known = self.names(platform, role)
         if not role.approves and name in self._tools and self._unprotected & {name, self._tools[name].toolset}:
-            return f"the tool {name} is for the owner and admins only, because no sandbox works on this machine"
+            return f"The tool {name} is for the owner and admins only, because this machine has no working sandbox."
         if name in self._tools:
-            return f"the tool {name} is not enabled here; enabled are {', '.join(known) or 'none'}"
+            return f"The tool {name} is not enabled here. Enabled tools: {', '.join(known) or 'none'}."
         near = get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known) or 'none'}"
-        return f"there is no tool {name[:80]!r}; {hint}"
+        hint = f"Did you mean {near[0]}?" if near else f"Available tools: {', '.join(known) or 'none'}."
+        return f"Unknown tool {name[:80]!r}. {hint}"
 
     def _check_known(self, setting: str, names: Iterable[str]) -> None:
         known = {name for tool in self._tools.values() for name in (tool.name, tool.toolset)}
         for name in names:
             if name not in known:
                 near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(known))}"
-                raise ConfigError(f"tools: {setting}: there is no toolset or tool {name!r}; {hint}")
+                hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(known))}"
+                raise ConfigError(f"tools: {setting}: unknown toolset or tool {name!r}; {hint}")
 
 
 def _function(tool: Tool) -> dict[str, Any]:
@@ -172,20 +174,18 @@ def _function(tool: Tool) -> dict[str, Any]:
 
 def _decoded(arguments_json: str) -> Any:
     try:
-        arguments = json.loads(arguments_json.strip() or "{}")  # no arguments at all are written either way
+        arguments = json.loads(arguments_json.strip() or "{}")  # some models send nothing for no arguments
         json.dumps(arguments, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         where = f"at character {error.pos} of {len(arguments_json)}"
         raise ArgumentError(f"the arguments are not valid JSON: {error.msg} {where}") from None
     except UnicodeEncodeError:
-        raise ArgumentError("the arguments hold half of a surrogate pair, which is no character") from None
-    except (ValueError, RecursionError):  # a number of thousands of digits; a thousand brackets
-        raise ArgumentError("the arguments are nested too deeply, or hold a number that is too long") from None
+        raise ArgumentError("the arguments contain a lone surrogate, which is not a character") from None
+    except (ValueError, RecursionError):  # a number with thousands of digits; a thousand brackets
+        raise ArgumentError("the arguments are nested too deeply or contain a number that is too long") from None
     return arguments
 
 
 def _unexpected(name: str, error: Exception) -> str:
-    said = " ".join(str(error).split())[:_PROBLEM_CHARS]
-    return (
-        f"{name} failed unexpectedly ({type(error).__name__}{': ' if said else ''}{said}); what it did is not known"
-    )
+    detail = ": ".join(filter(None, (type(error).__name__, " ".join(str(error).split())[:_PROBLEM_CHARS])))
+    return f"{name} failed unexpectedly ({detail}). It may have done part of its work."

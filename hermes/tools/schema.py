@@ -1,8 +1,8 @@
-"""From a typed signature to a JSON schema, and from a model's arguments to checked ones.
+"""Derive a JSON schema from a typed signature, and check a model's arguments against it.
 
-Known are str, int, float, bool, Literal, list, dict with str keys, and `| None`. `Annotated[type, "text"]` describes
-a parameter. The first parameter is the context and no argument. Models get numbers and booleans wrong in harmless
-ways ("5" for 5): those are put right; everything else is told back to them.
+Supported types: str, int, float, bool, Literal, list, dict with str keys, and `| None`. `Annotated[type, "text"]`
+describes a parameter. The first parameter is the context and not in the schema. Numbers and booleans sent as text
+("5") are converted; any other mismatch is reported to the model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 class ArgumentError(ValueError):
-    """An argument is missing, unknown or of the wrong kind; the text says which and what it should be."""
+    """An argument is missing, unknown or of the wrong type."""
 
 
 def parameters_of(function: Callable[..., Any]) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def _schema(hint: Any) -> dict[str, Any]:
 
 
 def check_arguments(schema: Mapping[str, Any], arguments: Any) -> dict[str, Any]:
-    """The arguments as the tool takes them; a null is as good as nothing."""
+    """Return the checked arguments. A null counts as absent."""
     if not isinstance(arguments, dict):
         raise ArgumentError("the arguments must be a JSON object")
     properties = schema["properties"]

@@ -1,9 +1,8 @@
-"""The tool that sends a file to the person, on chat platforms.
+"""Send_file tool: send a file to the person on a chat platform.
 
-A copy is put aside, and the result says where: from that the delivery follows, so that the file arrives as it was
-when the model sent it, also after a crash. What is wrong with a file is told to the model, who can do something about
-it. Only files of the working directory and of the conversation itself are sent, and never credentials. Of the files
-that people sent, only those of the same chat.
+The tool stores a copy and returns its path. Delivery sends that copy, so the person gets the file as it was at the
+call, even after a crash. Problems with the file are reported to the model. Only files of the working directory, of
+the conversation's own folder and received in the same chat can be sent, and never credentials.
 """
 
 from __future__ import annotations
@@ -34,32 +33,34 @@ PutAside: TypeAlias = Callable[[BinaryIO, str], Path]
 def send_file_tool(
     workplace: Workplace, gate: GateRead, put_aside: PutAside, platforms: frozenset[str], *, boxed: bool = False
 ) -> Tool:
-    """`platforms` are those that take files. `boxed`: the terminal's commands run in a sandbox."""
+    """Return the tool. `platforms` accept files. `boxed`: the terminal's commands run in a sandbox."""
 
     @tool("send_file")
     async def send_file(
         context: ToolContext, *, path: Annotated[str, "the file, absolute or relative to the current directory"]
     ) -> str:
-        """Send a file to the person in this chat: a picture, a document, or sound (.ogg comes as a voice message).
+        """Send a file to the person in this chat: an image, a document or audio (.ogg becomes a voice message).
 
-        50 MB at most, from the working directory. The person gets the file itself: do not repeat what is in it.
+        The file must be in the working directory and have at most 50 MB. Do not repeat its content in your answer.
         """
         if context.platform not in platforms:
-            raise ToolError("no file can be sent here: this conversation is not on a chat platform that takes them")
+            raise ToolError(
+                "Files cannot be sent here: this conversation is not on a chat platform that accepts them."
+            )
 
         def prepared() -> str:
             real = _sendable(workplace, gate, context, path, boxed=boxed)
             with _opened(real) as file:
                 copy = put_aside(file, Path(real).name)
-            told = {"status": "on its way to the person", "size_bytes": copy.stat().st_size, COPY: str(copy)}
-            return json.dumps(told, ensure_ascii=False)
+            result = {"status": "queued for delivery", "size_bytes": copy.stat().st_size, COPY: str(copy)}
+            return json.dumps(result, ensure_ascii=False)
 
         try:
             return await asyncio.to_thread(prepared)
         except OSError as error:
-            raise ToolError(f"{path} could not be copied: {error.strerror or error}") from error
+            raise ToolError(f"{path} was not sent: could not copy it: {error.strerror or error}") from error
         except MediaError as error:
-            raise ToolError(f"{path} could not be copied: {error}") from error
+            raise ToolError(f"{path} was not sent: could not copy it: {error}") from error
 
     return send_file
 
@@ -75,41 +76,39 @@ def _sendable(workplace: Workplace, gate: GateRead, context: ToolContext, path: 
         folder, hermes_home = os.path.realpath(context.folder), os.path.realpath(workplace.hermes_home)
         of_others = _is_below(real, hermes_home) and not _is_below(real, folder)
         if of_others or not _is_below(real, work):
-            raise ToolError(f"only files below {work} can be sent; copy it there first")
+            raise ToolError(f"Only files below {work} can be sent. Copy the file there first.")
         if gate(real).verdict is not Verdict.ALLOW:
-            raise ToolError(f"{path} may not be sent: secrets or credentials are in it")
+            raise ToolError(f"{path} must not be sent: it contains secrets or credentials.")
     try:
         status = Path(real).stat()
     except (FileNotFoundError, NotADirectoryError):
         raise ToolError(missing(real)) from None
     check_regular(status.st_mode, real)
     if not status.st_size:
-        raise ToolError(f"{path} is empty, and chat platforms take no empty files")
+        raise ToolError(f"{path} is empty. Chat platforms do not accept empty files.")
     if status.st_size > MAX_BYTES:
-        raise ToolError(
-            f"{path} has {status.st_size / (1 << 20):.0f} MB; chat platforms take 50 MB at most from a bot"
-        )
+        raise ToolError(f"{path} has {status.st_size / (1 << 20):.0f} MB. Chat platforms accept at most 50 MB.")
     return real
 
 
 def _opened(real: str) -> BinaryIO:
-    """Open a path that was checked. A command may have put a link or another kind of file there since."""
+    """Open a checked path. Fails if a link or another kind of file replaced it since the check."""
     descriptor = os.open(real, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     same = sys.platform != "linux" or os.readlink(f"/proc/self/fd/{descriptor}") == real  # noqa: PTH115 - as text
     if not same or not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ToolError(f"{real} was replaced while it was read; send it again")
+        raise ToolError(f"{real} was replaced while it was read. Send it again.")
     return open(descriptor, "rb")  # noqa: PTH123 - a descriptor has no path
 
 
 def _own_directories(context: ToolContext) -> list[str]:
-    """The conversation's own beside its working directory: long outputs, files that people sent, tmp and home."""
+    """Return the conversation's own directories: long outputs, received files, tmp and home."""
     folder = os.path.realpath(context.folder)
     return [*(f"{folder}/{name}" for name in ("outputs", "tmp", "home")), *map(os.path.realpath, context.received)]
 
 
 def _on_machine(folder: Path, cwd: str, path: str) -> str:
-    """Return where a file in the sandbox's tmp or home is outside of it; any other path as it is."""
+    """Return the host path of a file in the sandbox's tmp or home; any other path unchanged."""
     named = HOME + path[1:] if path == "~" or path.startswith("~/") else path
     inside = os.path.normpath(os.path.join(cwd, named))  # noqa: PTH118 - text, as the others are
     for target, name in ((TMP, "tmp"), (HOME, "home")):

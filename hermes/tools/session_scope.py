@@ -1,4 +1,4 @@
-"""What one conversation may know of the others: everything is found first, and what is not its to know left out."""
+"""Session search limited to what a conversation may see: search everything, then filter by permission."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.domain.types import Session, SessionId
 from hermes.ports.search import Findings, Found, IndexProgress
 
 T = TypeVar("T")
-_FIRST = 50  # hits or sessions in one look; four times as many in the next
+_FIRST = 50  # hits or sessions in the first query; each further query asks for four times as many
 _LAST = 3_200
 
 
@@ -41,31 +41,31 @@ class Scope:
     async def search(
         self, query: str, *, limit: int, session: SessionId | None, role: str | None, since: float | None
     ) -> Findings:
-        """The best places, one for each conversation, but this one; or those in the conversation of `session`."""
+        """Return the best hit of each other conversation, or the hits in the conversation of `session`."""
 
         index: IndexProgress | None = None
 
-        async def look(most: int) -> tuple[list[Found], bool]:
+        async def query_index(most: int) -> tuple[list[Found], bool]:
             nonlocal index
             findings = await self._search(query, limit=most, session=session, role=role, since=since)
             found, index = findings.hits, findings.index
             allowed = await self._allowed(hit.session for hit in found)
-            # The conversation at hand is in the context already, this very query among it.
+            # The current conversation is already in the model's context.
             known = None if session is not None else self._here
             return [hit for hit in found if hit.session in allowed and hit.session != known], len(found) < most
 
-        return Findings(hits=(await _until(limit, look))[:limit], index=index)
+        return Findings(hits=(await _until(limit, query_index))[:limit], index=index)
 
     async def recent(self, limit: int) -> Sequence[Session]:
-        async def look(most: int) -> tuple[list[Session], bool]:
+        async def query_recent(most: int) -> tuple[list[Session], bool]:
             found = await self._recent(most)
             allowed = await self._allowed(each.id for each in found)
             return [each for each in found if each.id in allowed], len(found) < most
 
-        return (await _until(limit, look))[:limit]
+        return (await _until(limit, query_recent))[:limit]
 
     async def require(self, session: SessionId) -> None:
-        """Of somebody else's session nobody learns that it is there."""
+        """Raise UnknownSessionError for a session that does not exist or may not be seen, without a difference."""
         if session not in await self._allowed([session]):
             raise UnknownSessionError(f"there is no session {session}")
 
@@ -79,11 +79,11 @@ class Scope:
         }
 
 
-async def _until(enough: int, look: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
-    """Looks that go further each time, until there is enough or no more."""
+async def _until(enough: int, query: Callable[[int], Awaitable[tuple[list[T], bool]]]) -> list[T]:
+    """Repeat a query with a growing limit until it returns enough, or everything."""
     most = _FIRST
     while True:
-        found, was_all = await look(most)
+        found, was_all = await query(most)
         if was_all or len(found) >= enough or most >= _LAST:
             return found
         most *= 4

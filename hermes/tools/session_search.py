@@ -1,9 +1,8 @@
-"""The tool `session_search`: the agent's memory of all conversations, found by words or looked through by place.
+"""Session_search tool: search earlier conversations or read parts of them.
 
-Three ways to use it: with a query it finds, one place for each conversation with what was said around it; with a
-session it shows a part of that one, to be scrolled through; with neither it lists the latest sessions. What is not
-for the conversation at hand to know does not come up (session_scope.py). What was said is fenced (fence.py): other
-people, web pages and tools may have written it.
+With a query it returns one hit for each conversation with the messages around it. With a session it shows part of
+that session. With neither it lists the latest sessions. Conversations that may not be seen from here are left out
+(session_scope.py). Messages are fenced (fence.py), because other people, web pages and tools may have written them.
 """
 
 from __future__ import annotations
@@ -22,8 +21,8 @@ from hermes.ports.search import Findings, Found, IndexProgress
 from hermes.tools.session_scope import Heads, Recent, Scope, Search
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
-AROUND_HIT = 2  # messages shown before and after each place that was found
-AROUND_PLACE = 10  # the same when scrolling
+AROUND_HIT = 2  # messages shown before and after each hit
+AROUND_PLACE = 10  # the same when reading a session
 MAX = 20  # hits or sessions
 HIT_CHARS = 400  # shown of a message beside a hit
 PLACE_CHARS = 2_000
@@ -32,7 +31,7 @@ DAY_S = 86_400.0
 
 class Messages(Protocol):
     def __call__(self, session: SessionId, seq: Seq | None, n: int) -> Awaitable[Sequence[StoredMessage]]:
-        """Up to n before that place, those at it, up to n after, oldest first; `seq=None` is the end.
+        """Return up to n messages before `seq`, those at it and up to n after, oldest first; `None` is the end.
 
         Raises UnknownSessionError.
         """
@@ -51,19 +50,19 @@ def session_search_tool(
     async def session_search(
         context: ToolContext,
         *,
-        query: Annotated[str, 'what to look for: words, "a phrase", -without, this OR that'] = "",
-        session: Annotated[str, "a session's id: search only its conversation, or without a query read it"] = "",
+        query: Annotated[str, 'search terms: words, "a phrase", -without, this OR that'] = "",
+        session: Annotated[str, "session id: search only this conversation, or read it if there is no query"] = "",
         seq: Annotated[
-            int | None, "with a session and no query: the place to read around; without it the end"
+            int | None, "with a session and no query: read the messages around this number; default: the end"
         ] = None,
-        role: Annotated[Literal["user", "assistant"] | None, "who said it"] = None,
-        days: Annotated[int | None, "only what was said in the last so many days"] = None,
-        limit: Annotated[int, "how many conversations to show, at most 20"] = 5,
+        role: Annotated[Literal["user", "assistant"] | None, "only messages with this role"] = None,
+        days: Annotated[int | None, "only messages of the last N days"] = None,
+        limit: Annotated[int, "number of conversations to show, maximum 20"] = 5,
     ) -> ToolResult:
-        """Look something up in earlier conversations, also those that are no longer in your context.
+        """Search earlier conversations, also messages that are no longer in your context.
 
-        With a query: the best place in each conversation, with the messages around it. With a session (and seq) but
-        no query: that part of the conversation. With neither: the latest sessions.
+        With a query: the best hit of each conversation and the messages around it. With a session (and seq) but no
+        query: that part of the session. With neither: the latest sessions.
         """
         limit = max(1, min(limit, MAX))
         scope = Scope(context.session, context.role, context.by, search=search, recent=recent, heads=heads)
@@ -103,7 +102,7 @@ class _Reader:
         head = f"{number}. session {hit.session}{_own(hit.session, here)}, seq {hit.seq}, {_when(hit.at)}, {hit.role}"
         try:
             around = await self._messages(hit.session, hit.seq, AROUND_HIT)
-        except HermesError:  # erased or damaged meanwhile; what was found is still worth showing
+        except HermesError:  # erased or damaged since; the hit itself is still shown
             around = ()
         lines = [f"   {self._line(message, HIT_CHARS)}" for message in around]
         snippet = self._fenced(hit.snippet, len(hit.snippet))
@@ -112,13 +111,13 @@ class _Reader:
     async def part(self, session: SessionId, seq: Seq | None) -> str:
         shown = await self._messages(session, seq, AROUND_PLACE)
         if not shown:
-            return f"There are no messages at that place of session {session}."
+            return f"Session {session} has no messages there."
         first, last = shown[0].seq, shown[-1].seq
         return "\n".join(
             [
                 f"session {session}, seq {first} to {last}:",
                 *(self._line(message, PLACE_CHARS) for message in shown),
-                f"Earlier ones: seq={first}. Later ones: seq={last}.",
+                f"For earlier messages use seq={first}, for later ones seq={last}.",
             ]
         )
 
@@ -130,14 +129,14 @@ class _Reader:
         return f"[{stored.seq}] {_when(stored.at)} {role}: {shown}"
 
     def _fenced(self, text: str, max_chars: int) -> str:
-        """On one line, in this result's fence instead of those that it was stored with."""
+        """Return the text on one line, in this result's fence instead of the stored ones."""
         return fenced(" ".join(without_fences(text).split()), self._marker, max_chars=max_chars)
 
 
 def _coverage(index: IndexProgress) -> str:
     return (
-        f"The search index is still being built: it covers the oldest {index.percent} % of what was said. "
-        "Newer messages are not found yet; search again later."
+        f"The search index is still being built: it covers the oldest {index.percent} % of all messages. "
+        "Newer messages are not found yet. Search again later."
     )
 
 
@@ -159,7 +158,7 @@ def _when(at: float) -> str:
 
 
 def _text(content: Any) -> str:
-    """A message's content is a text or a list of parts, of which those with text count."""
+    """Return the text of a message's content, which is a text or a list of parts."""
     if isinstance(content, list):
         return "\n".join(filter(None, map(_text, content)))
     if isinstance(content, dict):

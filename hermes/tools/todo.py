@@ -1,7 +1,7 @@
-"""The conversation's task list: what the model set out to do and how far it is.
+"""Todo tool: the model's task list for a conversation.
 
-One file in the conversation's folder, replaced whole. At most one item is in progress, so that it stays plain what is
-being done. `todo_text` is for the model's eyes after a compression, when the calls that made the list are gone.
+The list is one file in the conversation's folder, replaced atomically. At most one item is in progress. After a
+compression `todo_text` shows the open items to the model again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _OPEN = ("pending", "in_progress")
 _MAX_ITEMS = 200
 _FIELDS = frozenset({"id", "content", "status"})
 _ITEMS_TEXT = (
-    "the items in their order, each with id, content and status (pending, in_progress, completed or cancelled); "
-    "leave out to read the list"
+    "items in order, each with id, content and status (pending, in_progress, completed or cancelled); "
+    "omit to read the list"
 )
 
 
@@ -41,12 +41,12 @@ def todo_tool() -> Tool:
         context: ToolContext,
         *,
         todos: Annotated[list[dict[str, str]] | None, _ITEMS_TEXT] = None,
-        merge: Annotated[bool, "change and add the given items by id instead of replacing the whole list"] = False,
+        merge: Annotated[bool, "update or add the given items by id instead of replacing the list"] = False,
     ) -> str:
-        """Keep a task list for work of three steps or more.
+        """Keep a task list for work with three or more steps.
 
-        Give `todos` to write it, leave them out to read it; both answer with the whole list. Have one item in
-        progress at a time, and mark it completed as soon as it is done.
+        Pass `todos` to write the list, omit it to read. Returns the whole list. Keep at most one item in progress
+        and mark it completed as soon as it is done.
         """
         return await asyncio.to_thread(_update, context.folder, todos, merge=merge)
 
@@ -54,7 +54,7 @@ def todo_tool() -> Tool:
 
 
 def todo_text(folder: Path) -> str:
-    """The open items, to be shown again; empty when there are none. Blocking: call it in a thread."""
+    """Return the open items as text; empty if there are none. Blocking: call it in a thread."""
     items = [item for item in _read(folder) if item.status in _OPEN]
     return "\n".join(["The task list has these open items:", *map(_line, items)]) if items else ""
 
@@ -76,28 +76,28 @@ def _changed(before: Sequence[TodoItem], changes: Sequence[Mapping[str, str]]) -
     items = {item.id: item for item in before}
     given = [change.get("id", "").strip() for change in changes]
     if twice := next((each for each in given if given.count(each) > 1), None):
-        raise ToolError(f"two items have the id {twice!r}; give each its own. The list is as it was.")
+        raise ToolError(f"Two items have the id {twice!r}; ids must be unique. The list was not changed.")
     for number, (id_, change) in enumerate(zip(given, changes, strict=True), 1):
         items[id_] = _item(f"item {number}", items.get(id_), {**change, "id": id_})
     active = [item.id for item in items.values() if item.status == "in_progress"]
     if len(active) > 1:
-        raise ToolError(
-            f"items {', '.join(active)} would all be in progress; have one at most. The list is as it was."
-        )
+        raise ToolError(f"Items {', '.join(active)} are in progress; at most one may be. The list was not changed.")
     if len(items) > _MAX_ITEMS:
-        raise ToolError(f"a list has at most {_MAX_ITEMS} items. The list is as it was.")
+        raise ToolError(f"A list has at most {_MAX_ITEMS} items. The list was not changed.")
     return tuple(items.values())
 
 
 def _item(where: str, old: TodoItem | None, change: Mapping[str, str]) -> TodoItem:
     if unknown := sorted(set(change) - _FIELDS):
-        raise ToolError(f"{where}: unknown field {unknown[0]!r}; known are id, content, status")
+        raise ToolError(
+            f"{where}: unknown field {unknown[0]!r}; use id, content and status. The list was not changed."
+        )
     content = " ".join(change.get("content", old.content if old else "").split())
     status = change.get("status", old.status if old else "pending")
     if not change["id"] or not content:
-        raise ToolError(f"{where}: it needs an id and a content. The list is as it was.")
+        raise ToolError(f"{where}: id and content are required. The list was not changed.")
     if status not in _MARKS:
-        raise ToolError(f"{where}: the status must be one of {', '.join(_MARKS)}. The list is as it was.")
+        raise ToolError(f"{where}: status must be one of {', '.join(_MARKS)}. The list was not changed.")
     return TodoItem(id=change["id"], content=content, status=status)
 
 
@@ -116,5 +116,5 @@ def _read(folder: Path) -> tuple[TodoItem, ...]:
     except FileNotFoundError:
         return ()
     except (ValueError, TypeError, AttributeError, KeyError, ToolError):
-        logger.warning("the task list {} is damaged and counts as empty", _file(folder))
+        logger.warning("todo: the list in {} is damaged; treating it as empty", _file(folder))
         return ()

@@ -1,11 +1,11 @@
-"""What a tool is: an async function with a typed signature, and what the agent must know to run it well.
+"""Tool: an async function with a typed signature, and what the agent needs to run it.
 
     @tool("file", parallel=True, effect=Effect.PURE)
     async def read_file(context: ToolContext, *, path: Annotated[str, "the file to read"]) -> ToolResult:
         \"\"\"Read a text file with line numbers.\"\"\"
 
-The docstring is what the model is told; the signature becomes the JSON schema. A tool raises ToolError for what went
-wrong in a way that the model can do something about; when it is cancelled it ends whatever it started.
+The docstring is the tool's description for the model; the signature becomes the JSON schema. A tool raises ToolError
+for failures that the model can react to. A cancelled tool stops everything it started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hermes.tools.schema import parameters_of
 
 
 class ToolError(HermesError):
-    """The call failed; its text goes to the model."""
+    """The call failed; the text is the call's result for the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +31,17 @@ class ToolContext:
     session: SessionId
     turn: TurnId
     call: str  # the model's id of this call, unique in its turn
-    platform: str  # where the conversation takes place
-    folder: Path  # this conversation's own, private: shell state, spilled output, todo list
-    media: Path | None = None  # the files that people sent to this conversation; None: it is in no chat
+    platform: str
+    folder: Path  # private to this conversation: shell state, long outputs, todo list
+    media: Path | None = None  # files received in this conversation; None: it is not in a chat
     role: Role = Role.OWNER  # of the person whose turn this is
-    permitted: frozenset[str] = frozenset()  # rules that a person has allowed, for this call or for longer
-    by: str = ""  # the same person: platform and user; empty: several people have a say in it
-    progress: Callable[[str], None] = lambda _: None  # shows the person what is going on; on the event loop only
+    permitted: frozenset[str] = frozenset()  # approved rules, for this call or as standing grants
+    by: str = ""  # that person as platform and user; empty: several people
+    progress: Callable[[str], None] = lambda _: None  # shows progress to the person; call it on the event loop only
 
     @property
     def received(self) -> tuple[str, ...]:
-        """The directory of the files that people sent, for a sandbox."""
+        """Return the directory of received files, for a sandbox."""
         return () if self.media is None else (str(self.media),)
 
 
@@ -49,7 +49,7 @@ class ToolContext:
 class ToolResult:
     text: str
     ok: bool = True
-    excerpt: bool = False  # the tool has left something out already, and the text says what
+    excerpt: bool = False  # the text is only part of the output and has a note about the rest
 
 
 Run: TypeAlias = Callable[..., Awaitable[ToolResult | str]]
@@ -65,9 +65,9 @@ class Tool:
     run: Run  # takes the context, and the checked arguments by name
     parallel: bool  # may run beside others of its kind
     effect: Effect
-    available: Callable[[], str]  # empty, or why it cannot be used on this machine
-    decide: Decide | None  # whether a call needs leave
-    # Pairs of a parameter and a tool: users and guests may set it only where they have that tool.
+    available: Callable[[], str]  # returns the empty string, or why this machine cannot run it
+    decide: Decide | None  # judges whether a call needs approval
+    # Pairs of a parameter and a tool: users and guests may set the parameter only if they have that tool.
     requires: tuple[tuple[str, str], ...] = ()
 
 

@@ -269,7 +269,7 @@ def test_the_newest_huge_result_is_cut_and_older_ones_are_stubbed() -> None:
     assert user("find it") in made.tail
     results = [read(each).text for each in made.tail if read(each).role == "tool"]
     assert results[-1].startswith("the quick brown fox")
-    assert "cut here" in results[-1]
+    assert "truncated here" in results[-1]
     assert all(text.startswith("[old result of read_file") for text in results[:-1])
 
 
@@ -332,7 +332,7 @@ def test_the_summary_is_marked_as_reference_and_found_again() -> None:
 
 @pytest.mark.parametrize("summary", ["", " \n", "[End of the summary]"])
 def test_without_a_summary_nothing_is_dropped(summary: str) -> None:
-    with pytest.raises(ValueError, match="without a summary"):
+    with pytest.raises(ValueError, match="summary is empty"):
         carried(planned(exchanges(40)), summary, at=AT)
 
 

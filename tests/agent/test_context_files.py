@@ -61,7 +61,7 @@ def test_outside_of_a_repository_only_the_working_directory_counts(tmp_path: Pat
 
 def test_a_long_file_is_cut_and_says_so() -> None:
     found = admitted("AGENTS.md", "x" * (MAX_CHARS + 1))
-    assert found.text.startswith("x" * MAX_CHARS + "\n\n[AGENTS.md is cut here, after 20,000 characters")
+    assert found.text.startswith("x" * MAX_CHARS + "\n\n[AGENTS.md is truncated after 20,000 characters")
     assert admitted("AGENTS.md", "x" * MAX_CHARS).text == "x" * MAX_CHARS
 
 
@@ -75,7 +75,7 @@ def test_a_huge_file_is_not_read_whole(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_bytes(b"x" * MAX_BYTES)
     found = read_project_file(tmp_path)
     assert found is not None
-    assert "is cut here" in found.text
+    assert "is truncated" in found.text
 
 
 def test_a_suspicious_file_is_replaced_by_a_notice(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_suspicious_file_is_replaced_by_a_notice(tmp_path: Path) -> None:
     found = read_project_file(tmp_path)
     assert found is not None
     assert found.blocked == "it asks to ignore earlier instructions"
-    assert "AGENTS.md is left out: it asks to ignore earlier instructions" in found.text
+    assert "AGENTS.md is not used: it asks to ignore earlier instructions" in found.text
     assert "previous instructions." not in found.text
 
 
@@ -99,7 +99,7 @@ def test_a_link_may_stay_within_the_project_but_not_leave_it(tmp_path: Path) -> 
     (project / ".hermes.md").symlink_to(tmp_path / "private")
     found = read_project_file(project)
     assert found is not None
-    assert found.blocked == "it is a link to a file outside of the project"
+    assert found.blocked == "it is a link to a file outside the project"
 
 
 def test_what_is_no_file_is_passed_over(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_each_guest_has_a_day_of_their_own() -> None:
     ledger.add(Usage(prompt_tokens=50))
     assert ledger.problem(Usage(), guest="x:eve") == ""
     ledger.add(Usage(prompt_tokens=4), guest="x:eve")
-    assert "what a guest may use in a day" in ledger.problem(Usage(), guest="x:eve")
+    assert "the guest budget for today" in ledger.problem(Usage(), guest="x:eve")
     assert ledger.problem(Usage(), guest="x:mallory") == ""
     assert ledger.problem(Usage()) == "", "others have no such budget"
     now[0] = DAY_S
@@ -57,5 +57,5 @@ def test_a_guests_conversation_has_a_budget_and_the_one_of_all_counts_too() -> N
     assert "/new" in ledger.problem(Usage(cost_usd=1.0), guest="x:eve")
     assert ledger.problem(Usage(cost_usd=1.0)) == ""
     ledger.add(Usage(prompt_tokens=100, cost_usd=2.0), guest="x:eve")
-    assert "in a day" in ledger.problem(Usage(), guest="x:eve")
+    assert "guest budget for today" in ledger.problem(Usage(), guest="x:eve")
     assert "budget of 100" in ledger.problem(Usage())

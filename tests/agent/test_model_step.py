@@ -91,7 +91,7 @@ async def test_tool_calls_are_proposed_each_with_what_the_session_must_know(tmp_
     assert (echo.effect, echo.parallel, echo.gate.verdict) == (Effect.PURE, True, Verdict.ALLOW)
     assert echo.summary == 'echo: {"words": "a b"}'
     assert (shout.effect, shout.gate.verdict, shout.gate.rules) == (Effect.EFFECT, Verdict.ASK, ("shout",))
-    assert "did you mean echo?" in unknown.problem
+    assert "Did you mean echo?" in unknown.problem
     assert "was not run" in wrong.problem
     assert (question.question, question.choices) == ("which?", ("red", "blue"))
     message = json.loads(report.message)

@@ -52,8 +52,8 @@ def test_the_first_request_asks_for_every_heading_and_knows_the_day() -> None:
 def test_a_later_request_updates_the_summary_and_knows_the_topic() -> None:
     _, asked = request(planned(conversation(80), focus="the\nparser"), previous="GOAL: tests")
     assert "The summary so far:\n  GOAL: tests" in asked
-    assert "anew" in asked
-    assert "detail on this topic, and be brief on the rest: the parser" in asked
+    assert "one new summary" in asked
+    assert "detail on this topic and be brief on the rest: the parser" in asked
 
 
 def test_the_last_message_of_the_person_is_told_but_not_to_be_repeated() -> None:
@@ -93,7 +93,7 @@ def test_a_tool_call_is_shown_by_name_and_its_result_by_both_ends() -> None:
     assert '  CALLS terminal {"command":"ls"}' in part
     shown = part.partition("RESULT of terminal:")[2].partition("\nUSER")[0]
     assert "FIRST" in shown
-    assert "cut here" in shown
+    assert "truncated here" in shown
     assert "LAST" in shown
 
 

@@ -35,7 +35,7 @@ async def test_a_tool_that_fails_tells_the_model_why(tmp_path: Path) -> None:
 
 async def test_a_call_that_the_settings_no_longer_allow_is_not_run(tmp_path: Path) -> None:
     report, said = await run(tmp_path, "fly", {})
-    assert "there is no tool 'fly'" in said
+    assert "Unknown tool 'fly'" in said
     assert report.outcome == CallOutcome.ERROR
     _, bad = await run(tmp_path, "echo", "{not json")
     assert "not valid JSON" in bad

@@ -118,14 +118,14 @@ def test_a_second_sigint_leaves_at_once_and_the_turn_goes_on_afterwards(
 def test_a_signal_while_a_summary_is_made_leaves_the_conversation_whole_and_starts_what_waits(
     model: ScriptedModel, pool: ThreadPoolExecutor, strikes: signal.Signals
 ) -> None:
-    model.on_request = lambda body: stream(STALL) if "You keep the summary" in str(body["messages"][0]) else None
+    model.on_request = lambda body: stream(STALL) if "You summarise a long" in str(body["messages"][0]) else None
     patient = model.config.replace("idle_timeout_s: 5", "idle_timeout_s: 60, context_window: 8000")
     with DaemonProcess(config=patient + "compression: {floor_tokens: 0}\nshutdown: {drain_s: 0.5}\n") as daemon:
         talk = Talk(daemon, model)
         for number in range(8):
             talk.say(f"say {number} " + "word " * 200)
         assert daemon.request("POST", "/api/sessions/s/compress", {"topic": "numbers"}).status == 202
-        eventually(lambda: "You keep the summary" in str(model.requests[-1]["messages"][0]))
+        eventually(lambda: "You summarise a long" in str(model.requests[-1]["messages"][0]))
         waiting = pool.submit(talk.say, "say what waits")
         eventually(lambda: daemon.admin.get("/sessions/s")["session"]["queued"])
         send(daemon, strikes, within_s=0)

@@ -36,7 +36,9 @@ def config_of(model: ScriptedModel) -> str:
 
 def last_shown(model: ScriptedModel) -> list[dict[str, Any]]:
     """The conversation as the model saw it last. A summary may have been asked for since."""
-    turns = (r["messages"] for r in reversed(model.requests) if "You keep" not in str(r["messages"][0]["content"]))
+    turns = (
+        r["messages"] for r in reversed(model.requests) if "You summarise" not in str(r["messages"][0]["content"])
+    )
     return next(turns)
 
 
@@ -104,7 +106,7 @@ def test_an_overflow_in_the_middle_is_compressed_and_the_turn_goes_on(model: Scr
 
 def test_a_failed_summary_loses_nothing(model: ScriptedModel) -> None:
     def no_summary(body: dict[str, Any]) -> Reply | None:
-        if "You keep the summary" in str(body["messages"][0]["content"]):
+        if "You summarise a long" in str(body["messages"][0]["content"]):
             return error(401, message="no")
         return None
 
@@ -115,7 +117,7 @@ def test_a_failed_summary_loses_nothing(model: ScriptedModel) -> None:
         why = eventually(lambda: (said := daemon.hermes("why", "s").stdout) and "ompress" in said and said)
         assert "could not be compressed" in why
         assert daemon.ask("say more", session="s").text == "more"
-        shown = next(r for r in reversed(model.requests) if "You keep" not in str(r["messages"][0]["content"]))
+        shown = next(r for r in reversed(model.requests) if "You summarise" not in str(r["messages"][0]["content"]))
         assert len(shown["messages"]) > 16, "everything is still shown"
 
 

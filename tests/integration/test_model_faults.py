@@ -121,7 +121,7 @@ FAULTS: dict[str, Fault] = {
         stream(event({"error": {"message": "no", "code": "invalid_api_key"}})), 502, "upstream_auth", tries=1
     ),
     # answers with calls that cannot be run, or only just
-    "unknown tool": mistaken(calls(call(name="read_fil")), "did you mean read_file?"),
+    "unknown tool": mistaken(calls(call(name="read_fil")), "Did you mean read_file?"),
     "a name that no tool has": mistaken(calls(call(name="read file/now!")), "there is no tool"),
     "no name": mistaken(calls(call(name="")), "there is no tool"),
     "arguments that are not JSON": mistaken(calls(call(arguments='{"path": note')), "not valid JSON"),

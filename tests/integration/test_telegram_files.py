@@ -121,9 +121,7 @@ def test_a_voice_is_written_down_where_that_is_set_up(server: TelegramServer, mo
         daemon = stack.enter_context(a_daemon(server, model, more, EARS_KEY="sesame-sesame"))
         server.say(ANN, ANN, "", **voice)
         answers(server, 1)
-        assert server.replies(ANN)[0].endswith(
-            "the person spoke, and this was written down by a machine:]\nGuten Tag"
-        )
+        assert server.replies(ANN)[0].endswith("spoken by the person. Automatic transcription:]\nGuten Tag")
         assert ears.asked == [("whisper-1", "sound.ogg", b"OggS", "Bearer sesame-sesame")]
         server.say(ANN, ANN, "run echo $EARS_KEY")
         answers(server, 2)
@@ -172,7 +170,7 @@ def test_the_agent_sends_a_file(server: TelegramServer, model: ScriptedModel, tm
     with a_daemon(server, model, f'terminal: {{cwd: "{tmp_path}"}}\n') as daemon:
         server.say(ANN, ANN, send(Path("report.txt")))
         server.until(lambda: len(results(server)) == 1 and len(files(server)) == 1)
-        assert "on its way to the person" in results(server)[0]
+        assert "queued for delivery" in results(server)[0]
         for number, path in enumerate((".env", str(daemon.home / "api.key")), 2):
             server.say(ANN, ANN, send(Path(path)))
             server.until(lambda number=number: len(results(server)) == number)  # type: ignore[misc]
@@ -196,7 +194,7 @@ def test_a_received_file_is_open_to_the_tools_of_its_chat_only(server: TelegramS
         server.until(lambda: len(files(server)) == 1)
         assert all("for ann alone" in text for text in results(server)[:2])
         assert files(server)[0][2] == b"for ann alone"
-        refusals = ("No such file or directory", "does not exist", "only files below")
+        refusals = ("No such file or directory", "does not exist", "Only files below")
         said = server.replies(GROUP)
         assert all(why in text and "for ann" not in text for why, text in zip(refusals, said, strict=True))
 

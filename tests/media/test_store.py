@@ -94,7 +94,7 @@ async def test_a_file_that_breaks_off_or_is_too_large_leaves_nothing(tmp_path: P
 
 async def test_a_disk_that_refuses_is_explained(tmp_path: Path) -> None:
     (tmp_path / "media").touch()
-    with pytest.raises(MediaError, match="could not be stored here: File exists"):
+    with pytest.raises(MediaError, match="could not be stored: File exists"):
         await a_store(tmp_path).keep(SCOPE, "2", "", pieces(b"1"))
 
 

@@ -46,9 +46,9 @@ async def test_a_voice_is_written_down(server: TranscriptionServer, voice: Path)
     [
         (500, b"", "status 500"),
         (302, b"", "status 302"),
-        (200, b"<html>", "cannot be understood"),
-        (200, b'{"text": 1}', "cannot be understood"),
-        (200, b"1" * (2 << 20), "cannot be understood"),
+        (200, b"<html>", "invalid answer"),
+        (200, b'{"text": 1}', "invalid answer"),
+        (200, b"1" * (2 << 20), "invalid answer"),
     ],
 )
 async def test_a_bad_answer_is_explained(
@@ -61,8 +61,8 @@ async def test_a_bad_answer_is_explained(
 
 async def test_an_endpoint_that_is_slow_or_away_is_explained(server: TranscriptionServer, voice: Path) -> None:
     server.delay_s = 60
-    with pytest.raises(PlatformError, match="took more than"):
+    with pytest.raises(PlatformError, match="timed out after"):
         await transcriber(server, timeout_s=0.1)(voice, VOICE)
     away = Transcriber(TranscriptionSettings(base_url="http://127.0.0.1:9/v1", model="m"))
-    with pytest.raises(PlatformError, match="cannot be reached"):
+    with pytest.raises(PlatformError, match="could not reach"):
         await away(voice, VOICE)

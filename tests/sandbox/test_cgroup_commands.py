@@ -12,7 +12,9 @@ import pytest
 
 from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.cgroup import Cgroups, GroupLimits
-from hermes.tools.terminal.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.terminal.background_command import BackgroundCommand
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 from tests.sandbox.cgroup_tree import FakeTree
@@ -76,14 +78,14 @@ async def test_command_that_cannot_enter_its_group_does_not_run(
         write(tree, path, text)
 
     monkeypatch.setattr(FakeTree, "write", block)
-    with pytest.raises(ToolError, match="nothing was run"):
+    with pytest.raises(ToolError, match="was not run"):
         await bench.text("touch ran")
     assert not await asyncio.to_thread((bench.root / "ran").exists)
 
 
 async def test_model_learns_that_the_memory_limit_was_exceeded(bench: Bench) -> None:
     text = await bench.text("echo 'oom_kill 1' > groups/box-0/memory.events; kill -9 $$")
-    assert "more than the 512 MB of memory allowed" in text
+    assert "more than the allowed 512 MB of memory" in text
 
 
 async def test_background_command_takes_its_group_along(bench: Bench) -> None:

@@ -45,7 +45,7 @@ def test_requested_hosts_are_normalised() -> None:
     "text", ["*.wild.test", "127.0.0.1", "0x7f.1", "::1", "https://new.test/", "new.test:443", ""]
 )
 def test_other_requests_are_errors(text: str) -> None:
-    with pytest.raises(ValueError, match="is not the name of a host"):
+    with pytest.raises(ValueError, match="is not a host name"):
         requested_hosts([text])
 
 

@@ -12,8 +12,9 @@ from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.inside_path import is_directory_inside
 from hermes.sandbox.plan import HostMachine, SandboxPlan, SandboxRules, SessionPaths, make_plan
 from hermes.sandbox.sandbox import Sandbox
+from hermes.tools.terminal.settings import TerminalSettings
 from hermes.tools.terminal.shell_state import ShellState, save
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 

@@ -17,7 +17,8 @@ from hermes.domain.process.process import Handle, ProcessSpec
 from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.sandbox.plan import BadWorkdirError, SandboxRules
 from hermes.sandbox.sandbox import Sandbox, open_sandbox
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.processes.stage import Stage
 from tests.sandbox.boxes import working_sandbox

@@ -15,7 +15,8 @@ from hermes.domain.types import Gate, SessionId, TurnId
 from hermes.media.store import MediaLimits, MediaStore
 from hermes.tools.files.boxed_files import BoxedFiles
 from hermes.tools.terminal.output import OutputLimits, fit
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import ToolContext, ToolError, ToolResult
 from hermes.tools.workplace import Workplace
 from tests.sandbox.boxes import working_sandbox

@@ -90,7 +90,7 @@ def test_a_backup_that_cannot_be_made_leaves_nothing_and_harms_nothing(tmp_path:
 
 def test_a_backup_makes_no_directories_but_its_own(tmp_path: Path) -> None:
     engine = LmdbEngine.open(tmp_path / "store")
-    with pytest.raises(StorageError, match=r"there is no directory .*/no/such to put it into"):
+    with pytest.raises(StorageError, match=r"the directory .*/no/such does not exist"):
         engine.backup(tmp_path / "no" / "such" / "copy")
     engine.close()
     assert [path.name for path in tmp_path.iterdir()] == ["store"]

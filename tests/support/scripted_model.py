@@ -48,7 +48,7 @@ class ScriptedModel(ThreadedServer):
     def _by_rule(self, body: dict[str, Any]) -> Reply:
         tokens = self.tokens(body)
         messages = body["messages"]
-        if "You keep the summary" in str(messages[0]["content"]):
+        if "You summarise a long" in str(messages[0]["content"]):
             return answered("Summary: " + " / ".join(_asked(messages[-1]["content"])), tokens)
         results = []
         for message in reversed(messages):

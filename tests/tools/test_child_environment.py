@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hermes.tools.terminal.child_environment import NOBODY_SITS_HERE, child_environment
+from hermes.tools.terminal.child_environment import NON_INTERACTIVE, child_environment
 
 
 @pytest.mark.parametrize(
@@ -75,4 +75,4 @@ def test_configured_variables_are_passed_except_the_daemons_own() -> None:
 def test_there_is_always_a_path_and_nobody_to_ask() -> None:
     child = child_environment({"PAGER": "less"})
     assert "/usr/bin" in child["PATH"]
-    assert NOBODY_SITS_HERE.items() <= child.items()
+    assert NON_INTERACTIVE.items() <= child.items()

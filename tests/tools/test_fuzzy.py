@@ -92,10 +92,10 @@ def test_every_place_is_replaced_on_request() -> None:
     ("old", "new", "said"),
     [
         ("", "x", "old_string is empty"),
-        ("x", "x", "the same"),
+        ("x", "x", "are equal"),
         ("secnd( 2 )", "x", "line 3: second"),
-        ("zzzzzzz", "def one():", "there already"),
-        ("zzzzzzz", "x", "No line is like it"),
+        ("zzzzzzz", "def one():", "already in the file"),
+        ("zzzzzzz", "x", "No line is similar"),
         ("\n\n\n\n\n", "x", "not found"),
     ],
 )

@@ -49,7 +49,7 @@ def test_too_many_lines_leave_head_tail_and_the_whole_in_a_file_that_tools_can_r
     assert shown.endswith("\n9998\n9999")
     assert len(shown.split("\n")) <= 2_000
     assert f"the whole output has 10,000 lines and {len(text):,} bytes and is in {path}" in shown
-    left_out = re.search(r"\[\.\.\. ([\d,]+) lines left out", shown)
+    left_out = re.search(r"\[\.\.\. ([\d,]+) lines omitted", shown)
     assert left_out
     assert int(left_out[1].replace(",", "")) + len(shown.split("\n")) - 1 == 10_000
 
@@ -57,7 +57,7 @@ def test_too_many_lines_leave_head_tail_and_the_whole_in_a_file_that_tools_can_r
 def test_long_lines_are_cut_and_said_to_be(tmp_path: Path) -> None:
     shown = fitted("a" * 5_000 + "\nshort", tmp_path)
     assert shown.startswith(
-        "a" * 2_000 + "... [3,000 more characters]\nshort\n[long lines were cut; the whole output"
+        "a" * 2_000 + "... [3,000 more characters]\nshort\n[long lines were truncated; the whole output"
     )
 
 
@@ -90,5 +90,5 @@ def test_the_same_id_in_a_later_turn_does_not_overwrite(tmp_path: Path) -> None:
 def test_an_output_that_cannot_be_kept_is_still_shown(tmp_path: Path) -> None:
     (tmp_path / "outputs").write_text("in the way")
     shown = fitted("a\n" * 5_000, tmp_path)
-    assert "could not be kept" in shown
+    assert "could not be stored" in shown
     assert shown.startswith("a\n")

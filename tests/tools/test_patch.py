@@ -51,7 +51,7 @@ async def test_line_ends_modes_and_foreign_bytes_are_kept(files: Workbench) -> N
         ({"old_string": "x", "new_string": "y"}, "needs the argument path"),
         ({"mode": "patch"}, "needs the argument patch"),
         ({"mode": "patch", "patch": "hello"}, "must begin with"),
-        ({"path": "b.txt", "old_string": "x", "new_string": "y"}, "did you mean"),
+        ({"path": "b.txt", "old_string": "x", "new_string": "y"}, "Did you mean"),
         ({"path": "a.txt", "old_string": "zz", "new_string": "y"}, "not found"),
         ({"path": "bin", "old_string": "zz", "new_string": "y"}, "is binary"),
         ({"path": ".", "old_string": "zz", "new_string": "y"}, "is a directory"),
@@ -114,11 +114,11 @@ async def test_a_later_part_sees_what_an_earlier_one_made(files: Workbench) -> N
     [
         (["*** Update File: b.txt", "-nothing like it", "+y"], "part 1 for"),
         (["*** Update File: b.txt", "-same", "+y"], "2 times, at lines 1, 3"),
-        (["*** Update File: b.txt", "@@ no such", "-same", "+y"], "no line 'no such'"),
+        (["*** Update File: b.txt", "@@ no such", "-same", "+y"], "anchor line 'no such'"),
         (["*** Update File: c.txt", "-same", "+y"], "does not exist"),
-        (["*** Add File: b.txt", "+y"], "exists already"),
+        (["*** Add File: b.txt", "+y"], "already exists"),
         (["*** Delete File: c.txt"], "does not exist"),
-        (["*** Update File: b.txt", "*** Move to: a.txt"], "exists already"),
+        (["*** Update File: b.txt", "*** Move to: a.txt"], "already exists"),
         (["*** Add File: b.txt/below", "+y"], "Not a directory"),
         (["*** Add File: /proc/no/such/file", "+y"], "No such file"),
         (["*** Add File: new/deep/x", "+y", "*** Delete File: /proc/self/status"], "Operation not permitted"),
@@ -155,7 +155,7 @@ def test_a_file_that_somebody_else_changed_is_left_alone(tmp_path: Path) -> None
     path.write_text("one\n")
     change, _ = plan_replace(str(path), "one", "two", every=False)
     path.write_text("another\n")
-    with pytest.raises(ToolError, match="somebody else"):
+    with pytest.raises(ToolError, match="another program"):
         apply([change])
     assert path.read_text() == "another\n"
 

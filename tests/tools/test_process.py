@@ -21,8 +21,8 @@ from hermes.sandbox.network import SandboxNetwork
 from hermes.shell_policy.policy import decide
 from hermes.tools.process import ProcessToolSettings, background_starter, process_tool, serve_again
 from hermes.tools.registry import Toolbox
+from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.output import OutputLimits
-from hermes.tools.terminal.terminal import BackgroundCommand
 from hermes.tools.tool import ToolError, ToolResult
 from tests.tools.workbench import a_context
 
@@ -140,9 +140,9 @@ async def test_each_action_does_what_it_says(bench: Bench) -> None:
     assert "running  proc_1  make all is explained." in (await bench.call("list")).text
     assert "line two" in (await bench.call("poll")).text
     shown = await bench.call("log", offset=0, limit=9)
-    assert shown.text == "line one\n[bytes 0 to 9 of 18; go on with offset=9]"
-    assert "was sent 3 bytes" in (await bench.call("write", data="abc")).text
-    assert "was sent 4 bytes" in (await bench.call("submit", data="def")).text
+    assert shown.text == "line one\n[bytes 0 to 9 of 18; continue with offset=9]"
+    assert "Sent 3 bytes" in (await bench.call("write", data="abc")).text
+    assert "Sent 4 bytes" in (await bench.call("submit", data="def")).text
     await bench.call("kill")
     await bench.call("close")
     assert bench.processes.sent == b"abcdef\n"
@@ -151,16 +151,16 @@ async def test_each_action_does_what_it_says(bench: Bench) -> None:
 
 async def test_a_log_says_what_it_does_not_show(bench: Bench) -> None:
     bench.processes.out = b"line one\nline two\n"
-    assert "so far: there is nothing at 2000]" in (await bench.call("log", offset=2000)).text
-    assert "offset 0 or more" in (await bench.call("log", offset=-1)).text
-    assert (await bench.call("log", limit=50_000)).text.endswith("of 18] (limit is at most 40000)")
+    assert "no output at offset 2000" in (await bench.call("log", offset=2000)).text
+    assert "offset at least 0" in (await bench.call("log", offset=-1)).text
+    assert (await bench.call("log", limit=50_000)).text.endswith("of 18] (limit was reduced to 40000)")
     bench.processes.kept_from = 9
-    assert "[bytes 9 to 18 of 18; those before 9 are no longer kept]" in (await bench.call("log", offset=0)).text
+    assert "[bytes 9 to 18 of 18; bytes before 9 were deleted]" in (await bench.call("log", offset=0)).text
 
 
 async def test_an_ended_process_is_not_killed_again(bench: Bench) -> None:
     bench.processes.all[RUNNING.id] = replace(RUNNING, ended_at=1.0, exit_code=0)
-    assert (await bench.call("kill")).text.startswith("It had ended already.\nproc_1: ")
+    assert (await bench.call("kill")).text.startswith("It had already ended.\nproc_1: ")
     assert bench.processes.did == []
 
 
@@ -175,18 +175,18 @@ async def test_another_conversations_process_is_not_there(bench: Bench) -> None:
 
 async def test_what_is_missing_or_empty_is_said(bench: Bench) -> None:
     assert "id is missing" in (await bench.call("poll", id="")).text
-    assert "nothing to write" in (await bench.call("write", data="")).text
+    assert "data is empty" in (await bench.call("write", data="")).text
     assert "at most 20 seconds" in (await bench.call("wait", timeout=21)).text
     bench.processes.takes = 2
     result = await bench.call("write", data="abc")
     assert not result.ok
-    assert "took only 2 of 3 bytes" in result.text
+    assert "accepted only 2 of 3 bytes" in result.text
 
 
 async def test_a_wait_is_bounded_and_says_when_it_was_for_nothing(bench: Bench) -> None:
-    assert "It has not ended within 0 s" in (await bench.call("wait", timeout=0.01)).text
+    assert "Still running after 0 s" in (await bench.call("wait", timeout=0.01)).text
     bench.processes.ended.set()
-    assert "has not ended" not in (await bench.call("wait")).text
+    assert "Still running" not in (await bench.call("wait")).text
     assert bench.processes.waited == [0.01, 5.0]
 
 
@@ -247,10 +247,10 @@ async def test_the_starter_says_what_runs_and_refuses_too_many_words_to_watch_fo
         limits=ChildLimits(),
         notify=True,
     )
-    assert "proc_1 (pid 7). You will be told" in await start(asked)
+    assert "proc_1 (pid 7). You get a message" in await start(asked)
     assert processes.orders[0].argv[-1] == "make all"
-    assert "in the same case, are told as they come, at most every 15 s" in await start(replace(asked, watch=("x",)))
-    with pytest.raises(ToolError, match="up to 16 texts"):
+    assert "output lines that match watch, at most every 15 s" in await start(replace(asked, watch=("x",)))
+    with pytest.raises(ToolError, match="at most 16 texts"):
         await start(replace(asked, watch=("x",) * 17))
     processes.refusal = "too many run"
     with pytest.raises(ToolError, match="too many run"):

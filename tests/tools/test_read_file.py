@@ -15,7 +15,7 @@ from tests.tools.workbench import Workbench
 
 async def test_lines_come_with_their_numbers_and_the_total(files: Workbench) -> None:
     files.write("a.txt", "one\r\ntwo\n\nfour")
-    assert await files.text("read_file", path="a.txt") == "1|one\n2|two\n3|\n4|four\n[lines 1-4 of 4: the end]"
+    assert await files.text("read_file", path="a.txt") == "1|one\n2|two\n3|\n4|four\n[lines 1-4 of 4; end of file]"
 
 
 async def test_pages_join_to_the_whole(files: Workbench) -> None:
@@ -25,7 +25,7 @@ async def test_pages_join_to_the_whole(files: Workbench) -> None:
         *lines, note = (await files.text("read_file", path="a.txt", offset=offset)).split("\n")
         seen += lines
         assert "of 1,234" in note
-        if "the end" in note:
+        if "end of file" in note:
             break
         offset = int(note.rpartition("=")[2].rstrip("]"))
     assert seen == [f"{n}|line {n}" for n in range(1, 1_235)]
@@ -35,7 +35,7 @@ async def test_a_page_stays_below_the_limit_of_outputs(files: Workbench) -> None
     files.write("a.txt", ("ä" * 1_000 + "\n") * 300)
     text = await files.text("read_file", path="a.txt", limit=2_000)
     assert len(text.encode()) < 50_000
-    assert "of 300; go on with offset=23]" in text
+    assert "of 300; continue with offset=23]" in text
     assert not (files.folder / "outputs").exists()
 
 
@@ -45,14 +45,14 @@ async def test_a_huge_line_is_cut_and_the_next_one_is_found(files: Workbench) ->
     assert len(first) < 2_100
     assert "[the line has about 29,998,100 more bytes]" in first
     assert second == "2|next"
-    assert note == "[lines 1-2 of 2: the end]"
+    assert note == "[lines 1-2 of 2; end of file]"
 
 
 async def test_a_big_file_is_read_only_as_far_as_needed(files: Workbench) -> None:
     path = files.write("a.txt", "first\nsecond\n" + "x" * 9_000)
     os.truncate(path, 2**40)  # a hole: reading it to the end would take hours
     text = await files.text("read_file", path="a.txt", limit=1)
-    assert text == "1|first\n[lines 1-1 of a file of 1,099,511,627,776 bytes; go on with offset=2]"
+    assert text == "1|first\n[lines 1-1 of a file of 1,099,511,627,776 bytes; continue with offset=2]"
 
 
 def test_a_reader_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:
@@ -60,22 +60,22 @@ def test_a_reader_that_is_no_longer_wanted_ends(tmp_path: Path) -> None:
     path.write_bytes(b"text " * 3_000 + b"\n")
     os.truncate(path, 2**40)
     began = time.monotonic()
-    with pytest.raises(ToolError, match="too big"):
+    with pytest.raises(ToolError, match="too large"):
         read_page(str(path), 500, 5, lambda: time.monotonic() - began > 0.1)
 
 
 async def test_a_line_that_is_not_there_is_told(files: Workbench) -> None:
     files.write("a.txt", "one\n")
     files.write("empty", "")
-    assert "has 1 lines; there is no line 5" in await files.problem("read_file", path="a.txt", offset=5)
-    assert "begins at 1" in await files.problem("read_file", path="a.txt", offset=0)
+    assert "has only 1 lines; there is no line 5" in await files.problem("read_file", path="a.txt", offset=5)
+    assert "at least 1" in await files.problem("read_file", path="a.txt", offset=0)
     assert await files.text("read_file", path="empty") == "[the file is empty]"
 
 
 async def test_a_missing_file_brings_a_suggestion(files: Workbench) -> None:
     files.write("src/Config.py", "")
-    assert f"did you mean {files.cwd}/src/Config.py?" in await files.problem("read_file", path="src/confg.py")
-    assert f"there is no {files.cwd}/scr; did you mean {files.cwd}/src?" in await files.problem(
+    assert f"Did you mean {files.cwd}/src/Config.py?" in await files.problem("read_file", path="src/confg.py")
+    assert f"there is no {files.cwd}/scr. Did you mean {files.cwd}/src?" in await files.problem(
         "read_file", path="scr/deep/Config.py"
     )
     assert "does not exist" in await files.problem("read_file", path="src/Config.py/x")
@@ -134,7 +134,7 @@ async def test_a_hopeless_path_is_a_plain_problem(files: Workbench, path: str) -
 async def test_a_name_with_half_a_character_is_a_plain_problem(files: Workbench) -> None:
     result = await files.toolbox.run("read_file", {"path": "a\ud800"}, files.context)
     assert not result.ok
-    assert "no file name can have" in result.text
+    assert "not allowed in file names" in result.text
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -157,7 +157,7 @@ async def test_links_are_resolved_before_the_gate_and_again_when_it_runs(bench: 
     link.unlink()
     link.symlink_to(secret)
     result = await bench.toolbox.run("read_file", proposal.arguments, bench.context)
-    assert result.text == "link may not be read: it is a secret"
+    assert result.text == "link must not be read: it is a secret."
 
 
 async def test_paths_are_relative_to_where_the_shell_is(bench: Workbench) -> None:
@@ -180,4 +180,4 @@ async def test_a_conversation_may_read_its_own_spilled_output(bench: Workbench) 
     outputs.mkdir()
     (outputs / "secret_1.txt").write_text("spilled")
     assert "1|spilled" in await bench.text("read_file", path=str(outputs / "secret_1.txt"))
-    assert "may not be written" in await bench.problem("write_file", path=str(outputs / "secret_1.txt"), content="x")
+    assert "must not be written" in await bench.problem("write_file", path=str(outputs / "secret_1.txt"), content="x")

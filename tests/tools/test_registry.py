@@ -114,7 +114,7 @@ async def test_a_guests_call_of_another_tool_is_refused(tmp_path: Path) -> None:
     toolbox = a_toolbox(toolsets={"default": ["talk"], "guest": ["echo"]})
     guest = replace(a_context(tmp_path), role=Role.GUEST)
     proposal = toolbox.propose("shout", '{"text": "a"}', guest)
-    assert "not enabled here; enabled are echo" in proposal.problem
+    assert "not enabled here. Enabled tools: echo" in proposal.problem
     assert not (await toolbox.run("shout", {"text": "a"}, guest)).ok
 
 
@@ -147,9 +147,9 @@ def test_a_good_call_is_proposed_with_all_that_a_turn_must_know(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("ecko", "{}", "no tool 'ecko'; did you mean echo?"),
-        ("zzz", "{}", "there are echo, shout"),
-        ("radio", "{}", "cannot be used on this machine: there is no radio"),
+        ("ecko", "{}", "Unknown tool 'ecko'. Did you mean echo?"),
+        ("zzz", "{}", "Available tools: echo, shout"),
+        ("radio", "{}", "not available on this machine: there is no radio"),
         ("echo", '{"text": "a"', "not valid JSON"),
         ("echo", "", "'text' is missing"),
         ("echo", "[]", "must be a JSON object"),
@@ -169,7 +169,7 @@ def test_a_bad_call_is_explained(name: str, arguments: str, said: str, tmp_path:
 
 def test_a_tool_of_another_platform_is_not_enabled_here(tmp_path: Path) -> None:
     proposal = a_toolbox().propose("shout", "{}", a_context(tmp_path, platform="web"))
-    assert proposal.problem == "the tool shout is not enabled here; enabled are echo"
+    assert proposal.problem == "The tool shout is not enabled here. Enabled tools: echo."
 
 
 async def test_whatever_a_tool_does_comes_back_as_a_result(tmp_path: Path) -> None:

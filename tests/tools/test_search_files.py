@@ -88,7 +88,7 @@ async def test_lines_are_found_in_the_order_of_paths_without_what_is_ignored(fil
         ({"pattern": "alpha", "path": "b", "output_mode": "files"}, ["b/c.py", "b/d.txt", "b/kept.log"]),
         ({"pattern": "return", "path": "a.py"}, ["a.py:4:    return 1"]),
         ({"pattern": "(?<=return )alpha"}, ["b/c.py:2:    return alpha()"]),
-        ({"pattern": "nowhere"}, ["[nothing found]"]),
+        ({"pattern": "nowhere"}, ["[no results]"]),
         (
             {"pattern": "return", "context_lines": 1},
             [
@@ -118,15 +118,15 @@ async def test_pages_of_results_join_to_the_whole(files: Workbench) -> None:
     offset = 0
     while True:
         *lines, last = (await files.text("search_files", pattern="hit", limit=7, offset=offset)).splitlines()
-        more = re.fullmatch(r"\[there is more: go on with offset=(\d+)\]", last)
+        more = re.fullmatch(r"\[more results: continue with offset=(\d+)\]", last)
         seen += lines if more else [*lines, last]
         if not more:
             break
         offset = int(more[1])
     assert seen == [f"{number}.txt:{line}:hit" for number in range(10) for line in (1, 3)]
     names = await files.text("search_files", pattern="hit", output_mode="files", limit=2, offset=3)
-    assert names.splitlines() == ["3.txt", "4.txt", "[there is more: go on with offset=5]"]
-    assert "beyond that offset" in await files.text("search_files", pattern="hit", offset=99)
+    assert names.splitlines() == ["3.txt", "4.txt", "[more results: continue with offset=5]"]
+    assert "at that offset" in await files.text("search_files", pattern="hit", offset=99)
 
 
 @pytest.mark.usefixtures("either")
@@ -155,9 +155,9 @@ async def test_protected_files_are_left_out_and_counted(bench: Workbench) -> Non
     for arguments in ({"pattern": "alpha"}, {"pattern": "*", "target": "files"}):
         text = await bench.text("search_files", **arguments)
         assert text.startswith("plain")
-        assert text.endswith("[2 protected files were left out]")
+        assert text.endswith("[2 protected files were skipped]")
         assert "secret" not in text
-    assert "may not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
+    assert "must not be read" in await bench.problem("search_files", pattern="a", path="d/secret_key")
 
 
 @pytest.mark.usefixtures("either")
@@ -254,10 +254,10 @@ async def test_a_search_ends_when_its_time_is_up(files: Workbench, monkeypatch: 
         ("[^ab].txt", ["c.txt"]),
         ("[]x]*", ["]y"]),
         ("\\[*", ["[z"]),
-        ("[]", ["[nothing found]"]),
+        ("[]", ["[no results]"]),
         ("{a,{b,c}}.txt", ["a.txt", "b.txt", "c.txt"]),
         ("./a.*", ["a.txt"]),
-        ("d/*", ["[nothing found]"]),
+        ("d/*", ["[no results]"]),
         ("d/**", ["d/e/f"]),
         ("**/f", ["d/e/f"]),
         ("d/**/f", ["d/e/f"]),
@@ -277,7 +277,7 @@ async def test_a_repository_inside_of_another_has_only_its_own_rules(files: Work
         files.write(name, "")
     listed = await files.text("search_files", pattern="*", target="files")
     assert listed.splitlines() == [".gitignore", "inner/a.log", "other/only/x"]
-    assert await files.text("search_files", pattern="*", target="files", path="sub") == "[nothing found]"
+    assert await files.text("search_files", pattern="*", target="files", path="sub") == "[no results]"
 
 
 STAND_IN = """
@@ -327,7 +327,7 @@ async def test_a_program_that_never_ends_is_ended_when_there_is_enough(
     line = json.dumps({"type": "match", "data": event})
     a_program(tmp_path, monkeypatch, f"while True: print({line!r}, flush=True)")
     text = await bench.text("search_files", pattern="hit", limit=1)
-    assert text.splitlines()[-1] == "[there is more: go on with offset=1]"
+    assert text.splitlines()[-1] == "[more results: continue with offset=1]"
     assert await asyncio.to_thread(children) == []
 
 

@@ -63,11 +63,11 @@ async def test_received_file_of_the_same_chat_can_be_sent(sender: Workbench, tmp
 @pytest.mark.parametrize("name", [f"{media_scope('toy', 'bob')}/a.txt", "out/0123/a.txt", "a.txt", f"{SCOPE}s/a.txt"])
 async def test_other_files_of_the_media_store_are_not_sent(name: str, sender: Workbench, tmp_path: Path) -> None:
     path = received(tmp_path, name)
-    assert "only files below" in await sender.problem("send_file", path=path)
+    assert "Only files below" in await sender.problem("send_file", path=path)
     (sender.cwd / "link.txt").symlink_to(path)
-    assert "only files below" in await sender.problem("send_file", path="link.txt")
+    assert "Only files below" in await sender.problem("send_file", path="link.txt")
     received(tmp_path, f"{SCOPE}/own.txt")
-    assert "only files below" in await sender.problem(
+    assert "Only files below" in await sender.problem(
         "send_file", path=str(tmp_path / "hermes" / "media" / SCOPE / ".." / name)
     )
 
@@ -75,7 +75,7 @@ async def test_other_files_of_the_media_store_are_not_sent(name: str, sender: Wo
 async def test_conversation_outside_of_chats_sends_no_received_file(sender: Workbench, tmp_path: Path) -> None:
     path = received(tmp_path, f"{SCOPE}/a.txt")
     sender.context = replace(sender.context, media=None)
-    assert "only files below" in await sender.problem("send_file", path=path)
+    assert "Only files below" in await sender.problem("send_file", path=path)
 
 
 async def test_working_directory_above_the_home_of_hermes_opens_nothing_there(
@@ -85,13 +85,13 @@ async def test_working_directory_above_the_home_of_hermes_opens_nothing_there(
     (tmp_path / "hermes" / "work").mkdir(parents=True)
     (tmp_path / "hermes" / "work" / "other.txt").write_text("x")
     for path in (received(tmp_path, "bob/a.txt"), str(tmp_path / "hermes" / "work" / "other.txt")):
-        assert "only files below" in await sender.problem("send_file", path=path)
+        assert "Only files below" in await sender.problem("send_file", path=path)
 
 
 async def test_directory_of_the_shell_opens_nothing(sender: Workbench, tmp_path: Path) -> None:
     (tmp_path / "elsewhere.txt").write_text("x")
     (sender.folder / "shell.json").write_text(json.dumps({"cwd": "/"}))
-    assert "only files below" in await sender.problem("send_file", path=str(tmp_path / "elsewhere.txt"))
+    assert "Only files below" in await sender.problem("send_file", path=str(tmp_path / "elsewhere.txt"))
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_link_of_the_sandbox_leads_nowhere_else(sender: Workbench, tmp_pat
     (tmp_path / "elsewhere.txt").write_text("x")
     (sender.folder / "tmp").mkdir()
     (sender.folder / "tmp" / "link.txt").symlink_to(tmp_path / "elsewhere.txt")
-    assert "only files below" in await sender.problem("send_file", path="/tmp/link.txt")
+    assert "Only files below" in await sender.problem("send_file", path="/tmp/link.txt")
 
 
 @pytest.mark.parametrize("swapped", ["a.txt", "inner"])
@@ -130,7 +130,7 @@ async def test_link_that_appears_after_the_check_is_not_followed(
         return Gate()
 
     tool = send_file_tool(place, gate, lambda file, name: wanted, frozenset({bench.context.platform}))
-    with pytest.raises(ToolError, match=r"could not be copied|was replaced"):
+    with pytest.raises(ToolError, match=r"could not copy it|was replaced"):
         await tool.run(sender.context, path=str(wanted))
 
 
@@ -139,7 +139,7 @@ async def test_secrets_are_never_sent(name: str, sender: Workbench) -> None:
     sender.write("secret.txt", "s")
     sender.write("asked.txt", "s")
     (sender.cwd / "link.txt").symlink_to(sender.cwd / "secret.txt")
-    assert "may not be sent" in await sender.problem("send_file", path=name)
+    assert "must not be sent" in await sender.problem("send_file", path=name)
 
 
 async def test_what_cannot_be_sent_is_explained_to_the_model(sender: Workbench, tmp_path: Path) -> None:
@@ -148,10 +148,10 @@ async def test_what_cannot_be_sent_is_explained_to_the_model(sender: Workbench, 
     os.truncate(sender.write("huge.bin", "x"), MAX_BYTES + 1)
     os.mkfifo(sender.cwd / "pipe")
     for path, problem in (
-        (str(tmp_path / "elsewhere.txt"), "only files below"),
+        (str(tmp_path / "elsewhere.txt"), "Only files below"),
         ("gone.txt", "gone.txt"),
         ("empty.txt", "is empty"),
-        ("huge.bin", "50 MB at most"),
+        ("huge.bin", "at most 50 MB"),
         ("pipe", "named pipe"),
         (".", "directory"),
     ):
@@ -174,4 +174,4 @@ async def test_what_another_conversation_made_is_not_sent(sender: Workbench, tmp
     other.write_text("theirs")
     (sender.cwd / "link.txt").symlink_to(other)
     for path in (str(other), "link.txt"):
-        assert "only files below" in await sender.problem("send_file", path=path)
+        assert "Only files below" in await sender.problem("send_file", path=path)

@@ -137,7 +137,7 @@ async def test_a_place_can_be_read_and_scrolled_from(world: World) -> None:
         "session s1, seq 7 to 9:",
         f"[7] 1970-01-01 00:00 UTC user: {said('hello')}",
         "[9] 1970-01-01 00:00 UTC assistant: (no text)",
-        "Earlier ones: seq=7. Later ones: seq=9.",
+        "For earlier messages use seq=7, for later ones seq=9.",
     ]
     assert "no messages" in await world.run(session="empty")
     assert world.read == [("s1", 8, 10), ("empty", None, 10)]

@@ -23,7 +23,9 @@ from hermes.domain.types import Effect, Gate, SessionId, TurnId, Verdict
 from hermes.processes.child import ChildLimits
 from hermes.sandbox.sandbox import Sandbox
 from hermes.tools.registry import Toolbox
-from hermes.tools.terminal.terminal import BackgroundCommand, TerminalSettings, terminal_tool
+from hermes.tools.terminal.background_command import BackgroundCommand
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult
 from tests.sandbox.boxes import working_sandbox
 
@@ -148,7 +150,7 @@ async def test_a_failing_command_says_its_code(world: World) -> None:
 
 async def test_a_death_by_signal_is_named(world: World) -> None:
     text = await world.text("sh -c 'kill -SEGV $$'")
-    assert "exit code 139, which is SIGSEGV" in text
+    assert "exit code 139 (SIGSEGV)" in text
 
 
 async def test_lines_of_an_error_are_those_of_the_command(world: World) -> None:
@@ -174,12 +176,12 @@ async def test_there_is_nothing_to_read(world: World) -> None:
         ({"command": "echo \0"}, "NUL"),
         ({"command": "echo \ud800"}, "valid text"),
         ({"command": "#" * 200_000}, "write_file"),
-        ({"command": "true", "timeout": 601}, "at most 600 s, not 601; for longer work do it in steps"),
+        ({"command": "true", "timeout": 601}, "at most 600 seconds, not 601. Split the work"),
         ({"command": "true", "timeout": 0}, "more than 0"),
         ({"command": "true", "workdir": "no/such"}, "not a directory"),
         ({"command": "true", "background": True}, "not available"),
-        ({"command": "true", "notify": True}, "for background=true"),
-        ({"command": "true", "watch": ["x"]}, "for background=true"),
+        ({"command": "true", "notify": True}, "need background=true"),
+        ({"command": "true", "watch": ["x"]}, "need background=true"),
     ],
 )
 async def test_what_cannot_be_run_is_refused_with_advice(world: World, arguments: Any, says: str) -> None:
@@ -191,7 +193,7 @@ def test_it_is_a_tool_with_effects_that_runs_alone(world: World) -> None:
     made = world.tool()
     assert (made.name, made.effect, made.parallel, made.available()) == ("terminal", Effect.EFFECT, False, "")
     assert made.parameters["required"] == ["command"]
-    assert "180 unless given, 600 at most" in made.parameters["properties"]["timeout"]["description"]
+    assert "default 180, maximum 600" in made.parameters["properties"]["timeout"]["description"]
 
 
 # --- what is kept
@@ -255,8 +257,8 @@ async def test_values_that_are_not_utf8_are_kept(world: World) -> None:
 
 async def test_a_killed_shell_changes_nothing_and_says_so(world: World) -> None:
     await world.run("export A=1")
-    assert "those of before hold" in await world.text("export A=2; kill -KILL $$")
-    assert "were not kept" in await world.text("export A=3; sleep 100", timeout=0.3)
+    assert "the previous ones are kept" in await world.text("export A=2; kill -KILL $$")
+    assert "were not saved" in await world.text("export A=3; sleep 100", timeout=0.3)
     assert await world.text("echo $A") == "1\n[exit code 0]"
 
 
@@ -264,14 +266,14 @@ async def test_a_deleted_directory_falls_back_to_the_nearest_and_says_so(world: 
     await world.run("mkdir -p a/b/c; cd a/b/c")
     shutil.rmtree(world.root / "a" / "b")
     text = await world.text("pwd")
-    assert text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b/c does not exist any more")
+    assert text.startswith(f"{world.root}/a\n[directory {world.root}/a/b/c no longer exists")
     assert await world.text("pwd") == f"{world.root}/a\n[exit code 0]"
 
 
 async def test_a_damaged_state_is_a_fresh_shell_and_said(world: World) -> None:
     await world.run("cd /usr; export A=1")
     (world.root / "folders" / "one" / "shell.json").write_text('{"cwd": 5')
-    assert "this is a fresh shell" in await world.text("pwd")
+    assert "started a fresh shell" in await world.text("pwd")
     assert await world.text("pwd") == f"{world.root}\n[exit code 0]"
 
 
@@ -323,7 +325,7 @@ async def test_a_directory_that_is_gone_is_said(world: World) -> None:
     shutil.rmtree(world.root / "a" / "b")
     result = await made.run(world.context(), command="pwd")
     assert isinstance(result, ToolResult)
-    assert result.text.startswith(f"{world.root}/a\n[the directory {world.root}/a/b does not exist any more")
+    assert result.text.startswith(f"{world.root}/a\n[directory {world.root}/a/b no longer exists")
 
 
 async def test_a_background_command_is_handed_over_with_where_and_what(world: World) -> None:
@@ -336,7 +338,7 @@ async def test_a_background_command_is_handed_over_with_where_and_what(world: Wo
     world.background = take
     await world.run("export A=1; cd /usr")
     assert await world.text("serve", background=True) == "started as proc_1"
-    assert "timeout does not hold" in await world.text("serve", background=True, timeout=5)
+    assert "timeout is ignored" in await world.text("serve", background=True, timeout=5)
     assert (taken[0].command, taken[0].cwd, taken[0].environ["A"]) == ("serve", "/usr", "1")
 
 
@@ -439,14 +441,15 @@ async def test_a_storm_of_processes_is_ended(world: World) -> None:
     world.settings["limits"] = ChildLimits(processes=40)
     text = await world.text("for i in {1..500}; do sleep 1006.25 & sleep 0.002; done; wait", timeout=50)
     # In a sandbox of an ordinary user the kernel refuses the processes above the limit.
-    assert "more than the 40 allowed" in text or "fork: Resource temporarily unavailable" in text
+    assert "more than the allowed 40" in text or "fork: Resource temporarily unavailable" in text
     await until(lambda: not running("1006.25"))
 
 
 PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.tool import ToolContext
 from hermes.domain.types import Gate, SessionId, TurnId
 

@@ -53,10 +53,10 @@ async def test_only_open_items_are_shown_again_after_a_compression(bench: Workbe
 @pytest.mark.parametrize(
     ("todos", "said"),
     [
-        ([{"id": "a", "content": "x", "status": "in_progress"}, *LIST], "items a, 2 would all be in progress"),
-        ([{"id": "a", "content": "x"}, {"id": "a", "content": "y"}], "two items have the id 'a'"),
-        ([{"id": "a", "content": " "}], "needs an id and a content"),
-        ([{"content": "x"}], "needs an id and a content"),
+        ([{"id": "a", "content": "x", "status": "in_progress"}, *LIST], "Items a, 2 are in progress"),
+        ([{"id": "a", "content": "x"}, {"id": "a", "content": "y"}], "Two items have the id 'a'"),
+        ([{"id": "a", "content": " "}], "id and content are required"),
+        ([{"content": "x"}], "id and content are required"),
         ([{"id": "a", "content": "x", "status": "done"}], "must be one of pending, in_progress"),
         ([{"id": "a", "content": "x", "owner": "me"}], "unknown field 'owner'"),
         ([{"id": str(n), "content": "x"} for n in range(300)], "at most 200"),

@@ -68,7 +68,7 @@ async def test_a_long_name_can_be_written(files: Workbench) -> None:
 async def test_a_blocked_file_is_not_written(bench: Workbench) -> None:
     secret = bench.write("secret", "hush")
     (bench.cwd / "link").symlink_to(secret)
-    assert "may not be written: it is a secret" in await bench.problem("write_file", path="link", content="x")
+    assert "must not be written: it is a secret" in await bench.problem("write_file", path="link", content="x")
     assert secret.read_text() == "hush"
 
 

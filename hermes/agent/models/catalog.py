@@ -1,4 +1,4 @@
-"""From settings to a model. Nothing slow is imported and nothing is connected before the first turn."""
+"""Creates a model from settings. Slow imports and connections wait until the first turn."""
 
 from __future__ import annotations
 
@@ -41,25 +41,25 @@ def make_model(
             return LocalModel(context_window=context_window, max_tokens=local_max_tokens)
     near = get_close_matches(provider, PROVIDERS, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "choose one of " + ", ".join(PROVIDERS)
-    raise ConfigError(f"model.provider: there is no provider {provider!r}; {hint}")
+    raise ConfigError(f"model.provider: unknown provider {provider!r}; {hint}")
 
 
 def window_of(provider: str, context_window: int) -> int:
-    """Return how many tokens the model can really take in."""
+    """Return the model's real context window in tokens."""
     return min(context_window, CONTEXT_MAX) if provider == "local" else context_window
 
 
 def _check_endpoint(base_url: str, name: str, api_key: str | None) -> None:
     if not name:
-        raise ConfigError("model.name: say which model the endpoint shall use")
+        raise ConfigError("model.name: set the name of the endpoint's model")
     try:
         url = urlsplit(base_url or "https://")
         usable = not base_url or (url.scheme in ("http", "https") and bool(url.hostname) and url.port != 0)
     except ValueError:
         usable = False
     if not usable:
-        raise ConfigError("model.base_url: give the whole address, like http://127.0.0.1:11434/v1")
+        raise ConfigError("model.base_url: give the complete URL, like http://127.0.0.1:11434/v1")
     if url.username is not None and api_key:
-        raise ConfigError("model.base_url: a user name in it and a key cannot both be sent; leave one of them out")
+        raise ConfigError("model.base_url: it has a user name, and there is an API key; remove one of them")
     if api_key and not (api_key.isascii() and api_key.isprintable()):
-        raise ConfigError("the model's API key has characters that no header can carry; was it copied whole?")
+        raise ConfigError("the model's API key has characters that are not allowed in a header; copy it again")

@@ -1,7 +1,7 @@
-"""One answer of a model: asked again as `retry` says, then asked of the next model in the chain.
+"""Model call with retries (`retry`) and fallbacks to the next models of the chain.
 
-A failed call leaves nothing behind: what was said of an answer that broke off is taken back, and an answer is whole
-or it is a failure. Which failures another model may help against is decided here; an overflow is not one of them.
+An answer is complete or a failure: the text of an interrupted answer is withdrawn. Some failures, such as a context
+overflow, end the chain without trying another model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ModelReply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """A call failed and is made again, after a pause or by the next model."""
+    """A failed call that is repeated after a delay or by the next model."""
 
     model: str
     failure: Failure
@@ -47,11 +47,11 @@ class Retry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplyListener:
-    """Who hears of an answer while it comes."""
+    """Callbacks for an answer while it streams."""
 
     text: Callable[[str], None] = lambda _: None
-    reset: Callable[[], None] = lambda: None  # what was said so far does not count
-    trouble: Callable[[str], None] = lambda _: None  # what went wrong, and what is done about it
+    reset: Callable[[], None] = lambda: None  # discard the text so far
+    trouble: Callable[[str], None] = lambda _: None  # a problem and its handling, for the person
     retried: Callable[[Retry], None] = lambda _: None
 
 
@@ -79,14 +79,16 @@ class ModelChain:
         first: int = 0,
         suited: Callable[[ModelRequest, str], Awaitable[ModelRequest]] | None = None,
     ) -> ModelReply | Failure:
-        """`first` is the place in the chain to begin at; those before it come last. `suited` makes the request what
-        the model of that name can take.
+        """Ask the models in order and return the first answer, or a failure.
+
+        `first` is the place in the chain to start at; those before it come last. `suited` adapts the request to the
+        model of that name.
         """
         problems: list[tuple[Model, Failure]] = []
         places = sorted(range(len(chain)), key=lambda place: (place < first, place))
         for number, place in enumerate(places, 1):
             model = chain[place]
-            # A model's name of choice is meant for the first one; the others have their own.
+            # The requested model name is for the first endpoint only; fallbacks have their own.
             wanted = request if place == 0 else request.for_another()
             if suited is not None:
                 wanted = await suited(wanted, wanted.model or model.name)
@@ -104,7 +106,7 @@ class ModelChain:
     async def _ask_one(
         self, model: Model, request: ModelRequest, listener: ReplyListener, place: int
     ) -> tuple[ModelReply | Failure, int]:
-        """Return what came of it, and after how many tries."""
+        """Return the result and the number of tries."""
         tries = 0
         while True:
             said: list[str] = []
@@ -119,10 +121,10 @@ class ModelChain:
                 return ModelReply(text="".join(said), done=done, place=place, waited_s=wait.waited_s), tries
             except ModelError as error:
                 problem = error.failure
-            # The outermost edge of a model: whatever it does, its session is told and lives on.
+            # The outermost edge of a model: the session must get a result.
             except Exception as error:  # noqa: BLE001
-                logger.opt(exception=True).error("model {} broke", model.name)
-                problem = failure(FailureKind.INTERNAL, f"the model's adapter broke ({type(error).__name__})")
+                logger.opt(exception=True).error("model {}: unexpected error", model.name)
+                problem = failure(FailureKind.INTERNAL, f"the model's adapter failed ({type(error).__name__})")
             if said:
                 listener.reset()
             self._health.failed(model.name, problem)
@@ -136,7 +138,7 @@ class ModelChain:
 
 
 class _Wait:
-    """Measures how long a call waits for others, and counts it among those that wait."""
+    """Measures the time that a call waits for others, and counts it as waiting."""
 
     def __init__(self, caller: ModelChain) -> None:
         self.waited_s = 0.0
@@ -156,7 +158,7 @@ class _Wait:
 
 
 def _log_failure(model: str, request: ModelRequest, problem: Failure, delay_s: float | None) -> None:
-    """Codes and the address only: what the provider said may quote the conversation."""
+    """Log codes and the address only: the provider's text may quote the conversation."""
     what = " ".join(filter(None, (problem.kind, problem.cause, str(problem.status or ""))))
     where = f" at {problem.address}" if problem.address else ""
     then = "giving up" if delay_s is None else f"next try in {delay_s:.1f} s"
@@ -164,20 +166,20 @@ def _log_failure(model: str, request: ModelRequest, problem: Failure, delay_s: f
 
 
 def _in_one(problems: Sequence[tuple[Model, Failure]]) -> Failure:
-    """The failure of the one that was asked first, with a word on the others: a person configures that one."""
+    """Return the first model's failure, with the kinds of the others' failures."""
     if not problems:
-        return failure(FailureKind.INTERNAL, "there is no model to ask")
+        return failure(FailureKind.INTERNAL, "no model is configured")
     (_, problem), *others = problems
     if not others:
         return problem
     also = ", ".join(f"{model.name}: {each.kind}" for model, each in others)
-    return replace(problem, message=f"{problem.message}; the others in model.fallbacks failed too ({also})")
+    return replace(problem, message=f"{problem.message}; the models in model.fallbacks failed too ({also})")
 
 
 async def _stream(
     model: Model, request: ModelRequest, listener: ReplyListener, said: list[str], wait: _Wait
 ) -> ModelDone:
-    """Make one call. Text is passed on as it comes, without reasoning; an answer that is none is a ModelError."""
+    """Make one call and pass text on as it arrives, without reasoning. Raises ModelError for an empty answer."""
     done: ModelDone | None = None
     reasoning = ReasoningFilter()
 
@@ -198,7 +200,7 @@ async def _stream(
                 case ModelQueued():
                     waiting.enter_context(wait)
                     before = "1 call is" if chunk.ahead == 1 else f"{chunk.ahead} calls are"
-                    listener.trouble(f"{model.name} answers one at a time, and {before} before this one")
+                    listener.trouble(f"{model.name} answers one call at a time; {before} before this one")
                 case ModelStarted():
                     waiting.close()
                 case ModelDone():
@@ -206,8 +208,8 @@ async def _stream(
     if done is not None:
         heard(reasoning.finish())
     if done is None:
-        raise malformed("the answer was cut off: the model did not say that it had finished")
+        raise malformed("the answer is incomplete: the model did not report its end")
     if not done.tool_calls and not any(map(str.strip, said)):
-        what = "holds only reasoning" if reasoning.found else "is empty"
+        what = "contains only reasoning" if reasoning.found else "is empty"
         raise malformed(f"the answer {what} (finish reason {done.finish_reason!r})")
     return done

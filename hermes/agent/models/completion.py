@@ -1,8 +1,7 @@
-"""One streamed chat completion: the request as bytes, and the answer put together from its chunks.
+"""Streamed chat completion: the request as bytes, and the answer assembled from its chunks.
 
-A message is encoded once, when it enters the transcript; a request joins the encoded messages and looks into none.
-Of the answer nothing is taken on trust: a chunk that is not what the protocol says, an answer without end and a
-stream that stops before its finish reason are `malformed_reply`, never an answer. What comes out can be stored.
+A request joins messages that are already encoded, without parsing them. The answer is validated: an invalid chunk,
+an endless answer or a stream without a finish reason is a `malformed_reply`. The result can always be stored.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from hermes.ports.agent import ModelDone, ModelRequest
 ANSWER_MAX_BYTES = 4 * 1024 * 1024
 CALLS_MAX = 128  # in one answer
 _COUNT_MAX = 2**53
-_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})  # ends that some endpoints state, and are none
+_BROKEN_OFF = frozenset({"error", "abort", "aborted", "cancelled"})  # finish reasons of incomplete answers
 _STREAMED = b'"stream":true,"stream_options":{"include_usage":true}}'
 
 
 def request_body(request: ModelRequest, *settings: bytes) -> bytes:
-    """The request's own options come first: where they repeat one of our settings, the last one counts."""
+    """Return the request as JSON. Our settings come after the request's options and override them."""
     options = without_ours(request.options).strip()[1:-1].strip()
     tools = b'"tools":' + request.tools if len(request.tools) > len(b"[]") else b""
     parts: list[bytes] = list(request.messages) or [b""]
@@ -33,7 +32,7 @@ def request_body(request: ModelRequest, *settings: bytes) -> bytes:
 
 
 def without_ours(options: bytes) -> bytes:
-    """Under `hermes` a surface keeps with a turn what is no model's business."""
+    """Return the options without the key `hermes`, which is not for the model."""
     if b'"hermes":' not in options:
         return options
     fields = json.loads(options)
@@ -43,18 +42,18 @@ def without_ours(options: bytes) -> bytes:
 
 class StreamedCompletion:
     def __init__(self, *, model: str, secret: str = "") -> None:
-        self.over = False  # what may still follow is bookkeeping
+        self.over = False  # only usage may still follow
         self._model = model
         self._secret = secret
         self._finish_reason = ""
         self._usage = Usage()
         self._calls: list[dict[str, str]] = []
-        self._open: dict[int, dict[str, str]] = {}  # by its index, the call that the next piece belongs to
+        self._open: dict[int, dict[str, str]] = {}  # by index: the call that the next piece belongs to
         self._size = 0
-        self._half = ""  # the first half of a character that came in two escapes
+        self._half = ""  # first half of a surrogate pair
 
     def add(self, data: bytes) -> str:
-        """Take one event's data; returns the text it adds."""
+        """Add one event's data and return its text."""
         if data == b"[DONE]":
             self.over = True
             return ""
@@ -73,13 +72,13 @@ class StreamedCompletion:
         return self._text(delta.get("content"))
 
     def done(self) -> ModelDone:
-        """How it ended, once the stream is over."""
+        """Return the end of the completion after the stream. Raises ModelError if it is incomplete."""
         if not self._finish_reason:
-            raise malformed("the answer was cut off: it has no finish reason")
+            raise malformed("the answer is incomplete: it has no finish reason")
         if self._finish_reason == "content_filter":
             raise model_error(FailureKind.POLICY, "the provider's content filter stopped the answer")
         if self._finish_reason in _BROKEN_OFF:
-            raise malformed(f"the model endpoint broke the answer off (finish reason {self._finish_reason!r})")
+            raise malformed(f"the model endpoint aborted the answer (finish reason {self._finish_reason!r})")
         if self._finish_reason == "tool_calls" and not self._calls:
             raise malformed("the answer announced tool calls and had none")
         return ModelDone(
@@ -126,7 +125,7 @@ class StreamedCompletion:
             call["arguments"] += _arguments(function.get("arguments"))
 
     def _call(self, index: int, name: str) -> dict[str, str]:
-        """The call that a piece belongs to. Some endpoints give all calls the same index: a new id is a new call."""
+        """Return the call that a piece belongs to. A new id starts a new call, even with the same index."""
         call = self._open.get(index)
         if call is None or (name and call["id"] and name != call["id"]):
             call = self._open[index] = {"id": "", "name": "", "arguments": ""}
@@ -166,7 +165,7 @@ def _mapping(value: object) -> dict[str, Any]:
 
 
 def _arguments(value: object) -> str:
-    """Some endpoints send the object itself instead of its text."""
+    """Return the arguments as text. Some endpoints send an object instead."""
     if isinstance(value, dict):
         return json.dumps(value, ensure_ascii=False)
     return str(value or "")
@@ -186,5 +185,5 @@ def _tool_call(call: dict[str, str]) -> dict[str, Any]:
 
 
 def _storable(text: str) -> str:
-    """Halves of characters put together; a lone half, which no UTF-8 can hold, becomes U+FFFD."""
+    """Return the text with surrogate pairs joined and lone surrogates replaced by U+FFFD."""
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")

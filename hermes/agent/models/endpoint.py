@@ -1,9 +1,8 @@
-"""A model endpoint over HTTP: bytes go out, the data of events comes back.
+"""HTTP client of a model endpoint: sends a request body, yields the data of events.
 
-It is what Hermes needs of a client, on the HTTP library that the daemon runs on anyway. The `openai` package would
-take 0.4 s of the first turn of each life, 25 MB, and 0.5 ms of every call; it takes a stream that was cut off for an
-answer, and finds keys and addresses in the environment. Here only proxies come from there, as everywhere.
-Redirects are not followed: messages go to the configured host and to no other.
+It uses aiohttp, which the daemon needs anyway. The `openai` package would cost 0.4 s at the first turn of each boot,
+25 MB, and 0.5 ms for every call. It also accepts a truncated stream as an answer, and reads keys and addresses from
+the environment. This client reads only proxies from there. It does not follow redirects.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ from hermes.system.proxy_environment import proxy_for
 if TYPE_CHECKING:
     from hermes.agent.models.completion import StreamedCompletion
 
-AFTERMATH_S = 2.0  # for usage and the end of the stream, once the answer itself is complete
+AFTERMATH_S = 2.0  # for usage and the end of the stream after a complete answer
 ERROR_BODY_MAX_BYTES = 64 * 1024
 PIECE_BYTES = 128 * 1024
-WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all that is not text: some 300,000 chunks
-ALIVE_TIMES = 10  # as long as the idle timeout a stream may say that it is alive and nothing else
-KEEP_S = 15.0  # an idle connection; whoever serves it closes it sooner or later, perhaps just when it is used
+WIRE_MAX_BYTES = 64 * 1024 * 1024  # of one answer, with all overhead: some 300,000 chunks
+ALIVE_TIMES = 10  # idle timeouts that a stream may send keep-alives only
+KEEP_S = 15.0  # for an idle connection, before the server may close it
 
 
 class Endpoint:
     def __init__(self, *, base_url: str, key: str, connect_timeout_s: float, idle_timeout_s: float) -> None:
-        """On the loop that uses it."""
+        """Call it on the event loop that uses it."""
         self._key = key
         self._address = address_of(base_url, secret=key)
         self._url = f"{base_url.rstrip('/')}/chat/completions"
@@ -52,7 +51,7 @@ class Endpoint:
         )
 
     async def events(self, body: bytes, completion: StreamedCompletion) -> AsyncGenerator[bytes, None]:
-        """The data of every event, until the stream ends or the completion is over."""
+        """Yield the data of every event, until the stream ends or the completion is over."""
         with _translated(self._address):
             response = await self._session.post(
                 self._url, data=_pieces(body), headers={"Content-Length": str(len(body))}, allow_redirects=False
@@ -67,13 +66,13 @@ class Endpoint:
                         meter.progress()
                         yield data
             finally:
-                response.close()  # the connection is kept if all was read
+                response.close()  # keeps the connection if everything was read
 
     async def close(self) -> None:
         await self._session.close()
 
     async def _check(self, response: aiohttp.ClientResponse) -> None:
-        """Only 200 with an event stream is an answer."""
+        """Raise ModelError unless the response is 200 with an event stream."""
         if response.status != 200:
             body = await _beginning(response)
             headers, now, address = response.headers, time.time(), self._address
@@ -84,7 +83,7 @@ class Endpoint:
 
 
 class _Meter:
-    """Ends a stream that has no end: too many bytes, or signs of life for too long and never an event."""
+    """Stops an endless stream: too many bytes, or too long without an event."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = patience_s
@@ -94,7 +93,7 @@ class _Meter:
     def count(self, chunk: bytes) -> None:
         self._size += len(chunk)
         if self._size > WIRE_MAX_BYTES:
-            raise malformed("the answer has no end: it was stopped at 64 MiB of chunks")
+            raise malformed("the answer is too long: it was stopped at 64 MiB of chunks")
         if time.monotonic() - self._progress_at > self._patience_s:
             raise TimeoutError
 
@@ -103,7 +102,7 @@ class _Meter:
 
 
 async def _next(chunks: AsyncIterator[bytes], completion: StreamedCompletion) -> bytes | None:
-    """A complete answer is read to its end, so that the connection is kept; but only briefly, and it may fail."""
+    """Return the next chunk. After a complete answer wait only briefly for the rest, and ignore failures."""
     try:
         async with asyncio.timeout(AFTERMATH_S if completion.over else None):
             return await anext(chunks, None)
@@ -114,7 +113,7 @@ async def _next(chunks: AsyncIterator[bytes], completion: StreamedCompletion) ->
 
 
 async def _pieces(body: bytes) -> AsyncIterator[bytes]:
-    """A long history goes out as fast as it is taken, and the loop runs in between."""
+    """Yield the body in pieces, so that the event loop runs in between."""
     for start in range(0, len(body), PIECE_BYTES):
         yield body[start : start + PIECE_BYTES]
 

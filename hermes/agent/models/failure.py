@@ -1,7 +1,7 @@
-"""What went wrong at a model endpoint, in our words and of a known kind.
+"""Failures of a model endpoint, translated to a known kind.
 
-Foreign errors end here: a status, an error object or a broken connection becomes a `Failure` whose text says what
-happened and what to do. It never holds the key; what the provider said is kept short, and pages of HTML are not kept.
+A status, an error object or a broken connection becomes a `Failure` whose text tells what happened and what to do.
+It never contains the key. The provider's text is shortened, and HTML is dropped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit, urlunsplit
 from hermes.domain.errors import ModelError
 from hermes.domain.types import Failure, FailureCause, FailureKind
 
-SAID_MAX = 300  # characters of what the provider said
+SAID_MAX = 300  # characters of the provider's text
 
 _HINTS: Mapping[FailureKind, str] = {
     FailureKind.AUTH: "check the key in model.api_key_file, or in the variable that model.api_key_env names",
@@ -32,9 +32,9 @@ _HINTS: Mapping[FailureKind, str] = {
     FailureKind.CONTEXT_OVERFLOW: "start a new session, or use a model with a larger context",
     FailureKind.BAD_REQUEST: "check model.name, model.base_url and the options of the request",
     FailureKind.MALFORMED_REPLY: "try again; if it stays, check that model.base_url is OpenAI-compatible",
-    FailureKind.POLICY: "put it in other words",
-    FailureKind.UNSUPPORTED: "ask for an answer in words",
-    FailureKind.INTERNAL: "the log has the details",
+    FailureKind.POLICY: "rephrase the message",
+    FailureKind.UNSUPPORTED: "ask for a text answer",
+    FailureKind.INTERNAL: "see the log for details",
 }
 
 _CAUSES: Mapping[FailureCause, str] = {
@@ -54,7 +54,7 @@ _TRANSPORT: tuple[tuple[type[BaseException], FailureCause], ...] = (
     (ConnectionError, FailureCause.BROKEN),
 )
 _VERSION = re.compile(r"/v\d+\w*(/|$)")
-# Codes that say more than the status they come with.
+# Codes that are more precise than the status.
 _PRECISE = (
     ("context_length", FailureKind.CONTEXT_OVERFLOW),
     ("context_size", FailureKind.CONTEXT_OVERFLOW),
@@ -63,7 +63,7 @@ _PRECISE = (
     ("content_filter", FailureKind.POLICY),
     ("content_policy", FailureKind.POLICY),
 )
-# Codes that decide when there is no status: an error in the middle of a stream.
+# Codes that decide if there is no status: an error within a stream.
 _GENERAL = (
     ("rate_limit", FailureKind.RATE_LIMIT),
     ("timeout", FailureKind.TIMEOUT),
@@ -82,7 +82,7 @@ _STATUS: Mapping[int, FailureKind] = {
     504: FailureKind.TIMEOUT,
 }
 _STATUSES = frozenset(map(str, range(400, 600)))
-# Not every endpoint has a code for it; these are what such endpoints write.
+# Phrases of endpoints that have no code for an overflow.
 _OVERFLOW_PHRASES = ("context length", "context window", "context size", "prompt is too long", "too many tokens")
 
 
@@ -101,7 +101,7 @@ def malformed(what: str) -> ModelError:
 def from_status(
     status: int, headers: Mapping[str, str], body: bytes, *, secret: str, now: float, address: str = ""
 ) -> Failure:
-    """What an answer with any status but 200 means. `address` comes from `address_of`."""
+    """Return the failure for a response with a status other than 200. `address` comes from `address_of`."""
     code, said = _read_error(_parse(body))
     kind = _kind(status, code, said)
     what = f"{_endpoint(address)} answered with status {status}{_quote(said, secret)}"
@@ -111,7 +111,7 @@ def from_status(
 
 
 def from_error_object(error: object, *, secret: str) -> Failure:
-    """What an error object in the middle of a stream means. A number as its code is a status."""
+    """Return the failure for an error object within a stream. A numeric code is a status."""
     code, said = _read_error({"error": error})
     number = code.partition(" ")[0]
     kind = _kind(int(number) if number in _STATUSES else None, code, said)
@@ -119,7 +119,7 @@ def from_error_object(error: object, *, secret: str) -> Failure:
 
 
 def from_transport(error: BaseException, *, address: str = "") -> Failure:
-    """What a connection that failed means. The transport's own class names are unreliable, so the chain decides."""
+    """Return the failure for a failed connection. The chain of causes decides, not the transport's class."""
     cause = _cause_of(error)
     kind = FailureKind.TIMEOUT if cause is FailureCause.TIMEOUT else FailureKind.CONNECTION
     found = failure(kind, f"{_endpoint(address)} {_CAUSES[cause]}")
@@ -158,7 +158,7 @@ def _address_hint(address: str) -> str:
 
 
 def retry_after(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds to wait as the endpoint asked for: milliseconds, seconds or a date."""
+    """Return the seconds to wait that the endpoint requests in milliseconds, seconds or as a date."""
     milliseconds = _seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -199,7 +199,7 @@ def _parse(body: bytes) -> object:
 
 
 def _read_error(reply: object) -> tuple[str, str]:
-    """The code and type of an error, in small letters, and what it says."""
+    """Return an error's code and type in lower case, and its message."""
     error = reply.get("error", reply) if isinstance(reply, dict) else None
     if isinstance(error, str):
         return "", error

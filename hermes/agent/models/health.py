@@ -1,4 +1,4 @@
-"""How the model has been doing since the daemon started: its last answer and its last failure."""
+"""Model health since the daemon started: the last answer and the last failure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ModelHealth:
         self._failed_at, self._failed_model, self._failure = self._clock(), model, failure
 
     def facts(self) -> dict[str, Any]:
-        """Return it for people and programs. No text of the provider is in it."""
+        """Return the facts for people and programs, without any text of the provider."""
         failure = self._failure
         last = None
         if failure is not None:

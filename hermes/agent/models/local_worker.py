@@ -1,10 +1,10 @@
-"""The process that runs the local model: a request in, its chunks out, one after the other.
+"""Worker program that runs the local model and answers requests one after the other.
 
-A program of its own, started by file name and importing nothing of Hermes. Loading the weights holds the interpreter
-lock for a second and a failed assertion in llama.cpp aborts the process; here neither touches a conversation. It ends
-when its standard input does, so it does not outlive the daemon.
+It is started by file name and imports nothing of Hermes. Loading the weights blocks the interpreter for a second,
+and a failed assertion in llama.cpp aborts the process; a separate process protects the daemon from both. It ends
+with its standard input, so it does not outlive the daemon.
 
-In: four bytes of length, then the request. Out: a line per chunk, then an empty one.
+Input: four bytes of length, then the request. Output: a line per chunk, then an empty line.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def load(weights: str, alias: str, context: int) -> Any:
     settings.n_ctx = context
     settings.n_parallel = 1
     settings.verbosity = 0
-    settings.api_keys = [secrets.token_hex(32)]  # the engine insists on a port; nobody is to use it
+    settings.api_keys = [secrets.token_hex(32)]  # the engine opens a port; a random key locks it
     return xllamacpp.Server(settings)
 
 
 def main() -> None:
     weights, alias, context = sys.argv[1:]
-    # Whatever else writes to standard output must not end up among the chunks.
+    # Other writes to standard output must not mix with the chunks.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
 

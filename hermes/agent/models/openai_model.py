@@ -1,7 +1,6 @@
-"""Any OpenAI-compatible endpoint.
+"""Model behind any OpenAI-compatible endpoint.
 
-The body is joined from messages that are encoded already, so that the cost of a turn is that of copying them. There
-are no retries at this level: whether another try makes sense is the turn's decision.
+The body is joined from encoded messages, so a turn costs only their copy. `chain` does the retries.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ class OpenAIModel(Model):
 
 
 def _endpoint() -> type[Endpoint]:
-    """In a worker thread: its import is slow where nobody else needs the same."""
+    """Import the endpoint's class. Slow: call it in a thread."""
     from hermes.agent.models.endpoint import Endpoint  # noqa: PLC0415
 
     return Endpoint

@@ -1,4 +1,4 @@
-"""So many at a time; how many can change while some are taken."""
+"""Resizable semaphore for model calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Slots:
             try:
                 await turn
             except asyncio.CancelledError:
-                self._wake()  # it may have been its turn: then it is the next one's
+                self._wake()  # pass on a slot that may have been assigned
                 raise
         self.taken += 1
 

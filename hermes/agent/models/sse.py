@@ -1,4 +1,4 @@
-"""Server-sent events from bytes, however the network cut them. Only data is kept: names and ids mean nothing here."""
+"""Decoder of server-sent events. It returns only their data, not names and ids."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ EVENT_MAX_BYTES = 16 * 1024 * 1024
 
 
 class EventDecoder:
-    """Feed it chunks, get the data of every event that is complete. A half event at the end is no event."""
+    """Incremental decoder: `feed` yields the data of every complete event. A partial last event is dropped."""
 
     def __init__(self, limit_bytes: int = EVENT_MAX_BYTES) -> None:
         self._limit = limit_bytes
@@ -24,13 +24,13 @@ class EventDecoder:
         self._tail.append(chunk)
         if b"\n" in chunk or b"\r" in chunk or self._tail[0].endswith(b"\r"):
             lines = b"".join(self._tail).splitlines(keepends=True)
-            # A carriage return at the very end may be the first half of a line's end.
+            # A carriage return at the end may be the first half of a line ending.
             self._tail = [] if lines[-1].endswith(b"\n") else [lines.pop()]
             for line in lines:
                 yield from self._take(line.rstrip(b"\r\n"))
             self._size = sum(map(len, self._tail)) + self._data_size
         if self._size > self._limit:
-            raise malformed("the model endpoint sent an event without end")
+            raise malformed("the model endpoint sent an event that is too large")
 
     def _take(self, line: bytes) -> Iterator[bytes]:
         if not line and self._data:

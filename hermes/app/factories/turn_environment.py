@@ -49,7 +49,8 @@ from hermes.tools.send_file import send_file_tool
 from hermes.tools.session_scope import Heads, Recent, Search
 from hermes.tools.session_search import Messages, session_search_tool
 from hermes.tools.terminal.output import OutputLimits
-from hermes.tools.terminal.terminal import TerminalSettings, terminal_tool
+from hermes.tools.terminal.settings import TerminalSettings
+from hermes.tools.terminal.terminal import terminal_tool
 from hermes.tools.todo import todo_tool
 from hermes.tools.web.web_fetch import WebSettings, web_tools
 from hermes.tools.workplace import Workplace

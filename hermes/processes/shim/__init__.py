@@ -1,4 +1,4 @@
-"""The program that stands over one background command, so that the daemon may die and come back.
+"""Shim: the program that supervises one background command, so that the daemon can restart.
 
     python -I -S -E -c ... FOLDER     the order comes on standard input, "ok" or what failed goes to its output
 

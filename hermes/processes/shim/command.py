@@ -1,4 +1,4 @@
-"""The command's processes: starting, counting, signalling and reaping them."""
+"""Processes of a shim's command: start, count, signal and reap them."""
 
 # ruff: noqa: PLC0415, PTH109, PTH119, SIM105 - what few shims need is loaded by those, and contextlib by none
 
@@ -23,7 +23,7 @@ BOX_FDS = (100, 101)  # bubblewrap's options and its filter; a test compares the
 
 
 class ShimOrder:
-    """What to run, as the daemon sent it: fields that end with NUL."""
+    """The daemon's order: what to run, as fields that end with NUL."""
 
     def __init__(self, raw: bytes) -> None:
         fields = raw.split(b"\0")

@@ -1,4 +1,4 @@
-"""Stands over a running command: takes its output, passes its input on, ends it when that is due."""
+"""Guard of a running command: stores its output, passes its input on, and stops it at its limits."""
 
 # ruff: noqa: SIM105 - contextlib would be loaded by every shim
 

@@ -1,4 +1,4 @@
-"""What a shim does, from its first breath to its last."""
+"""Main program of a shim."""
 
 # ruff: noqa: PLC0415, SIM105, PTH116 - what can fail to load is loaded where it is used, and much else never
 

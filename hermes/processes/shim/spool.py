@@ -1,4 +1,4 @@
-"""The command's output on disk, bounded."""
+"""Spool of a command's output on disk, limited in size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.processes.shim.status import remove
 
 
 class Spool:
-    """What cannot be stored is counted and dropped: the command shall not wait for a full disk."""
+    """Output files. Bytes that cannot be stored are counted and dropped: a full disk must not block the command."""
 
     def __init__(self, segment_bytes: int) -> None:
         self._size = segment_bytes

@@ -1,4 +1,4 @@
-"""The shim's files about its command: whole or not at all."""
+"""Status files of a shim, written atomically."""
 
 # ruff: noqa: PTH104, PTH108, SIM105 - pathlib and contextlib would be loaded by every shim
 

@@ -1,4 +1,4 @@
-"""Every simple command of a bash command line, as it would run.
+"""Simple commands of a bash command line, as they would run.
 
 The syntax tree is walked once in the order it is written. Assignments, `cd`, functions and files written on the same
 line are followed; commands inside wrappers, shells, substitutions and here-documents are commands like any other.
@@ -15,7 +15,7 @@ from itertools import product
 
 from hermes.domain.values import dataclass
 from hermes.shell_policy.bash.expansion import Expander, changed_value, static_output
-from hermes.shell_policy.bash.grammar import MAX_DEPTH, MAX_PARTS, Unparsable, parse_list
+from hermes.shell_policy.bash.grammar import MAX_PARTS, parse_list
 from hermes.shell_policy.bash.shell_files import ShellFiles
 from hermes.shell_policy.bash.shell_variables import MAX_CHOICES, ShellVariables
 from hermes.shell_policy.bash.simple_command import (
@@ -38,12 +38,13 @@ from hermes.shell_policy.bash.syntax import (
     Substitution,
     Variable,
 )
+from hermes.shell_policy.bash.word_grammar import MAX_DEPTH, Unparsable
 from hermes.shell_policy.bash.wrapper import SHELLS, Inner, Script, name_of, unwrap
 from hermes.shell_policy.protected_path import from_unknown
 
 MAX_TEXT = 128 * 1024  # characters
 MAX_COMMANDS = 200
-MAX_STEPS = 800  # simple commands looked at, also those seen before
+MAX_STEPS = 800  # simple commands visited, including repetitions
 MAX_WRAPPED = 8  # `sudo env nice ...`
 _DECLARES = frozenset({"declare", "typeset", "export", "local", "readonly"})
 _FILLS = frozenset({"read", "mapfile", "readarray", "getopts", "printf", "let"})
@@ -58,7 +59,7 @@ _RUNS_ITS_VALUE = frozenset(
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandLine:
     commands: tuple[SimpleCommand, ...]
-    problem: str = ""  # why it could not be followed to its end
+    problem: str = ""  # why it could not be followed completely
     fork_bomb: bool = False
 
 
@@ -83,7 +84,7 @@ def parse_command_line(text: str, *, cwd: str, home: str, hermes_home: str = "")
         walk.script(text, _NO_INPUT)
     except Unparsable as error:
         problem = problem or str(error)
-    except RecursionError:  # whoever called us was deep already
+    except RecursionError:
         problem = "it is nested too deeply"
     if walk.overflown:
         problem = problem or "a value in it is too long to be checked"
@@ -191,7 +192,7 @@ class _Walk:
     # Simple commands
 
     def _simple(self, command: Simple, given: _Input, *, maybe: bool) -> None:
-        """Once for each value that the variables in it may have."""
+        """Run the command once for each possible value of its variables."""
         self._variables.choice, self._variables.ambiguous = {}, set()
         start = len(self.commands)
         self._one(command, given, maybe=maybe)
@@ -246,7 +247,7 @@ class _Walk:
         self._files.redirected(made, printed_by(command, self.commands[start:]))
 
     def _run(self, command: SimpleCommand, given: _Input, *, maybe: bool = True) -> None:
-        """Record it, follow what it changes, and go on with the commands it runs."""
+        """Record the command, apply its effects, and continue with the commands it runs."""
         self._step()
         argv = command.argv
         key = (argv, command.written, command.redirections, command.cwd, given.text, command.guess)
@@ -273,9 +274,9 @@ class _Walk:
         self._depth -= 1
 
     def _other_name(self, command: SimpleCommand, given: _Input) -> None:
-        """An alias, copy or link that this line made of a program."""
+        """Follow an alias, copy or link of a program that this line created."""
         argv = command.argv
-        if alias := self._aliases.pop(argv[0], None):  # once: an alias of itself would go on for ever
+        if alias := self._aliases.pop(argv[0], None):  # once: an alias of itself would never end
             self.script(" ".join((alias, *map(shlex.quote, argv[1:]))), given)
             self._aliases[argv[0]] = alias
         if original := self._files.original_of(self._cwd, argv[0]):
@@ -381,7 +382,7 @@ class _Walk:
             self._variables.set(assigned.name, values, maybe=maybe)
 
     def _value_that_runs(self, name: str, value: str) -> None:
-        """Some variables are run as commands; any may be once arithmetic or a prompt looks at it."""
+        """Follow a variable's value as a command, if bash may run it in arithmetic or a prompt."""
         if name in _RUNS_ITS_VALUE:
             self.script(value, _NO_INPUT)
         elif "$(" in value or "`" in value:
@@ -481,7 +482,7 @@ class _Walk:
 
 
 def _loop_values(fields: list[str]) -> list[tuple[str, ...]]:
-    """Return what a loop's variable may be. Many plain names are one pattern."""
+    """Return the possible values of a loop's variable. Many plain names become one pattern."""
     if len(fields) <= MAX_CHOICES:
         return [(field,) for field in fields] or [("",)]
     if all(re.fullmatch(r"(?a)[\w+@%][\w.+@%-]*", field) for field in fields):
@@ -495,7 +496,7 @@ _MAYBE_TEXT = frozenset(
 
 
 def _shell_script(argv: tuple[str, ...], given: _Input) -> list[Script]:
-    """What a shell is told to run, by `-c` or by an input that is known."""
+    """Return the scripts that a shell runs, from `-c` or from known input."""
     if name_of(argv) not in SHELLS:
         if name_of(argv) in {"source", "."} and argv[1:2] in {("/dev/stdin",), ("/dev/fd/0",)} and given.text:
             return [Script(text=given.text)]

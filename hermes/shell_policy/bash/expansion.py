@@ -1,4 +1,4 @@
-"""What words become before a command runs: braces, tildes, variables and substitutions, as far as a line tells.
+"""Expansion of words before a command runs: braces, tildes, variables and substitutions, as far as known.
 
 What it does not tell becomes UNKNOWN. The number of fields and their length are bounded; beyond that they are
 UNKNOWN too.
@@ -24,7 +24,7 @@ _FORMAT = re.compile(r"%(?:(%)|([sbcq])|[^%])")
 
 
 def expand_braces(word: Word) -> list[Word]:
-    """`{a,b}c` as two words; braces without a comma or sequence stay as they are."""
+    """Expand braces: `{a,b}c` becomes two words. Braces without a comma or sequence stay."""
     if not any(isinstance(part, Mark) and part.text == "{" for part in word):
         return [word]
     done: list[Word] = []
@@ -41,7 +41,7 @@ def expand_braces(word: Word) -> list[Word]:
 
 
 def _innermost(word: Word) -> list[Word]:
-    """The words that the first brace expansion without another inside makes of this one."""
+    """Return the words after expanding the first innermost brace."""
     opened: int | None = None
     for index, part in enumerate(word):
         if not isinstance(part, Mark):
@@ -77,7 +77,7 @@ def _sequence(first: str, last: str) -> list[str]:
 
 
 class Expander:
-    """Words to fields, given how variables and substitutions are looked up."""
+    """Expands words to fields with the given lookups of variables and substitutions."""
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class Expander:
         return [field for word in words for each in expand_braces(word) for field in self._split(each)]
 
     def text(self, word: Word) -> str:
-        """One text without splitting, as in an assignment or a here-document."""
+        """Return one text without field splitting, as in an assignment or a here-document."""
         pieces = []
         for index, part in enumerate(word):
             values, _ = self._values(part, first=index == 0)
@@ -137,7 +137,7 @@ class Expander:
         return UNKNOWN
 
     def _values(self, part: Part, *, first: bool) -> tuple[tuple[str, ...], bool]:
-        """Its texts, and whether they stay as they are."""
+        """Return the part's texts, and whether they are quoted."""
         match part:
             case Literal(text=text, quoted=quoted):
                 return (self._tilde(text) if first and not quoted else text,), True
@@ -148,7 +148,7 @@ class Expander:
             case Substitution():
                 return (self._substitution(part),), part.quoted
             case Arithmetic(operand=operand):
-                self.text(operand)  # for what it runs
+                self.text(operand)  # for the substitutions that it runs
                 return (UNKNOWN,), True
 
     def _tilde(self, text: str) -> str:
@@ -163,14 +163,14 @@ class Expander:
 
 
 def _pieces(text: str, separators: str) -> list[str]:
-    """Split at separators; a separator at an edge gives an empty piece there."""
+    """Split at separators; a separator at an edge gives an empty piece."""
     if not any(separator in text for separator in separators):
         return [text]
     return re.split(f"[{re.escape(separators)}]+", text)
 
 
 def changed_value(value: str, operation: str, operand: str) -> str:
-    """`${name%operand}` and its like, of a value that is known."""
+    """Return the result of `${name%operand}` and similar operations on a known value."""
     if UNKNOWN in value + operand or len(value) > MAX_VALUE:
         return UNKNOWN
     ends = range(len(value) + 1)
@@ -216,7 +216,7 @@ def _decoded(name: str, arguments: tuple[str, ...], stdin: str) -> str | None:
 
 
 def static_output(argv: tuple[str, ...], stdin: str | None) -> str | None:
-    """What a command prints, where its arguments alone tell."""
+    """Return a command's output if its arguments determine it."""
     name, arguments = argv[0].rpartition("/")[2] if argv else "", argv[1:]
     match name:
         case "echo":

@@ -1,4 +1,4 @@
-"""The files that a command line writes, as far as it may run them later on."""
+"""Files that a command line writes and may run later."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class ShellFiles:
         return self._copies.get(_path(cwd, name))
 
     def redirected(self, command: SimpleCommand, printed: str | None) -> None:
-        """`printed`: its output, if it is known."""
+        """Note the redirections of a command. `printed`: its output, if known."""
         for redirection in command.redirections:
             if redirection.operator in {">", ">|", ">>", "&>", "&>>", "<>", ">&"}:
                 self._texts[_path(command.cwd, redirection.target)] = UNKNOWN if printed is None else printed
 
     def made_by(self, command: SimpleCommand) -> None:
-        """As far as its arguments tell."""
+        """Note the files that a command creates, as far as its arguments show."""
         argv = command.argv
         if command.name == "tee":
             for argument in argv[1:]:
@@ -49,7 +49,7 @@ class ShellFiles:
                     self._texts[_path(command.cwd, argument.rpartition("/")[2])] = UNKNOWN
 
     def run_by(self, command: SimpleCommand) -> str | None:
-        """The text of one that it runs; UNKNOWN if the line wrote it somehow."""
+        """Return the text of a written file that the command runs; UNKNOWN if its content is not known."""
         if not command.argv or not self._texts:
             return None
         places = [each for each in command.argv[1:] if not each.startswith("-")][:2]

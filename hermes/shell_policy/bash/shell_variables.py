@@ -1,4 +1,4 @@
-"""What is known of the variables of a command line: each may have one of several values."""
+"""Variables of a command line. Each may have one of several possible values."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Self
 from hermes.shell_policy.bash.syntax import UNKNOWN, Literal, Variable
 
 MAX_CHOICES = 12
-DAEMON_PID = "PPID"  # what `$PPID` is: the shell's parent is the daemon
+DAEMON_PID = "PPID"  # value of `$PPID`: the shell's parent is the daemon
 _MAX_REFERENCES = 8
 
 
 class ShellVariables:
     def __init__(self, *, cwd: str, home: str, hermes_home: str) -> None:
-        self.candidates: dict[str, list[tuple[str, ...]]] = {  # a value is what an array has; most have one
+        self.candidates: dict[str, list[tuple[str, ...]]] = {  # possible values; a value is an array
             "HOME": [(home,)],
             "PWD": [(cwd,)],
             "IFS": [(" \t\n",)],
@@ -27,11 +27,11 @@ class ShellVariables:
             self.candidates["HERMES_HOME"] = [(hermes_home,)]
         self.references: dict[str, str] = {}  # of `declare -n`
         self.positional: tuple[str, ...] = ()
-        self.choice: dict[str, int] = {}  # which candidate counts; else the last one
-        self.ambiguous: set[str] = set()  # were asked for, and have several
+        self.choice: dict[str, int] = {}  # index of the chosen candidate; default: the last
+        self.ambiguous: set[str] = set()  # variables that were read and have several candidates
 
     def copy(self) -> Self:
-        """For a subshell to change."""
+        """Return a copy for a subshell."""
         other = copy.copy(self)
         other.candidates = dict(self.candidates)
         return other
@@ -40,7 +40,7 @@ class ShellVariables:
         return self.candidates.get(name, [otherwise])[-1]
 
     def set(self, name: str, values: tuple[str, ...], *, maybe: bool) -> None:
-        """`maybe`: perhaps it keeps what it had."""
+        """Set a value. `maybe`: the variable may also keep its old value."""
         name = self._referred(name)
         candidates = self.candidates.get(name, []) if maybe else []
         if len(candidates) >= MAX_CHOICES:
@@ -48,7 +48,7 @@ class ShellVariables:
         self.candidates[name] = [*(each for each in candidates if each != values), values]
 
     def known(self, variable: Variable) -> tuple[str, ...] | None:
-        """None: nobody has said."""
+        """Return the chosen value; None if the variable was never set."""
         name = self._referred(variable.name)
         if name in {"@", "*"}:
             return self.positional

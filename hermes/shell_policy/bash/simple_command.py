@@ -1,4 +1,4 @@
-"""One simple command as it would run, and what can be said of it alone."""
+"""Simple command as it would run, and what is known about it alone."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class SimpleCommand:
     cwd: str
     redirections: tuple[Redirection, ...] = ()
     assignments: tuple[tuple[str, str], ...] = ()
-    stdin: str | None = None  # where its input is known
-    feeders: tuple[str, ...] = ()  # the names of the commands whose output it reads
-    unresolved: str = ""  # why it is not known what runs
-    guess: bool = False  # may be a mere argument of an unknown kind
-    runs_file: str | None = None  # the known text of a file that it runs; UNKNOWN if the line wrote it somehow
+    stdin: str | None = None  # its input, if known
+    feeders: tuple[str, ...] = ()  # names of the commands whose output it reads
+    unresolved: str = ""  # why the program is not known
+    guess: bool = False  # it may only be an argument
+    runs_file: str | None = None  # known text of a file that it runs; UNKNOWN: the line wrote the file
 
     @property
     def name(self) -> str:
@@ -38,18 +38,18 @@ class SimpleCommand:
 
 
 def interprets(name: str) -> bool:
-    """Runs programs that are not for a shell."""
+    """Return whether the program is an interpreter other than a shell."""
     return bool(re.match(r"(?:python|perl|ruby|node|php|lua|deno|bun)", name))
 
 
 def resolved(command: SimpleCommand, runs_file: str | None) -> SimpleCommand:
-    """With what is known of what runs."""
+    """Return the command with what is known about the program that runs."""
     name = command.argv[0] if command.argv else ""
     unresolved = command.unresolved
     if command.guess:
         unresolved = ""
     elif UNKNOWN in name:
-        unresolved = "its name is only known when it runs"
+        unresolved = "its name is only known at run time"
     elif name not in {"[", "[["} and _GLOB.search(name):
         unresolved = "its name is a pattern"
     if unresolved == command.unresolved and runs_file is None:
@@ -58,7 +58,7 @@ def resolved(command: SimpleCommand, runs_file: str | None) -> SimpleCommand:
 
 
 def printed_by(command: Simple, ran: list[SimpleCommand]) -> str | None:
-    """Of all that ran for it: itself, or the command it wraps."""
+    """Return the known output of the command, or of the command it wraps."""
     own = (_output_of(each) for each in ran if each.written == command.written)
     return next((printed for printed in own if printed is not None), None)
 
@@ -80,7 +80,7 @@ _DATE = re.compile(r"-u|--utc|-I\w*|\+[%\w:.+-]*")
 
 
 def _listed_by(name: str, arguments: tuple[str, ...], cwd: str) -> str | None:
-    """Names that a command prints, as far as is known of them: a pattern, or somewhere below a directory."""
+    """Return the names that a command prints, as patterns or as paths below a directory; None if unknown."""
     plain = [each for each in arguments if not each.startswith("-")]
     match name:
         case "mktemp" if all(re.fullmatch(r"-d|-q|--directory", each) for each in arguments):
@@ -102,8 +102,8 @@ def _listed_by(name: str, arguments: tuple[str, ...], cwd: str) -> str | None:
 
 
 def shell_argument(argv: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
-    """The text after a shell's `-c`, and the arguments that the text gets."""
-    told, index = False, 1
+    """Return the text after a shell's `-c` and the text's arguments."""
+    has_text, index = False, 1
     while index < len(argv):
         argument = argv[index]
         if argument in {"-", "--"}:
@@ -115,10 +115,10 @@ def shell_argument(argv: tuple[str, ...]) -> tuple[str | None, tuple[str, ...]]:
         if argument in {"--rcfile", "--init-file"}:
             index += 1
         elif argument in {"--command", "-Command", "-EncodedCommand"}:
-            told = True
+            has_text = True
         elif not argument.startswith("--"):
-            told = told or "c" in argument
+            has_text = has_text or "c" in argument
             index += argument.count("o") + argument.count("O")
-    if told and index < len(argv):
+    if has_text and index < len(argv):
         return argv[index], argv[index + 1 :]
     return None, ()

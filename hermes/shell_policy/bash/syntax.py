@@ -1,4 +1,4 @@
-"""What a bash command line is made of, as values: words of parts, simple and compound commands, pipelines."""
+"""Syntax tree of a bash command line: words, simple and compound commands, pipelines."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 from hermes.domain.values import dataclass
 
-UNKNOWN = "\0"  # stands for text that only the running shell knows; bash itself cannot hold a NUL
-ANY_DEPTH = UNKNOWN * 2  # as a part of a path: any directories, as `find` goes through them
+UNKNOWN = "\0"  # text that is only known at run time; bash strings cannot contain NUL
+ANY_DEPTH = UNKNOWN * 2  # part of a path: any directories, as `find` visits them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """An unquoted brace or comma: it may belong to a brace expansion."""
+    """An unquoted brace or comma that may belong to a brace expansion."""
 
     text: str
 
@@ -53,7 +53,7 @@ Word: TypeAlias = tuple[Part, ...]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
     name: str
-    words: tuple[Word, ...]  # more or less than one only for an array
+    words: tuple[Word, ...]  # exactly one, except for an array
     append: bool = False
     subscript: Word | None = None
 
@@ -63,7 +63,7 @@ class Redirect:
     operator: str
     target: Word
     descriptor: str = ""
-    here_document: list[Word] | None = None  # its body, once the parser came to it
+    here_document: list[Word] | None = None  # its body, filled in later by the parser
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,11 +76,11 @@ class Simple:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compound:
-    """A group, subshell, loop, condition or `case`: all its lists in the order they are written."""
+    """A group, subshell, loop, condition or `case`: all its lists in written order."""
 
     kind: str  # its first word
     body: tuple[Pipeline, ...]
-    words: tuple[Word, ...] = ()  # what a loop goes over, what a test compares
+    words: tuple[Word, ...] = ()  # values of a loop, operands of a test
     variable: str = ""  # of a loop
     redirects: tuple[Redirect, ...] = ()
 
@@ -104,5 +104,5 @@ class Pipeline:
 
 
 def words(text: str) -> frozenset[str]:
-    """A vocabulary, written as one text."""
+    """Return the words of a text as a set."""
     return frozenset(text.split())

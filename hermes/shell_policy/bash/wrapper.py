@@ -1,4 +1,4 @@
-"""Programs that run another command given in their arguments, and where in those the command is.
+"""Commands inside the arguments of programs that run other commands.
 
 An option that is not in a wrapper's entry makes every rest of its arguments a possible command: guessing wrong then
 costs a question, not a bypass.
@@ -7,8 +7,9 @@ costs a question, not a bypass.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
+from typing import TypeAlias
 
 from hermes.domain.values import dataclass
 from hermes.shell_policy.bash.syntax import ANY_DEPTH, UNKNOWN
@@ -24,10 +25,10 @@ MAX_FOUND = 32  # directories searched, times the names looked for
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inner:
-    """An argv that is run."""
+    """A command that the program runs, as an argv."""
 
     argv: tuple[str, ...]
-    guess: bool = False  # it may as well be a mere argument
+    guess: bool = False  # it may only be an argument
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,53 +65,51 @@ def name_of(argv: tuple[str, ...]) -> str:
     return argv[0].rpartition("/")[2].lower() if argv else ""
 
 
-def unwrap(argv: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]:  # noqa: C901, PLR0912 - one case a program
-    """The commands that this one runs, as far as its arguments (and known input) tell."""
+def unwrap(argv: tuple[str, ...], stdin: str | None) -> Iterator[Inner | Script]:
+    """Yield the commands that this one runs, as far as its arguments and known input show."""
     name, arguments = name_of(argv), argv[1:]
     yield from _values_run(name, arguments)
-    match name:
-        case "eval":
-            yield Script(text=" ".join(arguments))
-        case "trap" if arguments and arguments[0] not in {"-l", "-p"}:
-            yield Script(text=arguments[1] if arguments[0] == "--" and len(arguments) > 1 else arguments[0])
-        case "alias":
-            yield from (Script(text=value) for _, equals, value in map(_split_equals, arguments) if equals)
-        case "command":
-            rest = _after_options(arguments, Wrapper(flags="p"))
-            if not (arguments and re.fullmatch(r"-[pvV]*[vV][pvV]*", arguments[0])):
-                yield from rest
-        case "env":
-            yield from _env(arguments)
-        case "xargs" | "gxargs":
-            yield from _xargs(arguments, stdin)
-        case "parallel":
-            yield from _parallel(arguments, stdin)
-        case "find" | "gfind" | "fd" | "fdfind":
-            yield from _find(name, arguments)
-        case "ssh" | "mosh" | "slogin" | "autossh":
-            yield from _ssh(arguments)
-        case "ed" | "ex" | "red":
-            yield from (Script(text=line.lstrip(" !")) for line in (stdin or "").split("\n") if line.startswith("!"))
-        case "git":
-            yield from _git_verbs(arguments)
-        case "scp" | "sftp" | "sshfs":
-            for argument in arguments:
-                yield from _ssh_option(argument.removeprefix("-o"))
-        case "bind" | "complete" | "compgen":
-            yield from (Script(text=argument) for argument in arguments if " " in argument)
-        case "su" | "runuser" if name == "runuser" and "-c" not in arguments:
-            yield from _suffixes(arguments)
-        case "at" | "batch" if stdin is not None:
-            yield Script(text=stdin)
-        case _ if _PYTHON.fullmatch(name) and "-m" in arguments[:3]:
-            yield Inner(argv=arguments[arguments.index("-m") + 1 :])
-        case _ if name in PROJECT_RUNNERS:
-            yield from _runner(arguments)
-        case _ if name in RUN_SOMEHOW:
-            yield from _suffixes(arguments)
-            yield from (Script(text=argument) for argument in arguments if " " in argument)
-        case _ if name in WRAPPERS:
-            yield from _after_options(arguments, WRAPPERS[name])
+    unwrapper = _UNWRAPPERS.get(name)
+    found = unwrapper(arguments, stdin) if unwrapper is not None else None
+    if found is not None:
+        yield from found
+    elif _PYTHON.fullmatch(name) and "-m" in arguments[:3]:
+        yield Inner(argv=arguments[arguments.index("-m") + 1 :])
+    elif name in PROJECT_RUNNERS:
+        yield from _runner(arguments)
+    elif name in RUN_SOMEHOW:
+        yield from _suffixes(arguments)
+        yield from _texts(arguments)
+    elif name in WRAPPERS:
+        yield from _after_options(arguments, WRAPPERS[name])
+
+
+def _trap(arguments: tuple[str, ...]) -> Iterator[Script] | None:
+    if not arguments or arguments[0] in {"-l", "-p"}:
+        return None
+    return iter((Script(text=arguments[1] if arguments[0] == "--" and len(arguments) > 1 else arguments[0]),))
+
+
+def _aliases(arguments: tuple[str, ...]) -> Iterator[Script]:
+    return (Script(text=value) for _, equals, value in map(_split_equals, arguments) if equals)
+
+
+def _command_builtin(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
+    if not (arguments and re.fullmatch(r"-[pvV]*[vV][pvV]*", arguments[0])):
+        yield from _after_options(arguments, Wrapper(flags="p"))
+
+
+def _editor_commands(stdin: str | None) -> Iterator[Script]:
+    return (Script(text=line.lstrip(" !")) for line in (stdin or "").split("\n") if line.startswith("!"))
+
+
+def _ssh_options(arguments: tuple[str, ...]) -> Iterator[Inner | Script]:
+    for argument in arguments:
+        yield from _ssh_option(argument.removeprefix("-o"))
+
+
+def _texts(arguments: tuple[str, ...]) -> Iterator[Script]:
+    return (Script(text=argument) for argument in arguments if " " in argument)
 
 
 def _split_equals(argument: str) -> tuple[str, str, str]:
@@ -122,7 +121,7 @@ def _suffixes(arguments: tuple[str, ...]) -> Iterator[Inner]:
         if argument and not argument.startswith("-"):
             yield Inner(argv=arguments[index : index + MAX_SUFFIX], guess=True)
     if len(arguments) > MAX_GUESSES:
-        yield Inner(argv=(UNKNOWN,))  # nobody looks that far
+        yield Inner(argv=(UNKNOWN,))  # further arguments are not checked
 
 
 def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inner | Script]:
@@ -141,7 +140,7 @@ def _after_options(arguments: tuple[str, ...], wrapper: Wrapper) -> Iterator[Inn
 
 
 def _command_at(arguments: tuple[str, ...], wrapper: Wrapper) -> int | None:
-    """Where the options end; nothing if one of them is not known."""
+    """Return the position after the options; None if an option is not known."""
     index = 0
     while index < len(arguments):
         argument = arguments[index]
@@ -165,7 +164,7 @@ def _command_at(arguments: tuple[str, ...], wrapper: Wrapper) -> int | None:
 
 
 def _short_options(letters: str, wrapper: Wrapper) -> int | None:
-    """How many further arguments these letters take."""
+    """Return the number of further arguments that these letters take."""
     for position, letter in enumerate(letters):
         if letter in wrapper.valued:
             return 0 if position + 1 < len(letters) else 1
@@ -232,7 +231,7 @@ def _parallel(arguments: tuple[str, ...], stdin: str | None) -> Iterator[Inner |
 
 
 def found_paths(name: str, arguments: tuple[str, ...]) -> list[str]:
-    """What `find` and `fd` print, as paths with gaps."""
+    """Return the paths that `find` and `fd` print, with unknown parts."""
     roots = []
     for argument in arguments:
         if argument.startswith(("-", "(", "!")) and argument not in {"-H", "-L", "-P"}:
@@ -329,5 +328,29 @@ def _values_run(name: str, arguments: tuple[str, ...]) -> Iterator[Script]:
 
 
 def _git_setting(argument: str, following: str) -> str:
-    """`-c name=value` and `config name value` alike."""
+    """Yield the settings of `-c name=value` and `config name value`."""
     return argument if "=" in argument else f"{argument}={following}"
+
+
+_Found: TypeAlias = Iterator[Inner | Script] | Iterator[Inner] | Iterator[Script] | None
+# Programs with their own way to run commands. None: the general tables decide.
+_UNWRAPPERS: dict[str, Callable[[tuple[str, ...], str | None], _Found]] = {
+    "eval": lambda arguments, _: iter((Script(text=" ".join(arguments)),)),
+    "trap": lambda arguments, _: _trap(arguments),
+    "alias": lambda arguments, _: _aliases(arguments),
+    "command": lambda arguments, _: _command_builtin(arguments),
+    "env": lambda arguments, _: _env(arguments),
+    **dict.fromkeys(("xargs", "gxargs"), _xargs),
+    "parallel": _parallel,
+    "find": lambda arguments, _: _find("find", arguments),
+    "gfind": lambda arguments, _: _find("gfind", arguments),
+    "fd": lambda arguments, _: _find("fd", arguments),
+    "fdfind": lambda arguments, _: _find("fdfind", arguments),
+    **dict.fromkeys(("ssh", "mosh", "slogin", "autossh"), lambda arguments, _: _ssh(arguments)),
+    **dict.fromkeys(("ed", "ex", "red"), lambda _, stdin: _editor_commands(stdin)),
+    "git": lambda arguments, _: _git_verbs(arguments),
+    **dict.fromkeys(("scp", "sftp", "sshfs"), lambda arguments, _: _ssh_options(arguments)),
+    **dict.fromkeys(("bind", "complete", "compgen"), lambda arguments, _: _texts(arguments)),
+    "runuser": lambda arguments, _: None if "-c" in arguments else _suffixes(arguments),
+    **dict.fromkeys(("at", "batch"), lambda _, stdin: None if stdin is None else iter((Script(text=stdin),))),
+}

@@ -1,4 +1,4 @@
-"""What is known of programs that run others: their options, and which of those hold a command."""
+"""Table of programs that run other commands: their options, and which options contain a command."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from hermes.domain.values import dataclass
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wrapper:
     valued: str = ""  # short options that take a value
-    flags: str = ""  # those that take none
+    flags: str = ""  # short options without a value
     long_valued: tuple[str, ...] = ()
     long_flags: tuple[str, ...] = ()
     positional: int = 0  # arguments before the command
     assignments: bool = False
-    joined: bool = False  # the arguments make a text for a shell
+    joined: bool = False  # the arguments are joined to a text for a shell
 
 
 WRAPPERS: dict[str, Wrapper] = {
@@ -118,7 +118,7 @@ XARGS = Wrapper(
     long_valued=("arg-file", "delimiter", "max-lines", "max-args", "max-procs", "max-chars", "replace"),
     long_flags=("null", "no-run-if-empty", "verbose", "interactive", "exit", "open-tty"),
 )
-# Options of ordinary programs whose value is a command for a shell.
+# Options of other programs whose value is a shell command.
 RUNS_VALUE: dict[str, tuple[str, ...]] = {
     "tar": (
         "--checkpoint-action=exec",
@@ -152,11 +152,11 @@ RUNS_VALUE: dict[str, tuple[str, ...]] = {
     "dmesg": ("--pager",),
     "socat": (),
 }
-# These run a command in the environment of a project.
+# Programs that run a command in a project's environment.
 PROJECT_RUNNERS = frozenset(
     {"uv", "poetry", "pipenv", "conda", "mamba", "hatch", "pdm", "direnv", "dotenv", "nix-shell", "nix"}
 )
-# What these run may begin at any argument, or be one of them.
+# Programs whose command may begin at any argument.
 RUN_SOMEHOW = frozenset(
     {"tmux", "screen", "hyperfine", "entr", "expect", "systemd-run", "nsenter", "unshare", "bwrap", "firejail"}
     | {"prlimit", "numactl", "cpulimit", "start-stop-daemon", "ssh-agent", "xvfb-run", "gdb", "perf", "script"}

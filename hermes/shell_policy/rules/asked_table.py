@@ -1,4 +1,4 @@
-"""Table of programs and verbs that are asked about whatever their options are."""
+"""Table of programs and verbs that need approval, whatever their options."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hermes.shell_policy.bash.syntax import words
 PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     (
         "superuser",
-        "acts as another user",
+        "runs as another user",
         words("sudo su doas pkexec runuser sudoedit run0 gosu su-exec visudo vipw"),
     ),
     (
@@ -23,17 +23,17 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ),
     (
         "detached-program",
-        "opens a file with whatever program is set up for it",
+        "opens a file with its default program",
         words("xdg-open gio open x-www-browser"),
     ),
     (
         "message-bus",
-        "asks other programs of this user to do something",
+        "controls other programs of this user",
         words("dbus-send gdbus busctl qdbus dbus-monitor"),
     ),
     (
         "namespace",
-        "enters or makes a namespace or mount",
+        "enters or creates a namespace or mount",
         words(
             "nsenter unshare chroot pivot_root mount umount fusermount fusermount3 sshfs bwrap firejail setpriv capsh"
             " buildah toolbox distrobox runc crun"
@@ -55,7 +55,7 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ),
     (
         "process-attach",
-        "looks into or changes a running process",
+        "inspects or changes a running process",
         words("gcore reptyr renice py-spy bpftrace nsjail"),
     ),
     (
@@ -71,7 +71,7 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ),
     (
         "credential-read",
-        "shows credentials, or what other programs show and keep",
+        "reads credentials, the clipboard or the screen",
         words(
             "secret-tool security keyctl pass gopass op bw lpass aws-vault chamber gnome-keyring-daemon kwallet-query"
             " xclip xsel wl-paste wl-copy pbpaste xdotool ydotool wtype scrot grim import screencapture coredumpctl"
@@ -84,22 +84,22 @@ PROGRAMS_ASKED: tuple[tuple[str, str, frozenset[str]], ...] = (
     ),
     (
         "namespace",
-        "runs a program on the host or in a machine of its own",
+        "runs a program on the host or in a virtual machine",
         words(
             "flatpak-spawn host-spawn machinectl systemd-nspawn qemu-system-x86_64 wsl.exe cmd.exe powershell.exe"
             " distrobox-host-exec incus virsh"
         ),
     ),
-    ("outside-write", "unpacks files that may be anywhere", words("cpio pax shar rpm2cpio")),
+    ("outside-write", "may unpack files to any directory", words("cpio pax shar rpm2cpio")),
     ("kill-by-name", "kills processes by name", words("pkill killall skill xkill killall5")),
     ("direnv", "lets a directory run code", words("direnv")),
-    ("loads-program", "runs a program in a special way", words("gdb lldb ld.so rlwrap entr dotnet convert jar")),
-    ("resource", "takes up disk space or processors", words("fallocate yes stress stress-ng")),
+    ("loads-program", "runs a program indirectly", words("gdb lldb ld.so rlwrap entr dotnet convert jar")),
+    ("resource", "uses much disk space or processor time", words("fallocate yes stress stress-ng")),
     ("recursive-delete", "deletes old files", words("tmpreaper tmpwatch logrotate")),
     ("network-shell", "sends keys or configuration to another machine", words("ssh-copy-id")),
 )
 
-# The first words of a command that are no options, and what they mean. `*` is any word, a final `+` one or more.
+# Verbs: the first words of a command that are not options. `*` is any word, a final `+` one or more words.
 VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "npm": (
         (
@@ -107,15 +107,15 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
             "remote-code",
             "runs or publishes a package",
         ),
-        ("config|c set|edit|delete", "tool-configuration", "changes how npm works from now on"),
+        ("config|c set|edit|delete", "tool-configuration", "changes how npm works permanently"),
     ),
     "pnpm": (
         ("dlx|exec|create|publish|link|setup|env", "remote-code", "runs or publishes a package"),
-        ("config set|delete", "tool-configuration", "changes how pnpm works from now on"),
+        ("config set|delete", "tool-configuration", "changes how pnpm works permanently"),
     ),
     "yarn": (
         ("dlx|exec|create|publish|link|global", "remote-code", "runs or publishes a package"),
-        ("config set|delete", "tool-configuration", "changes how yarn works from now on"),
+        ("config set|delete", "tool-configuration", "changes how yarn works permanently"),
     ),
     "bun": (("x|create|publish|link|upgrade", "remote-code", "runs or publishes a package"),),
     "deno": (("eval|install|compile|upgrade|publish|repl", "remote-code", "runs code that is not checked"),),
@@ -126,9 +126,9 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "gem": (("install|push|yank|exec|update", "remote-code", "installs a package for this user"),),
     "cargo": (("install|publish|yank|login|owner", "remote-code", "installs or publishes a package"),),
     "go": (("install|get", "remote-code", "installs a package for this user"),),
-    "pip": (("config set|edit|unset", "tool-configuration", "changes how pip works from now on"),),
+    "pip": (("config set|edit|unset", "tool-configuration", "changes how pip works permanently"),),
     "gh": (
-        ("alias set|import", "tool-configuration", "makes gh run something else"),
+        ("alias set|import", "tool-configuration", "changes which command gh runs"),
         ("extension install|upgrade|exec", "remote-code", "installs a program"),
         ("gist create|edit", "data-upload", "publishes a file"),
         ("auth *", "credential-read", "shows or changes credentials"),
@@ -136,16 +136,16 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     "aws": (
         ("configure +", "credential-write", "changes credentials"),
-        ("s3 cp|mv|sync|rm", "remote-change", "changes something elsewhere"),
+        ("s3 cp|mv|sync|rm", "remote-change", "changes remote data"),
     ),
     "docker": (
         (
             "push|cp|import|load|save|login|context|plugin",
             "docker-lifecycle",
-            "moves files or images, or changes docker",
+            "transfers files or images, or changes docker",
         ),
     ),
-    "podman": (("unshare|push|cp|login", "docker-lifecycle", "moves files or images, or enters its namespace"),),
+    "podman": (("unshare|push|cp|login", "docker-lifecycle", "transfers files or images, or enters its namespace"),),
     "systemctl": (
         (
             "start|enable|link|set-environment|import-environment|daemon-reload|edit|reenable|set-property|bind|add-wants",
@@ -167,18 +167,18 @@ VERBS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "vault": (("read|kv|login|token|write *", "credential-read", "shows or changes credentials"),),
     "twine": (("upload|register", "remote-change", "publishes a package"),),
     "kubectl": (
-        ("exec|cp|port-forward|proxy|run|attach|debug|config", "remote-change", "runs something elsewhere"),
+        ("exec|cp|port-forward|proxy|run|attach|debug|config", "remote-change", "runs something in a cluster"),
         ("get secret|secrets", "credential-read", "shows credentials"),
     ),
     "git": (
-        ("remote add|set-url|set-head|rename", "git-remote", "changes where git sends and gets commits"),
+        ("remote add|set-url|set-head|rename", "git-remote", "changes a git remote"),
         ("credential|credential-store|credential-cache *", "credential-read", "shows or stores credentials"),
         ("request-pull|send-email|imap-send", "data-upload", "sends commits to others"),
     ),
     "cmake": (("--install", "system-write", "installs files"),),
-    "conda": (("config *", "tool-configuration", "changes how conda works from now on"),),
+    "conda": (("config *", "tool-configuration", "changes how conda works permanently"),),
 }
-# An argument that matches as a whole is asked about.
+# An argument that matches completely needs approval.
 ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     "cmake": (
         (
@@ -191,23 +191,23 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
         (
             r"\w+://.*|-A|--allow-(?:all|run|ffi|write|read|env)\S*",
             "remote-code",
-            "runs code with rights, or from elsewhere",
+            "runs code with extra permissions or from the network",
         ),
     ),
     **dict.fromkeys(
         ("pip", "pip3", "uv"),
         (
-            (r"(?:\w+\+)?\w+://.*|[\w.\[\],-]+\s*@\s*\w.*", "remote-code", "installs a package from an address"),
+            (r"(?:\w+\+)?\w+://.*|[\w.\[\],-]+\s*@\s*\w.*", "remote-code", "installs a package from a URL"),
             (r"--user", "remote-code", "installs a package for this user"),
         ),
     ),
     **dict.fromkeys(
         ("npm", "pnpm", "yarn", "bun"),
-        ((r"(?:\w+\+)?\w+://.*|[\w-]+:[\w-]+/.*|git@.*", "remote-code", "installs a package from an address"),),
+        ((r"(?:\w+\+)?\w+://.*|[\w-]+:[\w-]+/.*|git@.*", "remote-code", "installs a package from a URL"),),
     ),
     "go": (
         (r"[\w./-]+@[\w.-]+", "remote-code", "downloads a program and runs it"),
-        (r"-w|-u", "tool-configuration", "changes how go works from now on"),
+        (r"-w|-u", "tool-configuration", "changes how go works permanently"),
     ),
     "java": ((r"-(?:javaagent|agentlib|agentpath|XX:On\w+|XX:Flags).*", "code-injection", "loads other code"),),
     "journalctl": ((r"--(?:vacuum|rotate|flush).*", "service-stop", "deletes logs"),),
@@ -221,13 +221,13 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
     ),
     **dict.fromkeys(
         ("ld-linux-x86-64.so.2", "ld-linux.so.2", "ld-musl-x86_64.so.1", "ld-linux-aarch64.so.1", "ld.so"),
-        ((r".*", "loads-program", "runs a program in a special way"),),
+        ((r".*", "loads-program", "runs a program indirectly"),),
     ),
     "curl": (
         (
             r"(?:telnet|gopher|dict|smtps?|ftps?|tftp|ldaps?|scp|sftp|smb|imaps?|pop3s?|rtsp|mqtt|ws)://.*",
             "data-upload",
-            "opens a connection that is no web request",
+            "opens a connection that is not a web request",
         ),
     ),
     "rsync": ((r"[\w.@-]+::?[^=]*|rsync://.*", "data-upload", "copies files to or from another machine"),),
@@ -249,17 +249,17 @@ ARGUMENTS_ASKED: dict[str, tuple[tuple[str, str, str], ...]] = {
                 "remote-code",
                 "starts a server or installer",
             ),
-            (r"-?W?\w+:[^:]*:\w+\.\S*", "code-injection", "imports a module to warn with"),
+            (r"-?W?\w+:[^:]*:\w+\.\S*", "code-injection", "imports a module named by an option"),
         ),
     ),
     "sed": ((r"--follow-symlinks", "outside-write", "writes through symbolic links"),),
 }
-# Packages that `npx` and its like may run: they are tools of the project at hand.
+# Packages that `npx` and similar programs may run: common tools of projects.
 PROJECT_TOOLS = words(
     "tsc eslint prettier jest vitest vite next webpack rollup tsx ts-node playwright cypress mocha turbo nx biome"
     " stylelint tailwindcss prisma storybook ruff black mypy pytest pre-commit isort flake8 pyright"
 )
-# Verbs of git that only do what the options table and the rules for git know about. Others may be aliases.
+# Verbs of git that the rules cover. Others may be aliases.
 GIT_VERBS = words(
     "add am annotate apply archive bisect blame branch bundle cat-file check-attr check-ignore checkout cherry"
     " cherry-pick clean clone commit config describe diff diff-files diff-index diff-tree difftool fetch"
@@ -270,7 +270,7 @@ GIT_VERBS = words(
     " verify-tag version whatchanged worktree write-tree count-objects diff-pairs fast-export fast-import merge-tree"
     " mktree pack-objects repack"
 )
-# Settings that `git -c` and `git config` may give: they change how something looks or is named, not what runs.
+# Settings that `git -c` and `git config` may set: they do not change what runs.
 GIT_SETTINGS = (
     r"user\.(?:name|email)|color\..*|column\..*|advice\..*|init\.defaultbranch|log\.(?:date|decorate|abbrevcommit)"
     r"|core\.(?:quotepath|autocrlf|eol|abbrev|filemode|ignorecase|safecrlf|whitespace|longpaths|precomposeunicode)"

@@ -1,4 +1,4 @@
-"""What is never run, whatever the mode and whatever was granted."""
+"""Catastrophes: commands that are blocked in every mode, whatever was granted."""
 
 from __future__ import annotations
 
@@ -78,10 +78,10 @@ def _deletes_critical(case: Case) -> Iterator[Finding]:
         for path in operands(case.command):
             if is_critical(path, case.place):
                 yield Finding(
-                    rule="delete-system", why=f"deletes {_shown(path)}, which the system or a home consists of"
+                    rule="delete-system", why=f"deletes {_shown(path)}, an essential part of the system or a home"
                 )
         if case.has("--no-preserve-root"):
-            yield Finding(rule="delete-system", why="is told not to spare the root directory")
+            yield Finding(rule="delete-system", why="disables the protection of the root directory")
     elif case.name in {"find", "gfind"} and "-delete" in case.arguments:
         narrowed = any(
             each in {"-name", "-iname", "-path", "-regex", "-mtime", "-mmin", "-size", "-empty", "-newer"}
@@ -89,22 +89,22 @@ def _deletes_critical(case: Case) -> Iterator[Finding]:
         )
         for path in _find_roots(case):
             if is_critical(path, case.place) and not narrowed:
-                yield Finding(rule="delete-system", why=f"deletes all in {_shown(path)}")
+                yield Finding(rule="delete-system", why=f"deletes everything in {_shown(path)}")
 
 
 def _moves_critical(case: Case) -> Iterator[Finding]:
     if case.name in {"mv", "rsync"} and len(operands(case.command)) > 1:
         sources = operands(case.command)[:-1]
         if case.name == "mv" and any(is_critical(path, case.place) for path in sources):
-            yield Finding(rule="delete-system", why="moves a part of the system or a home away")
+            yield Finding(rule="delete-system", why="moves an essential part of the system or a home")
         if case.name == "mv" and any(Kind.HOLDS_SECRET in case.kinds(path) for path in sources):
-            yield Finding(rule="hermes-home", why="moves the directory that Hermes keeps its own in")
+            yield Finding(rule="hermes-home", why="moves the directory of Hermes")
         deletes = case.name == "rsync" and any(each.startswith("--del") for each in case.arguments)
         if deletes and is_critical(operands(case.command)[-1], case.place):
-            yield Finding(rule="delete-system", why="deletes what is not in its source from the system or a home")
+            yield Finding(rule="delete-system", why="deletes files of the system or a home that its source lacks")
     elif case.name in {"chmod", "chown", "chgrp", "chattr", "setfacl"} and case.has("-R", "--recursive"):  # noqa: SIM102 - reads best so
         if any(is_critical(path, case.place) and path not in {".", "./"} for path in operands(case.command)):
-            yield Finding(rule="delete-system", why="changes the permissions of the system or a home as a whole")
+            yield Finding(rule="delete-system", why="changes the permissions of the whole system or a whole home")
 
 
 def _locks_critical(case: Case) -> Iterator[Finding]:
@@ -120,7 +120,7 @@ def _locks_critical(case: Case) -> Iterator[Finding]:
         else bool(re.search(r"(?:^|,)[ugoa]*-[rwXst]*[rx]|(?:^|,)(?:[goa]*[ua][ugoa]*)?=[rwst]*(?:,|$)", mode))
     )
     if locks and any(is_critical(path, case.place) for path in (*operands(case.command), *case.arguments[1:])):
-        yield Finding(rule="delete-system", why="locks everybody out of the system or a home")
+        yield Finding(rule="delete-system", why="removes access to the system or a home")
 
 
 def _find_roots(case: Case) -> list[str]:
@@ -135,7 +135,7 @@ def _find_roots(case: Case) -> list[str]:
 
 def _formats(case: Case) -> Iterator[Finding]:
     if _FORMATS.fullmatch(case.name) and not {"--help", "-V", "--version"} & set(case.arguments):
-        yield Finding(rule="format-disk", why="makes a new file system over what is there")
+        yield Finding(rule="format-disk", why="overwrites a disk with a new file system")
     if (pattern := _DISKS.get(case.name)) and any(pattern.fullmatch(each) for each in case.arguments):
         yield Finding(rule="format-disk", why="erases a disk")
 
@@ -182,7 +182,7 @@ def _kills_all(case: Case) -> Iterator[Finding]:
     if arguments[:1] in {("-s",), ("-n",)}:
         targets = arguments[2:]
     if "-1" in targets or arguments == ("-1",) or "1" in targets:
-        yield Finding(rule="kill-all", why="kills every process, or the first one")
+        yield Finding(rule="kill-all", why="kills every process, or process 1")
     if {DAEMON_PID, *case.place.daemon} & {each.lstrip("-") for each in targets}:
         yield Finding(rule="stop-hermes", why="kills the process that runs this conversation")
 
@@ -194,7 +194,7 @@ def _stops_hermes(case: Case) -> Iterator[Finding]:
     ):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
     elif case.name == "fuser" and case.has("-k", "--kill") and _fuses_hermes(case):
-        yield Finding(rule="stop-hermes", why="kills whoever uses the port or disk of Hermes")
+        yield Finding(rule="stop-hermes", why="kills the processes that use the port or disk of Hermes")
     elif case.name in {"kill-port", "killport", "fkill"} and _names_port(case):
         yield Finding(rule="stop-hermes", why="kills Hermes itself")
     elif case.name in _SERVICES and said and _ENDS & set(case.arguments):
@@ -211,7 +211,7 @@ def _names_port(case: Case) -> bool:
 
 
 def _pattern_hits_hermes(case: Case) -> bool:
-    """pkill takes a regular expression: `[h]ermes` and `herm.s` are as good as the name."""
+    """Return whether a pattern of pkill matches Hermes. It is a regular expression, like `[h]ermes`."""
     for pattern in operands(case.command):
         if len(pattern) > 200 or re.search(r"[*+{][^*+{]*[*+{]", pattern):
             if re.search(r"h.{0,4}e.{0,4}r", pattern):
@@ -228,7 +228,7 @@ def _pattern_hits_hermes(case: Case) -> bool:
 def _touches_hermes(case: Case) -> Iterator[Finding]:
     for path in written_files(case.command):
         if case.kinds(path) & {Kind.HERMES_HOME, Kind.HERMES_SECRET}:
-            yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, where Hermes keeps its own")
+            yield Finding(rule="hermes-home", why=f"writes to {_shown(path)}, which belongs to Hermes")
     if only_lists(case.command):
         return
     for path in read_files(case.command):
@@ -237,7 +237,7 @@ def _touches_hermes(case: Case) -> Iterator[Finding]:
             yield Finding(rule="hermes-secret", why=f"reads {_shown(path)}, a secret of Hermes")
         if Kind.PROCESS_SECRET in kinds:
             yield Finding(
-                rule="process-secret", why=f"reads {_shown(path)}, where the secrets of other processes are"
+                rule="process-secret", why=f"reads {_shown(path)}, which contains secrets of other processes"
             )
 
 

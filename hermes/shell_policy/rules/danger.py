@@ -1,4 +1,4 @@
-"""What a person is asked about before it runs. A rule's name is what a lasting grant covers, so names stay."""
+"""Dangers: commands that need approval. Standing grants store a rule's name, so names are stable."""
 
 from __future__ import annotations
 
@@ -86,33 +86,33 @@ def _deletes(case: Case) -> Iterator[Finding]:
         ):
             yield Finding(rule="recursive-delete", why="deletes a directory tree")
         elif case.name in {"shred", "srm", "wipe"}:
-            yield Finding(rule="recursive-delete", why="destroys a file for good")
+            yield Finding(rule="recursive-delete", why="destroys a file irrecoverably")
         elif any(
             each.rstrip("/").endswith(("*", "*.*")) and len(each.rpartition("/")[2]) < 3
             for each in operands(case.command)
         ):
             yield Finding(rule="recursive-delete", why="deletes every file of a directory")
         elif any(each.startswith(UNKNOWN) for each in case.arguments[:-1]):
-            yield Finding(rule="recursive-delete", why="deletes with options that are only known when it runs")
+            yield Finding(rule="recursive-delete", why="deletes with options that are only known at run time")
 
 
 def _deletes_found(case: Case) -> Iterator[Finding]:
     if case.name in {"find", "gfind", "fd", "fdfind"}:
         if "-delete" in case.arguments:
-            yield Finding(rule="find-delete", why="deletes what it finds")
+            yield Finding(rule="find-delete", why="deletes the files that it finds")
         for index, argument in enumerate(case.arguments):
             if argument in {"-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"}:
                 run = case.arguments[index + 1 : index + 2]
                 if run and (
                     run[0].rpartition("/")[2] in DELETERS | SHELLS or UNKNOWN in run[0] or run[0].startswith("{}")
                 ):
-                    yield Finding(rule="find-delete", why="deletes, or runs a shell for, what it finds")
+                    yield Finding(rule="find-delete", why="deletes the files that it finds, or runs a shell for them")
     if case.name in {"xargs", "parallel"} and (DELETERS | SHELLS) & {
         each.rpartition("/")[2] for each in case.arguments
     }:
-        yield Finding(rule="xargs-delete", why="deletes, or runs a shell for, whatever it reads")
+        yield Finding(rule="xargs-delete", why="deletes the files that it reads from its input, or runs a shell")
     if case.name == "rsync" and any(each.startswith(("--del", "--remove-source")) for each in case.arguments):
-        yield Finding(rule="recursive-delete", why="deletes what is not in its source")
+        yield Finding(rule="recursive-delete", why="deletes files that its source lacks")
     if case.name == "truncate" or (case.name == "mv" and operands(case.command)[-1:] == ("/dev/null",)):
         yield Finding(rule="recursive-delete", why="empties files")
 
@@ -130,9 +130,9 @@ def _sql(case: Case) -> Iterator[Finding]:
     if _SQL.search(" ".join(case.arguments)) or (case.command.stdin and _SQL.search(case.command.stdin)):
         yield Finding(rule="sql-destructive", why="deletes or changes data, or runs a program, in a database client")
     elif case.command.feeders and case.command.stdin is None:
-        yield Finding(rule="sql-destructive", why="runs statements that are only known when it runs")
+        yield Finding(rule="sql-destructive", why="runs statements that are only known at run time")
     elif any(UNKNOWN in each for each in case.arguments if " " in each or each == UNKNOWN):
-        yield Finding(rule="sql-destructive", why="runs a statement that is only known when it runs")
+        yield Finding(rule="sql-destructive", why="runs a statement that is only known at run time")
 
 
 def _files(case: Case) -> Iterator[Finding]:
@@ -140,11 +140,12 @@ def _files(case: Case) -> Iterator[Finding]:
         kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
         if Kind.CREDENTIAL in kinds:
-            yield Finding(rule="credential-write", why=f"changes {shown}, where credentials are")
+            yield Finding(rule="credential-write", why=f"changes {shown}, which contains credentials")
         elif Kind.STARTUP in kinds:
-            yield Finding(rule="startup-write", why=f"changes {shown}, which runs or is trusted by itself later")
+            why = f"changes {shown}, which other programs later run or trust automatically"
+            yield Finding(rule="startup-write", why=why)
         elif Kind.SYSTEM in kinds:
-            yield Finding(rule="system-write", why=f"changes {shown}, a part of the system")
+            yield Finding(rule="system-write", why=f"changes {shown}, which belongs to the system")
         elif re.match(r"/dev/(?:tcp|udp)/", path):
             yield Finding(rule="network-shell", why="opens a network connection from the shell")
     for redirection in case.command.redirections:
@@ -159,18 +160,18 @@ def _reads(case: Case) -> Iterator[Finding]:
         kinds = case.kinds(path)
         shown = path.replace(UNKNOWN, "…")[:80]
         if Kind.CREDENTIAL in kinds:
-            yield Finding(rule="credential-read", why=f"reads {shown}, where credentials are")
+            yield Finding(rule="credential-read", why=f"reads {shown}, which contains credentials")
         if Kind.HERMES_HOME in kinds:
-            yield Finding(rule="hermes-home-read", why=f"reads {shown}, where Hermes keeps its own")
+            yield Finding(rule="hermes-home-read", why=f"reads {shown}, which belongs to Hermes")
         if Kind.HOLDS_SECRET in kinds and goes_through(path):
-            yield Finding(rule="secret-tree", why=f"reads what it finds in {shown}, which holds secrets of Hermes")
+            yield Finding(rule="secret-tree", why=f"reads files in {shown}, which contains secrets of Hermes")
     for path in trees_read(case.command):
         if Kind.HOLDS_SECRET in case.kinds(path):
             shown = "the working directory" if path == "." else path.replace(UNKNOWN, "…")[:80]
-            why = f"reads everything in {shown}, which holds secrets of Hermes or of running processes"
+            why = f"reads everything in {shown}, which contains secrets of Hermes or of running processes"
             yield Finding(rule="secret-tree", why=why)
     if reads_unknown_list(case.command):
-        yield Finding(rule="secret-tree", why="reads files that are only known when it runs")
+        yield Finding(rule="secret-tree", why="reads files that are only known at run time")
 
 
 def _services(case: Case) -> Iterator[Finding]:
@@ -179,9 +180,9 @@ def _services(case: Case) -> Iterator[Finding]:
         if verbs & _ENDS_SERVICE:
             yield Finding(rule="service-stop", why="stops or changes a service")
     if case.name == "crontab" and case.arguments != ("-l",):
-        yield Finding(rule="crontab", why="changes what runs by the clock")
+        yield Finding(rule="crontab", why="changes scheduled commands")
     if case.name in {"at", "batch"} and not case.has("-l"):
-        yield Finding(rule="crontab", why="runs something later")
+        yield Finding(rule="crontab", why="schedules a command")
     if (
         case.name in _MODULES
         and not ({"--help", "-l", "--list", "--version", "-L", "list", "status", "show", "-n"} & set(case.arguments))
@@ -196,7 +197,7 @@ def _services(case: Case) -> Iterator[Finding]:
 
 def _kills(case: Case) -> Iterator[Finding]:
     if case.name == "fuser" and case.has("-k", "--kill"):
-        yield Finding(rule="kill-by-name", why="kills processes by what they use")
+        yield Finding(rule="kill-by-name", why="kills processes by the files or ports they use")
     if case.name == "kill" and case.arguments[:1] not in {("-l",), ("-L",)}:
         signals = [
             each
@@ -206,65 +207,65 @@ def _kills(case: Case) -> Iterator[Finding]:
         if signals:
             yield Finding(rule="kill-9", why="kills without a chance to clean up")
         elif any(re.search(r"[\0*?\[]", each) and "$!" not in case.command.written for each in case.arguments):
-            yield Finding(rule="kill-unknown", why="kills a process that is only known when it runs")
+            yield Finding(rule="kill-unknown", why="kills a process that is only known at run time")
         elif any(re.fullmatch(r"-\d{2,}", each) for each in case.arguments[1:]):
             yield Finding(rule="kill-unknown", why="kills a group of processes")
 
 
 def _shells(case: Case) -> Iterator[Finding]:
-    """A shell or interpreter whose program comes from elsewhere."""
+    """Yield findings for a shell or interpreter that runs code from its input or another command."""
     command = case.command
     interpreter = language_of(case.name)
     sources = case.name in {"source", "."} and case.arguments
     if case.name in SHELLS or sources or interpreter:
         fed = [each for each in command.feeders if each != "text"]
         names = operands(command)
-        told = (
+        has_code = (
             shell_argument(command.argv)[0] is not None
             if not interpreter
             else code_in(case.name, command.argv) is not None
         )
         from_stdin = (
-            not told
+            not has_code
             and (not names or names[0] in {"/dev/stdin", "/dev/fd/0", "-"} or case.has("-s"))
             and not _only_asks(case)
         )
         if names and names[0].startswith("/dev/fd/") and names[0] != "/dev/fd/0":
-            yield Finding(rule="pipe-to-shell", why="runs what another command prints")
+            yield Finding(rule="pipe-to-shell", why="runs the output of another command")
         if from_stdin and command.stdin is None:
             rule = "pipe-to-shell" if fed else "shell-from-stdin"
             if any(each in _FETCHERS for each in fed):
-                why = "runs what comes from the network"
+                why = "runs code from the network"
             elif any(each in _DECODERS for each in fed):
-                why = "runs what was encoded before"
+                why = "runs decoded text"
             else:
-                why = "runs whatever it reads"
+                why = "runs its input"
             yield Finding(rule=rule, why=why)
         if from_stdin and command.stdin is not None and UNKNOWN in command.stdin:
-            yield Finding(rule="pipe-to-shell", why="runs a text that is only known when it runs")
+            yield Finding(rule="pipe-to-shell", why="runs a text that is only known at run time")
         if any(each.startswith(("--rcfile", "--init-file")) for each in case.arguments):
-            yield Finding(rule="pipe-to-shell", why="runs a file at its start")
+            yield Finding(rule="pipe-to-shell", why="runs a startup file named by an option")
 
 
 def _script_files(case: Case) -> Iterator[Finding]:
-    """Other programs, and the shell itself, whose program comes from elsewhere."""
+    """Yield findings for other programs that run a script from their input or another command."""
     command = case.command
     if case.name == "make" and (
         command.feeders
         or "/dev/fd/63" in case.arguments
         or any(re.match(r"SHELL=|\.SHELLFLAGS=|--ev|-[a-zA-Z]*E", each) for each in case.arguments)
     ):
-        yield Finding(rule="pipe-to-shell", why="runs recipes, or with a shell, that come from elsewhere")
+        yield Finding(rule="pipe-to-shell", why="runs recipes from its input, or with another shell")
     if case.name in _RUNS_SCRIPT_FILE and any(
         each.lstrip("-fSxi=").startswith(("/dev/fd/", "/dev/stdin")) for each in case.arguments
     ):
-        yield Finding(rule="pipe-to-shell", why="runs a script that another command prints")
+        yield Finding(rule="pipe-to-shell", why="runs the output of another command as a script")
     if case.name == "exec" and not operands(command) and any(each.operator == "<" for each in command.redirections):
-        yield Finding(rule="pipe-to-shell", why="makes the shell read its commands from elsewhere")
+        yield Finding(rule="pipe-to-shell", why="makes the shell read its commands from a file")
     if command.runs_file is not None and UNKNOWN in command.runs_file:
         yield Finding(rule="download-and-run", why="runs a file that this line has just written")
     if case.name in {"source", "."} and any(each.startswith(("/dev/", UNKNOWN)) for each in case.arguments[:1]):
-        yield Finding(rule="pipe-to-shell", why="runs a file that is only known when it runs")
+        yield Finding(rule="pipe-to-shell", why="runs a file that is only known at run time")
 
 
 def _only_asks(case: Case) -> bool:
@@ -279,15 +280,15 @@ def _code(case: Case) -> Iterator[Finding]:
         return
     for path in paths_in_code(code):
         if Kind.CREDENTIAL in case.kinds(path):
-            yield Finding(rule="credential-read", why=f"may read {path[:80]}, where credentials are")
+            yield Finding(rule="credential-read", why=f"may read {path[:80]}, which contains credentials")
     if UNKNOWN in code:
-        yield Finding(rule="inline-code", why="runs code that is only known when it runs")
+        yield Finding(rule="inline-code", why="runs code that is only known at run time")
     elif harm := read_code(code).harm:
         yield Finding(rule="inline-code", why=f"runs code that may delete or execute something ({harm})")
 
 
 def inline_code(case: Case) -> str | None:
-    """Code that an interpreter, or a program with a language of its own, is given."""
+    """Return the code given to an interpreter, or to a program with its own language."""
     if language_of(case.name):
         code = code_in(case.name, case.command.argv)
         return code if code is not None else case.command.stdin
@@ -327,17 +328,17 @@ def _docker(case: Case) -> Iterator[Finding]:
         r"--privileged|--cap-add|--security-opt|--pid[= ]host|--net(?:work)?[= ]host|--userns[= ]host|--device|--ipc[= ]host",  # noqa: E501
         text,
     ):
-        yield Finding(rule="docker-privileged", why="gives a container rights over the machine")
+        yield Finding(rule="docker-privileged", why="gives a container control over the machine")
     if re.search(
         r"(?:-v|--volume)[= ]?(?:/|~|\.\.)?(?:/?(?:etc|usr|var|root|home|proc|sys|dev|boot))?/?:|docker\.sock|source=/(?:,|etc|root|home)",  # noqa: E501
         text,
     ):
-        yield Finding(rule="docker-privileged", why="gives a container a part of the machine's files")
+        yield Finding(rule="docker-privileged", why="gives a container access to the machine's files")
 
 
 def _remote(case: Case) -> Iterator[Finding]:
     if _REMOTE_WIPES.fullmatch(case.name) and any(_WIPE_VERBS.fullmatch(each) for each in case.arguments[:4]):
-        yield Finding(rule="remote-change", why="deletes or changes something elsewhere")
+        yield Finding(rule="remote-change", why="deletes or changes remote resources")
     if case.name in {"npm", "cargo", "twine", "gem", "poetry", "pnpm", "yarn", "uv"} and {
         "publish",
         "unpublish",
@@ -355,7 +356,7 @@ def _processes(case: Case) -> Iterator[Finding]:
     if case.name in {"gdb", "strace", "ltrace", "gcore", "py-spy", "reptyr", "lldb", "bpftrace", "perf"} and (
         case.has("-p", "--pid", "--attach") or case.name == "gcore"
     ):
-        yield Finding(rule="process-attach", why="looks into a running process")
+        yield Finding(rule="process-attach", why="inspects a running process")
     if case.name in {"history", "fc"} and case.has("-c", "-s", "-e"):
         yield Finding(rule="history", why="changes or repeats the history")
     if (case.name == "enable" and case.has("-f")) or (case.name == "hash" and case.has("-p")):
@@ -379,7 +380,7 @@ _RULES: tuple[_Rule, ...] = (
     _processes,
 )
 _FOR_ALL: tuple[_Rule, ...] = (_files, _reads, path_rules, _shells, _script_files, table_rules)
-# Programs that only the rules for all have something to say about, and that are most of what is run.
+# Common programs to which only the rules for all programs apply.
 _PLAIN = words(
     "ls cd pwd cat head tail wc sort uniq cut tr echo printf grep egrep rg cp ln mkdir touch test [ true false :"
     " sleep date make cmake go pytest ruff mypy tsc eslint diff tee which export read basename dirname seq"

@@ -1,7 +1,7 @@
-"""Code handed to an interpreter on the command line: whether it deletes, runs or hides something.
+"""Check of code on an interpreter's command line: does it delete, run or hide something?
 
-Words that can do harm are looked for, not proofs of it; the texts in the code are handed back, because a command line
-in one of them is judged like any other.
+The check searches for words that can do harm. It also returns the strings in the code, because a command line in a
+string is judged like any other.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ MAX_CODE = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    harm: str  # the first word in it that can do harm, or nothing
+    harm: str  # first harmful word, or empty
     forks: bool
     deletes_tree: bool
     texts: tuple[str, ...]
@@ -81,7 +81,7 @@ def language_of(name: str) -> str:
 
 
 def code_in(name: str, argv: tuple[str, ...]) -> str | None:
-    """The code in an interpreter's arguments, all pieces of it."""
+    """Return all code in an interpreter's arguments."""
     pattern = _CODE_OPTIONS.get(language_of(name), _ANY_CODE_OPTION)
     pieces = []
     for index, argument in enumerate(argv[1:], 1):

@@ -1,4 +1,4 @@
-"""Dangers of the network: what is sent, and what this machine is opened to."""
+"""Dangers of the network: data that is sent, and access to this machine."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ def network_rules(case: Case) -> Iterator[Finding]:
     if case.name == "socat" and re.search(r"exec:|system:|listen", text, re.IGNORECASE):
         yield Finding(rule="network-shell", why="opens a shell or a listener to the network")
     if case.name in _REQUESTS and _uploads(case, text):
-        yield Finding(rule="data-upload", why="sends a file, or what another command prints, over the network")
+        yield Finding(rule="data-upload", why="sends a file or the output of another command over the network")
     if case.name in _REQUESTS | _LOOKUPS and UNKNOWN in text and not only_lists(case.command):
-        yield Finding(rule="data-upload", why="sends something over the network that is only known when it runs")
+        yield Finding(rule="data-upload", why="sends data over the network that is only known at run time")
     if connects_to_unknown_socket(case):
-        yield Finding(rule="unix-socket", why="connects to a socket that is only known when it runs")
+        yield Finding(rule="unix-socket", why="connects to a socket that is only known at run time")
     fed = any(each.operator in {"<", "<<", "<<<"} for each in case.command.redirections) or case.command.feeders
     if case.name in {"ssh", "autossh"} and fed:
-        yield Finding(rule="data-upload", why="sends what it reads to another machine")
+        yield Finding(rule="data-upload", why="sends its input to another machine")
 
 
 def _uploads(case: Case, text: str) -> bool:

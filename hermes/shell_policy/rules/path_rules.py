@@ -1,4 +1,4 @@
-"""Dangers of the paths that a command names: outside the workspace, or only known when it runs."""
+"""Dangers of a command's paths: outside the workspace, or only known at run time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hermes.shell_policy.finding import Case, Finding
 from hermes.shell_policy.protected_path import Kind, LookupContext, absolute
 from hermes.shell_policy.workspace import in_a_home, is_outside, is_unknown
 
-# Programs that only read or name the paths they are given, and run nothing.
+# Programs that only read or print their paths, and run nothing.
 _ONLY_READ = words(
     "cat head tail less more nl tac od hexdump strings base64 base32 sort uniq paste cut fold fmt pr expand"
     " unexpand column tr grep egrep fgrep rg ag diff comm join cmp wc ls stat du df file tree realpath readlink"
@@ -67,12 +67,12 @@ def _outside_writes(case: Case) -> Iterator[Finding]:
 
 
 def _private_reads(case: Case) -> Iterator[Finding]:
-    """Hidden files of a home hold what other programs remember: sessions, tokens, mail."""
+    """Yield findings for hidden files of a home, which contain other programs' sessions, tokens and mail."""
     if only_lists(case.command):
         return
     for path in read_files(case.command):
         if "." in path and any(_is_private(each, case.place) for each in case.real(path)):
-            yield Finding(rule="private-read", why=f"reads {shown(path)}, which other programs keep for themselves")
+            yield Finding(rule="private-read", why=f"reads {shown(path)}, private data of another program")
 
 
 def _is_private(path: str, place: LookupContext) -> bool:
@@ -82,16 +82,16 @@ def _is_private(path: str, place: LookupContext) -> bool:
 
 def _unknown_paths(case: Case) -> Iterator[Finding]:
     if any(is_unknown(path) for path in written_files(case.command)):
-        yield Finding(rule="unknown-path", why="writes a file that is only known when it runs")
+        yield Finding(rule="unknown-path", why="writes a file that is only known at run time")
     read = [each.target for each in case.command.redirections if each.operator in {"<", "<>"}]
     if case.name in _READS_OPERANDS and not case.command.guess:
         read += _operands_read(case)
     if any(is_unknown(path) for path in read):
-        yield Finding(rule="unknown-path", why="reads a file that is only known when it runs")
+        yield Finding(rule="unknown-path", why="reads a file that is only known at run time")
 
 
 def _operands_read(case: Case) -> list[str]:
-    """Without the values of options that are numbers or patterns."""
+    """Return the operands without values of options that are numbers or patterns."""
     skipped = {
         following
         for option, following in zip(case.arguments, case.arguments[1:], strict=False)
@@ -101,7 +101,7 @@ def _operands_read(case: Case) -> list[str]:
 
 
 def _mentions(case: Case) -> Iterator[Finding]:
-    """Any other program may write, or run, what it is given."""
+    """Yield findings for the paths of any other program, which may write or run them."""
     if is_outside(case.command.cwd, case.place) and in_a_home(case.command.cwd, case.place):
         yield Finding(rule="outside-path", why=f"runs in {shown(case.command.cwd)}, outside the working directory")
     if "/" in case.command.argv[0]:
@@ -126,12 +126,13 @@ def _mentions(case: Case) -> Iterator[Finding]:
             ".",
         }:
             yield Finding(
-                rule="startup-write", why=f"may change {shown(path)}, which runs or is trusted by itself later"
+                rule="startup-write",
+                why=f"may change {shown(path)}, which other programs later run or trust automatically",
             )
 
 
 def _from_link(case: Case, path: str) -> str:
-    """What a symbolic link points to is looked up from where the link is."""
+    """Return the path relative to the new link's directory, as the link resolves it."""
     if case.name != "ln" or path.startswith(("/", "~")):
         return path
     return posixpath.join(posixpath.dirname(case.arguments[-1]), path)
@@ -140,7 +141,7 @@ def _from_link(case: Case, path: str) -> str:
 def _mentioned(case: Case, path: str) -> Iterator[Finding]:
     for each in case.real(path):
         if Kind.CREDENTIAL in case.kinds(each):
-            yield Finding(rule="credential-read", why=f"may read {shown(path)}, where credentials are")
+            yield Finding(rule="credential-read", why=f"may read {shown(path)}, which contains credentials")
             return
         if is_outside(each, case.place) and in_a_home(each, case.place):
             yield Finding(rule="outside-path", why=f"may change {shown(path)}, outside the working directory")
@@ -148,7 +149,7 @@ def _mentioned(case: Case, path: str) -> Iterator[Finding]:
 
 
 def paths_in(text: str, home: str) -> Iterator[str]:
-    """Return what looks like an absolute path, or one that leads upwards, anywhere in a text."""
+    """Yield what looks like an absolute path, or one with `..`, anywhere in a text."""
     for found in _PATH.finditer(text):
         yield re.sub(r"\A\$\{?HOME\}?", lambda _: home, found[0])
 

@@ -1,4 +1,4 @@
-"""Dangers that the tables of programs, options and variables tell of."""
+"""Dangers from the tables of programs, options and variables."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ARGUMENTS = {
     for name, table in ARGUMENTS_ASKED.items()
 }
 _OPTION_RULES = (
-    ("runs", "code-injection", "runs or loads what the option {} names"),
+    ("runs", "code-injection", "runs or loads a program named by the option {}"),
     ("deletes", "recursive-delete", "deletes files with the option {}"),
-    ("sends", "data-upload", "sends data, or changes where it goes, with the option {}"),
+    ("sends", "data-upload", "sends data, or changes its destination, with the option {}"),
 )
 _HARMLESS_OPTION = {
     "make": re.compile(r"I=.*"),
@@ -106,7 +106,7 @@ def _arguments(case: Case) -> Iterator[Finding]:
 
 
 def _matches(pattern: str, given: tuple[str, ...]) -> bool:
-    """`a|b c|d`: one of the first, then one of the second. An alternative may end in ` +`."""
+    """Return whether the words match `a|b c|d`: one of the first, then one of the second. ` +`: any second word."""
     first, _, second = pattern.partition(" ")
     if not given:
         return False
@@ -136,7 +136,7 @@ def _options(case: Case) -> Iterator[Finding]:
         if case.name in {"ssh", "scp", "sftp", "autossh"} and name == "o":
             yield from _ssh_option(value)
         if case.name == "zip" and name == "T" and "T" in value[:1]:
-            yield Finding(rule="code-injection", why="runs the program that the option -TT names")
+            yield Finding(rule="code-injection", why="runs a program named by the option -TT")
 
 
 _SSH_HARMLESS = re.compile(
@@ -171,9 +171,9 @@ def _git_settings(case: Case) -> Iterator[Finding]:
     if verb == "config" and {"--global", "--system"} & set(words) and given:
         yield Finding(rule="git-config", why="changes git for every project of this user")
     if any(each.startswith(("--config-env", "--exec-path=", "--git-dir", "--super-prefix")) for each in arguments):
-        yield Finding(rule="git-config", why="takes settings or programs from elsewhere")
+        yield Finding(rule="git-config", why="uses settings or programs from another place")
     if "--bare" in arguments and arguments[0] == "-C":
-        yield Finding(rule="git-config", why="takes settings from a directory that may hold any")
+        yield Finding(rule="git-config", why="uses settings from a directory that is not checked")
     if verb and verb not in GIT_VERBS:
         yield Finding(rule="git-config", why=f"runs `git {verb[:40]}`, which may be an alias or a program")
     if verb in {"push", "fetch", "pull", "clone", "ls-remote"}:
@@ -201,15 +201,15 @@ def _configured(words: tuple[str, ...]) -> list[str]:
 def _git_addresses(verb: str, words: tuple[str, ...]) -> Iterator[Finding]:
     for each in words[1:]:
         if _GIT_RUNS_CONFIG.match(each):
-            yield Finding(rule="code-injection", why="lets an address run a program")
+            yield Finding(rule="code-injection", why="lets a repository address run a program")
         elif verb == "push" and re.match(r"\w[\w+.-]*://|[\w.-]+@?[\w.-]*:[^:]|\.\.?/|/", each):
-            yield Finding(rule="git-remote", why="sends commits to an address that is no remote of this project")
+            yield Finding(rule="git-remote", why="sends commits to an address that is not a remote of this project")
         elif UNKNOWN in each and verb != "push":
-            yield Finding(rule="git-remote", why="uses an address that is only known when it runs")
+            yield Finding(rule="git-remote", why="uses an address that is only known at run time")
 
 
 def git_words(arguments: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the verb of git and all after it."""
+    """Return git's verb and everything after it."""
     index = 0
     valued = {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--super-prefix"}
     while index < len(arguments) and arguments[index].startswith("-"):
@@ -242,4 +242,4 @@ def _variables(case: Case) -> Iterator[Finding]:
                     rule="code-injection", why=f"sets {each}, which decides what other programs run or trust"
                 )
     if case.name == "set" and any(re.fullmatch(r"-[a-z]*a[a-z]*|allexport", each) for each in case.arguments):
-        yield Finding(rule="code-injection", why="exports every variable that is set from now on")
+        yield Finding(rule="code-injection", why="exports every variable that is set later")

@@ -1,7 +1,7 @@
-"""File access through workers inside sandboxes: one worker for each conversation that uses files, while it does.
+"""File access through workers inside sandboxes: one worker for each conversation that uses files.
 
-A worker sees what its conversation's commands see. It is ended after a minute without work, when its sandbox would be
-another one by now, and when a call takes too long or is cancelled: a file can be made to keep its reader for ever.
+A worker sees the same files as its conversation's commands. It is stopped after a minute without work, when its
+sandbox plan changes, and when a call times out or is cancelled, because reading a file can block forever.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENVIRONMENT: Final = {"LC_ALL": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 class BoxedFiles:
-    """Runs on the event loop."""
+    """The workers of all conversations. Runs on the event loop."""
 
     def __init__(
         self,
@@ -51,13 +51,13 @@ class BoxedFiles:
         return await self._call(context, operation, arguments, [])
 
     async def open(self, context: ToolContext, path: str) -> tuple[int, str]:
-        """A descriptor of the file and its real name in the sandbox. The caller closes it."""
+        """Return a descriptor of the file, which the caller closes, and its real path in the sandbox."""
         descriptors: list[int] = []
         real = await self._call(context, OPEN, {"path": path}, descriptors)
         return descriptors[0], real
 
     async def box(self, context: ToolContext) -> Box:
-        """For a program that searches."""
+        """Return a sandbox for a search program."""
         plan = await asyncio.to_thread(self._plan, context)
         return await asyncio.to_thread(self._sandbox.box, plan)
 
@@ -80,11 +80,11 @@ class BoxedFiles:
         except BaseException as error:
             self._drop(context.folder, worker)
             if isinstance(error, TimeoutError):
-                raise ToolError(f"it did not end within {self._call_s:g} s and was given up") from error
+                raise ToolError(f"The file operation timed out after {self._call_s:g} s.") from error
             raise
         if answer is None:
             self._drop(context.folder, worker)
-            raise ToolError("the worker in the sandbox ended; call the tool again")
+            raise ToolError("The file worker in the sandbox stopped. Call the tool again.")
         worker.idle_after(IDLE_S, lambda: self._drop(context.folder, worker))
         if "problem" in answer:
             raise ToolError(_explained(answer["problem"], self._workplace.work_of(context.folder, context.role)))
@@ -94,7 +94,7 @@ class BoxedFiles:
     async def _worker(self, context: ToolContext) -> _Worker:
         plan = await asyncio.to_thread(self._plan, context)
         worker = self._workers.get(context.folder)
-        if worker is not None and (worker.plan != plan or not worker.lives):
+        if worker is not None and (worker.plan != plan or not worker.running):
             self._drop(context.folder, worker)
             worker = None
         if worker is None:
@@ -130,7 +130,7 @@ class _Worker:
 
     @classmethod
     async def start(cls, plan: SandboxPlan, box: Box) -> Self:
-        """On the event loop's thread: the sandbox ends with the thread that forked it."""
+        """Start a worker. Call it on the event loop's thread: the sandbox ends with the thread that forked it."""
         ours, theirs = socket.socketpair()
         with theirs, ExitStack() as held:
             packages = str(Path(hermes.__file__).parents[1])
@@ -149,14 +149,14 @@ class _Worker:
         return cls(plan, process, ours)
 
     @property
-    def lives(self) -> bool:
+    def running(self) -> bool:
         return self._process.returncode is None
 
     async def ended(self) -> None:
         await self._process.wait()
 
     def exchange(self, request: Mapping[str, Any], descriptors: list[int]) -> Any:
-        """Blocking. None when the worker is gone."""
+        """Send a request and return the answer; None if the worker has stopped. Blocking."""
         if self._timer is not None:
             self._timer.cancel()
         try:
@@ -181,7 +181,7 @@ class _Worker:
 
 
 def _explained(problem: str, work: str) -> str:
-    """A sandbox says "read-only" where the reason is that it is one."""
+    """Return the error text, with an explanation if the sandbox mounts the path read-only."""
     if os.strerror(30) in problem:  # EROFS
-        return f"{problem}: in the sandbox only {work}, /tmp and {HOME} can be written"
+        return f"{problem}: in the sandbox only {work}, /tmp and {HOME} are writable"
     return problem

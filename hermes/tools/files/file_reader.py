@@ -1,8 +1,7 @@
-"""Pages of a file or directory as the model gets to see them. Blocking: call it in a thread.
+"""Read a page of a file or directory for the model. Blocking: call it in a thread.
 
-Memory does not depend on the file: lines are kept only as far as they are shown, and a file is read only as far as
-the page needs, unless it is small enough to count its lines too. What is no regular file is never opened: a device
-has no end, and a pipe waits.
+Memory use does not depend on the file's size. A file is read only as far as the page needs, unless it is small enough
+to count its lines. Only regular files are opened: a device may have no end, and a pipe may block.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from hermes.tools.terminal.output import storable
 from hermes.tools.tool import ToolError
 
 MAX_LINES = 2_000
-PAGE_BYTES = 45_000  # below the limit of every tool's output, so that a page is never cut again
-_LINE_CHARS = 1_900  # so does a line, with its number and what is said about its rest
-_COUNTED_BYTES = 64 * 2**20  # lines are counted to the end of files up to this
-_SAMPLE_BYTES = 8_192  # a NUL in the first ones makes a file binary
+PAGE_BYTES = 45_000  # below the limit of a tool's output, so that a page is never truncated again
+_LINE_CHARS = 1_900  # below the limit of an output line, with its number and truncation note
+_COUNTED_BYTES = 64 * 2**20  # lines are counted to the end of files up to this size
+_SAMPLE_BYTES = 8_192  # a file with a NUL in its first bytes counts as binary
 _PIECE_BYTES = 2**20
-_PATIENCE_S = 30.0
-_MAX_LISTED = 5_000  # names looked at for a suggestion
+_READ_TIMEOUT_S = 30.0
+_MAX_LISTED = 5_000  # names compared for a suggestion
 
 _KINDS = {
     stat.S_ISFIFO: "a named pipe",
@@ -38,23 +37,23 @@ _MAGIC = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
     b"GIF8": "a GIF image",
-    b"%PDF": "a PDF; pdftotext can make text of it",
-    b"PK\x03\x04": "a zip archive or office document; unzip can open it",
-    b"\x1f\x8b": "compressed with gzip; zcat can read it",
+    b"%PDF": "a PDF. Convert it with pdftotext",
+    b"PK\x03\x04": "a zip archive or office document. Open it with unzip",
+    b"\x1f\x8b": "compressed with gzip. Read it with zcat",
     b"\x7fELF": "a program",
-    b"SQLite format 3": "an SQLite database; sqlite3 can query it",
-    b"\xff\xfe": "UTF-16 text; iconv -f UTF-16 can make UTF-8 of it",
-    b"\xfe\xff": "UTF-16 text; iconv -f UTF-16 can make UTF-8 of it",
+    b"SQLite format 3": "an SQLite database. Query it with sqlite3",
+    b"\xff\xfe": "UTF-16 text. Convert it with iconv -f UTF-16",
+    b"\xfe\xff": "UTF-16 text. Convert it with iconv -f UTF-16",
 }
 
 
 def open_regular(path: str) -> BufferedReader:
-    """Open a file to read it, sure that this ends."""
-    check_regular(Path(path).stat().st_mode, path)  # before: opening some devices does something
+    """Open a regular file for reading, without blocking."""
+    check_regular(Path(path).stat().st_mode, path)  # before opening: opening some devices has side effects
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     file = open(descriptor, "rb")  # noqa: PTH123, SIM115 - a descriptor has no path; the caller closes it
     try:
-        check_regular(os.fstat(descriptor).st_mode, path)  # after: it may be another one by now
+        check_regular(os.fstat(descriptor).st_mode, path)  # after opening: it may have been replaced
     except ToolError:
         file.close()
         raise
@@ -63,16 +62,16 @@ def open_regular(path: str) -> BufferedReader:
 
 def check_regular(mode: int, path: str) -> None:
     if stat.S_ISDIR(mode):
-        raise ToolError(f"{path} is a directory, not a file")
+        raise ToolError(f"{path} is a directory, not a file.")
     if not stat.S_ISREG(mode):
-        kind = next((name for is_kind, name in _KINDS.items() if is_kind(mode)), "something special")
-        raise ToolError(f"{path} is {kind}; only regular files can be used")
+        kind = next((name for is_kind, name in _KINDS.items() if is_kind(mode)), "a special file")
+        raise ToolError(f"{path} is {kind}. Only regular files can be used.")
 
 
 def read_page(path: str, offset: int, limit: int, cancelled: Callable[[], bool]) -> str:
-    """The lines from `offset` (1 is the first) on, each with its number, and how many there are in all."""
+    """Return the lines from `offset` (the first is 1), each with its number, and the total number of lines."""
     if offset < 1:
-        raise ToolError("offset is the number of the first line to show; it begins at 1")
+        raise ToolError("offset is the number of the first line to show; it must be at least 1.")
     limit = max(1, min(limit, MAX_LINES))
     try:
         if Path(path).is_dir():
@@ -89,15 +88,15 @@ def _refuse_binary(sample: bytes, path: str) -> None:
     if b"\0" not in sample:
         return
     kind = next((text for magic, text in _MAGIC.items() if sample.startswith(magic)), "")
-    hint = f"it is {kind}" if kind else "file, strings or xxd in a terminal can look into it"
-    raise ToolError(f"{path} is binary and cannot be shown as text; {hint}")
+    hint = f"It is {kind}." if kind else "Inspect it with file, strings or xxd in the terminal."
+    raise ToolError(f"{path} is binary and cannot be shown as text. {hint}")
 
 
 def _text_page(file: BufferedReader, path: str, offset: int, limit: int, cancelled: Callable[[], bool]) -> str:
     shown: list[str] = []
     number, room = 0, PAGE_BYTES
     size = os.fstat(file.fileno()).st_size
-    lines = _lines(file, _patient(path, cancelled))
+    lines = _lines(file, _deadline_check(path, cancelled))
     for number, (line, more) in enumerate(lines, 1):
         if number < offset:
             continue
@@ -112,19 +111,19 @@ def _text_page(file: BufferedReader, path: str, offset: int, limit: int, cancell
     if number <= last and not file.peek(1):
         return _whole_rest(shown, offset, number, path)
     total = f"of {number + sum(1 for _ in lines):,}" if size <= _COUNTED_BYTES else f"of a file of {size:,} bytes"
-    return "\n".join([*shown, f"[lines {offset:,}-{last:,} {total}; go on with offset={last + 1}]"])
+    return "\n".join([*shown, f"[lines {offset:,}-{last:,} {total}; continue with offset={last + 1}]"])
 
 
 def _whole_rest(shown: list[str], offset: int, total: int, path: str) -> str:
     if total == 0:
         return "[the file is empty]"
     if not shown:
-        raise ToolError(f"{path} has {total:,} lines; there is no line {offset:,}")
-    return "\n".join([*shown, f"[lines {offset:,}-{total:,} of {total:,}: the end]"])
+        raise ToolError(f"{path} has only {total:,} lines; there is no line {offset:,}.")
+    return "\n".join([*shown, f"[lines {offset:,}-{total:,} of {total:,}; end of file]"])
 
 
 def _lines(file: BufferedReader, check: Callable[[], None]) -> Iterator[tuple[bytes, int]]:
-    """The beginning of each line, as much as can be shown, and how many bytes it has beyond."""
+    """Yield the start of each line, as much as can be shown, and the number of its remaining bytes."""
     for number in itertools.count():
         if number % 1_000 == 0:
             check()
@@ -146,12 +145,12 @@ def _line(line: bytes, more: int) -> str:
     return text
 
 
-def _patient(path: str, cancelled: Callable[[], bool]) -> Callable[[], None]:
-    deadline = time.monotonic() + _PATIENCE_S
+def _deadline_check(path: str, cancelled: Callable[[], bool]) -> Callable[[], None]:
+    deadline = time.monotonic() + _READ_TIMEOUT_S
 
     def check() -> None:
         if cancelled() or time.monotonic() > deadline:
-            raise ToolError(f"{path} was not read to that line within {_PATIENCE_S:.0f} s; it is too big for that")
+            raise ToolError(f"{path} is too large: that line was not reached within {_READ_TIMEOUT_S:.0f} s.")
 
     return check
 
@@ -163,7 +162,7 @@ def _list_page(path: str, offset: int, limit: int) -> str:
     if not names:
         return f"[{path} is an empty directory]"
     last = offset + len(page) - 1
-    rest = f"; go on with offset={last + 1}" if last < len(names) else ""
+    rest = f"; continue with offset={last + 1}" if last < len(names) else ""
     return "\n".join([*page, f"[{path} is a directory: entries {offset:,}-{last:,} of {len(names):,}{rest}]"])
 
 
@@ -174,15 +173,15 @@ def _suffix(entry: os.DirEntry[str]) -> str:
 
 
 def missing(path: str) -> str:
-    """What to say about a path that is not there: how far it exists, and what is there instead."""
+    """Return the error text for a missing path: the first missing part, and similar names."""
     wanted = Path(path)
     while not wanted.parent.is_dir() and wanted != wanted.parent:
         wanted = wanted.parent
-    said = f"{path} does not exist" if str(wanted) == path else f"{path} does not exist: there is no {wanted}"
+    problem = f"{path} does not exist" if str(wanted) == path else f"{path} does not exist: there is no {wanted}"
     try:
         with os.scandir(wanted.parent) as entries:
             names = {entry.name.lower(): entry.name for entry in itertools.islice(entries, _MAX_LISTED)}
     except OSError:
-        return said
+        return f"{problem}."
     near = [str(wanted.with_name(names[name])) for name in get_close_matches(wanted.name.lower(), names, n=3)]
-    return f"{said}; did you mean {' or '.join(near)}?" if near else said
+    return f"{problem}. Did you mean {' or '.join(near)}?" if near else f"{problem}."

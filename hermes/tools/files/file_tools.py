@@ -1,9 +1,8 @@
-"""The file tools: read_file, write_file, patch, search_files.
+"""File tools: read_file, write_file, patch, search_files.
 
-Where there is a sandbox they work inside it (`boxed_files`), and its mounts decide what they reach. Elsewhere paths
-lose their symbolic links before a gate judges them, and the judgement is made again when the call runs, since a link
-may have changed while somebody was asked. A conversation may always read its own long outputs and the files that
-people sent to it.
+With a sandbox they work inside it (`boxed_files`), and its mounts decide what they reach. Without one, symbolic links
+are resolved before a gate judges a path. The path is judged again when the call runs, because a link may change while
+approval is pending. A conversation may always read its own long outputs and received files.
 """
 
 from __future__ import annotations
@@ -24,25 +23,25 @@ from hermes.tools.own_folder import anothers_folders
 from hermes.tools.tool import Tool, ToolContext, ToolError, tool
 from hermes.tools.workplace import Workplace
 
-# Of an absolute path without links, whether it is written, and the conversation's working directory.
+# Arguments: an absolute path without links, whether it is written, and the conversation's working directory.
 GatePath: TypeAlias = Callable[[str, bool, str], Gate]
 P = ParamSpec("P")
 T = TypeVar("T")
 
-ASKED_INSIDE = frozenset({"prompt-write"})  # in a sandbox, too: what a later prompt would trust
+ASKED_INSIDE = frozenset({"prompt-write"})  # rules that need approval inside a sandbox too
 _MAX_CONTEXT = 20
 _MAX_RESULTS = 1_000
 _SEVERITY = (Verdict.ALLOW, Verdict.ASK, Verdict.BLOCK)
 
 
 def file_tools(workplace: Workplace, gate_path: GatePath, boxed: BoxedFiles | None = None) -> tuple[Tool, ...]:
-    """`gate_path` judges real paths where there is no sandbox, and in one the paths as they were given."""
+    """Return the tools. `gate_path` judges real paths without a sandbox, and paths as given with one."""
     files: _Files = _Direct(workplace, gate_path) if boxed is None else _Inside(workplace, gate_path, boxed)
     return _read_file(files), _write_file(files), _patch(files), _search_files(files)
 
 
 class _Files(Protocol):
-    """How a conversation reaches files, and what may be done with them."""
+    """File access of a conversation, with its permission checks."""
 
     def gate(self, context: ToolContext, path: str, *, writing: bool) -> Gate:
         """Blocking."""
@@ -56,7 +55,7 @@ class _Files(Protocol):
 
 
 class _Inside:
-    """Through a worker in the conversation's sandbox."""
+    """File access through a worker in the conversation's sandbox."""
 
     def __init__(self, workplace: Workplace, gate_path: GatePath, boxed: BoxedFiles) -> None:
         self._workplace = workplace
@@ -84,7 +83,7 @@ class _Inside:
 
 
 class _Direct:
-    """In threads of the daemon, for machines without a sandbox."""
+    """File access in threads of the daemon, for machines without a sandbox."""
 
     def __init__(self, workplace: Workplace, gate_path: GatePath) -> None:
         self._workplace = workplace
@@ -99,7 +98,7 @@ class _Direct:
         try:
             return await _in_thread(perform, operation, arguments, _Checked(self, context), cancelled.is_set)
         finally:
-            cancelled.set()  # the thread may still be at it
+            cancelled.set()  # the thread may still be running
 
     async def search(self, context: ToolContext, query: FileQuery) -> FileMatches:
         own = await asyncio.to_thread(_is_own_output, context, query.root)
@@ -115,11 +114,11 @@ class _Direct:
         return self._workplace.shown(context.folder, real, context.role)
 
     def usable(self, context: ToolContext, path: str, *, writing: bool) -> str:
-        """The real path, unless it is blocked by now."""
+        """Return the real path. Raises ToolError if it is blocked now."""
         real = self._workplace.resolve(context.folder, path, context.role)
         gate = self._gate(context, real, writing=writing)
         if gate.verdict is Verdict.BLOCK:
-            raise ToolError(f"{path} may not be {'written' if writing else 'read'}: {gate.reason}")
+            raise ToolError(f"{path} must not be {'written' if writing else 'read'}: {gate.reason}.")
         return real
 
     def _gate(self, context: ToolContext, real: str, *, writing: bool) -> Gate:
@@ -131,7 +130,7 @@ class _Direct:
 
 
 class _Checked:
-    """The names of one call."""
+    """Path resolution for one call, with the gate's check."""
 
     def __init__(self, files: _Direct, context: ToolContext) -> None:
         self._files = files
@@ -145,13 +144,13 @@ class _Checked:
 
 
 def _is_own_output(context: ToolContext, real: str) -> bool:
-    """Whether it is one of the conversation's long outputs, or a file that a person sent there."""
+    """Return whether the path is one of the conversation's long outputs or received files."""
     own = (str(context.folder / "outputs"), *context.received)
     return any(Path(real).is_relative_to(os.path.realpath(each)) for each in own)
 
 
 def _joint(gates: Iterable[Gate]) -> Gate:
-    """One gate for several paths: the strictest verdict, with every reason for it."""
+    """Return one gate for several paths: the strictest verdict, with all its reasons."""
     given = list(gates)
     worst = max((gate.verdict for gate in given), key=_SEVERITY.index)
     strict = [gate for gate in given if gate.verdict is worst]
@@ -177,13 +176,14 @@ def _read_file(paths: _Files) -> Tool:
     async def read_file(
         context: ToolContext,
         *,
-        path: Annotated[str, "the file, absolute, with ~, or relative to the current directory"],
-        offset: Annotated[int, "the number of the first line to show"] = 1,
-        limit: Annotated[int, "how many lines to show, 2000 at most"] = 500,
+        path: Annotated[str, "the file: absolute, with ~, or relative to the current directory"],
+        offset: Annotated[int, "first line to show"] = 1,
+        limit: Annotated[int, "number of lines to show, maximum 2000"] = 500,
     ) -> str:
-        """Read a text file. Each line comes as NUMBER|TEXT; the numbers are not part of the file.
+        """Read a text file, or list a directory.
 
-        The last line says how many lines there are and where to go on. A directory is listed.
+        Each line is shown as NUMBER|TEXT; the number is not part of the file. The last line gives the total number
+        of lines and the offset to continue with.
         """
         given = {"path": path, "offset": offset, "limit": limit}
         return await paths.perform(context, Operation.READ, given)
@@ -199,11 +199,10 @@ def _write_file(paths: _Files) -> Tool:
     async def write_file(
         context: ToolContext,
         *,
-        path: Annotated[str, "the file; missing directories are made"],
-        content: Annotated[str, "the whole content"],
+        path: Annotated[str, "the file; missing directories are created"],
+        content: Annotated[str, "the complete content"],
     ) -> str:
-        """Write a file, replacing what it held. To change parts of a file use patch."""
-
+        """Write a file and replace its old content. To change part of a file, use patch."""
         return await paths.perform(context, Operation.WRITE, {"path": path, "content": content})
 
     return write_file
@@ -218,23 +217,23 @@ def _patch(paths: _Files) -> Tool:
     async def patch(
         context: ToolContext,
         *,
-        mode: Annotated[Literal["replace", "patch"], "replace one text, or apply a patch to files"] = "replace",
+        mode: Annotated[Literal["replace", "patch"], "replace text in one file, or apply a patch"] = "replace",
         path: Annotated[str | None, "replace: the file"] = None,
-        old_string: Annotated[str | None, "replace: the text to find, with enough around it to be unique"] = None,
-        new_string: Annotated[str | None, "replace: what comes in its place; empty to delete"] = None,
-        replace_all: Annotated[bool, "replace: every place where old_string is"] = False,
-        patch: Annotated[str | None, "patch: the text in V4A format"] = None,
+        old_string: Annotated[str | None, "replace: text to find, with enough context to be unique"] = None,
+        new_string: Annotated[str | None, "replace: the new text; empty deletes"] = None,
+        replace_all: Annotated[bool, "replace: all occurrences of old_string"] = False,
+        patch: Annotated[str | None, "patch: text in V4A format"] = None,
     ) -> str:
-        """Change parts of files; answers with a diff.
+        """Change parts of files. Returns a diff.
 
-        Mode replace finds old_string in one file, forgiving differences in white space, and puts new_string there.
-        Mode patch changes several files, all or none:
+        mode=replace finds old_string in one file, ignoring differences in white space, and replaces it with
+        new_string. mode=patch changes several files, all or none:
         *** Begin Patch
-        *** Update File: path      (then optionally *** Move to: path)
-        @@ a line before the change, where one is needed to find it
-         a line that stays
-        -a line that goes
-        +a line that comes
+        *** Update File: path      (optional next line: *** Move to: path)
+        @@ a line before the change, if needed to find it
+         an unchanged line
+        -a removed line
+        +an added line
         *** Add File: path         (then lines with +)
         *** Delete File: path
         *** End Patch
@@ -247,7 +246,7 @@ def _patch(paths: _Files) -> Tool:
             "patch": patch,
             "replace_all": replace_all,
         }
-        patched_paths(given)  # what is missing is said before anything is looked at
+        patched_paths(given)  # report missing arguments before reading the disk
         return await paths.perform(context, Operation.PATCH, given)
 
     return patch
@@ -261,20 +260,20 @@ def _search_files(paths: _Files) -> Tool:
     async def search_files(
         context: ToolContext,
         *,
-        pattern: Annotated[str, "a regular expression, or for target files a glob like *.py or src/**/test_*"],
-        target: Annotated[Literal["content", "files"], "search inside of files, or for files by name"] = "content",
-        path: Annotated[str, "the directory or file to search"] = ".",
-        file_glob: Annotated[str | None, "content: only files with such names, like *.{ts,tsx}"] = None,
+        pattern: Annotated[str, "regular expression; for target=files a glob like *.py or src/**/test_*"],
+        target: Annotated[Literal["content", "files"], "search file contents or file names"] = "content",
+        path: Annotated[str, "directory or file to search"] = ".",
+        file_glob: Annotated[str | None, "target=content: only files that match, like *.{ts,tsx}"] = None,
         output_mode: Annotated[
-            Literal["content", "files", "count"], "content: matching lines, file names, or counts per file"
+            Literal["content", "files", "count"], "target=content: show matching lines, file names or counts per file"
         ] = "content",
-        limit: Annotated[int, "how many results to show"] = 50,
-        offset: Annotated[int, "how many results to skip"] = 0,
-        context_lines: Annotated[int, "content: lines to show before and after a match"] = 0,
+        limit: Annotated[int, "number of results to show"] = 50,
+        offset: Annotated[int, "number of results to skip"] = 0,
+        context_lines: Annotated[int, "target=content: lines to show before and after a match"] = 0,
     ) -> str:
-        """Search for text in files or for files by name, below a directory.
+        """Search file contents or file names below a directory.
 
-        What .gitignore names, .git and binary files are left out. Results are in the order of their paths.
+        Skips .git, binary files and files ignored by .gitignore. Results are sorted by path.
         """
         offset, limit = max(0, offset), max(1, min(limit, _MAX_RESULTS))
         by_name = target == "files"
@@ -306,13 +305,13 @@ def _shown(found: FileMatches, query: FileQuery, offset: int, name: Callable[[st
         results, seen = [f"{name(path)}:{n}" if count else name(path) for path, n in files], len(found.files)
     notes = []
     if not results:
-        notes.append(f"nothing found{' beyond that offset' if seen else ''}")
+        notes.append(f"no results{' at that offset' if seen else ''}")
     if seen > query.most:
-        notes.append(f"there is more: go on with offset={query.most}")
+        notes.append(f"more results: continue with offset={query.most}")
     if found.protected:
-        notes.append(f"{found.protected} protected files were left out")
+        notes.append(f"{found.protected} protected files were skipped")
     if found.timed_out:
-        notes.append("time was up before everything was searched: give a narrower path or pattern")
+        notes.append("the search timed out and is incomplete; use a narrower path or pattern")
     return "\n".join([*results, *(f"[{note}]" for note in notes)])
 
 

@@ -1,9 +1,9 @@
-"""The program that reads and changes files inside a sandbox, for one conversation.
+"""Worker program that reads and changes files inside a sandbox, for one conversation.
 
     python -I -S -c ... PACKAGES      a stream socket on descriptor 0
 
-Requests and answers are JSON with their length before them. It sees what the conversation's commands see, so that
-there is one rule for both, and no moment between a check of a path and its use. An answer to `open` carries the file.
+Requests and answers are JSON with a length prefix. The worker sees the same files as the conversation's commands, so
+both follow one rule, and no path is checked before its use. The answer to `open` carries the file's descriptor.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LENGTH_BYTES = 4
 
 
 class _Names:
-    """Paths as a shell in the same sandbox would read them."""
+    """Path resolution as in a shell in the same sandbox."""
 
     def __init__(self, cwd: str, home: str) -> None:
         self._cwd = cwd
@@ -30,15 +30,15 @@ class _Names:
 
     def resolve(self, path: str, *, writing: bool) -> str:  # noqa: ARG002 - the mounts decide
         if not path.strip():
-            raise ToolError("the path is empty")
+            raise ToolError("The path is empty.")
         if "\0" in path:
-            raise ToolError("the path holds a NUL character, which no file name can have")
+            raise ToolError("The path contains a NUL character.")
         if path == "~" or path.startswith("~/"):
             path = self._home + path[1:]
         try:
             return os.path.realpath(os.path.join(self._cwd, path))  # noqa: PTH118 - Path.resolve fails on loops
         except ValueError:
-            raise ToolError("the path holds characters that no file name can have") from None
+            raise ToolError("The path contains characters that are not allowed in file names.") from None
 
     def shown(self, real: str) -> str:
         cwd = os.path.realpath(self._cwd)
@@ -54,7 +54,7 @@ def main() -> None:
         except ToolError as error:
             answer = {"problem": str(error)}
         except OSError as error:
-            answer = {"problem": _told(error)}
+            answer = {"problem": _error_text(error)}
         send(daemon, answer, descriptors)
         for each in descriptors:
             os.close(each)
@@ -73,11 +73,11 @@ def _opened(real: str) -> int:
     descriptor = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise ToolError(f"{real} is not a regular file")
+        raise ToolError(f"{real} is not a regular file.")
     return descriptor
 
 
-def _told(error: OSError) -> str:
+def _error_text(error: OSError) -> str:
     where = f"{os.fsdecode(error.filename)}: " if error.filename is not None else ""
     return f"{where}{error.strerror or error}"
 
@@ -93,7 +93,7 @@ def send(connection: socket.socket, value: object, descriptors: list[int] | None
 
 
 def receive(connection: socket.socket, descriptors: list[int] | None = None) -> Any:
-    """The next value; None at the end. Descriptors that came with it are added to the list."""
+    """Return the next value; None at the end. Received descriptors are added to the list."""
     head, given, _, _ = socket.recv_fds(connection, _LENGTH_BYTES, 1)
     if descriptors is not None:
         descriptors += given

@@ -1,8 +1,8 @@
-"""Find the text that a model means, though it copied it with small mistakes, and replace just that.
+"""Fuzzy text replacement, for old text that a model copied with small mistakes. Pure.
 
-Strategies go from strict to lenient and the first that finds anything decides. None of them guesses: each defines
-which differences do not count (white space, indentation, escapes, typographic characters), and all else must be
-equal. What is outside of a match stays as it is, to the byte. Everything here is pure.
+Strategies go from strict to lenient; the first one with a match is used. Each strategy defines which differences it
+ignores (white space, indentation, escapes, typographic characters); everything else must be equal. Text outside a
+match is not changed.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ Strategy: TypeAlias = Callable[[str, str, str], list[Edit]]
 
 
 def replace(text: str, old: str, new: str, *, every: bool) -> Replaced:
-    """Replace the one place that is meant, or every one."""
+    """Replace the only match, or all matches if `every`."""
     if not old:
-        raise ToolError("old_string is empty: say which text to replace, or use write_file")
+        raise ToolError("old_string is empty. Give the text to replace, or use write_file.")
     if old == new:
-        raise ToolError("old_string and new_string are the same: there is nothing to change")
+        raise ToolError("old_string and new_string are equal. Nothing was changed.")
     for name, strategy in STRATEGIES.items():
         edits = strategy(text, old, new)
         if len(edits) > 1 and not every:
@@ -59,7 +59,7 @@ def replace(text: str, old: str, new: str, *, every: bool) -> Replaced:
 
 
 def _apart(edits: list[Edit]) -> list[Edit]:
-    """Of those that overlap, the first."""
+    """Return the edits without those that overlap an earlier one."""
     kept: list[Edit] = []
     for edit in edits:
         if not kept or edit.start >= kept[-1].end:
@@ -99,7 +99,7 @@ def _line_ends(text: str, old: str, new: str) -> list[Edit]:
 
 
 def _by_lines(text: str, old: str, new: str, normal: Callable[[list[str]], list[str]]) -> list[Edit]:
-    """Whole lines whose normal form is that of the old ones."""
+    """Return edits of whole lines whose normal form equals that of the old lines."""
     lines = text.split("\n")
     old_lines = old.removesuffix("\n").split("\n")
     starts = _line_starts(lines)
@@ -113,7 +113,7 @@ def _by_lines(text: str, old: str, new: str, normal: Callable[[list[str]], list[
             if end < len(text):
                 end += 1
             else:
-                put = put.removesuffix("\n")  # the file's last line has no end, and gets none
+                put = put.removesuffix("\n")  # the file has no newline at its end and gets none
         edits.append(Edit(start=start, end=end, text=put))
     return edits
 
@@ -126,10 +126,10 @@ def _line_starts(lines: list[str]) -> list[int]:
 
 
 def line_matches(lines: list[str], old: list[str], normal: Callable[[list[str]], list[str]]) -> list[int]:
-    """Where, in lines, the old lines are. Places may overlap."""
+    """Return the positions of the old lines in `lines`. They may overlap."""
     wanted = normal(old)
     if not any(wanted):
-        return []  # blank lines are everywhere
+        return []  # blank lines match everywhere
     stripped, first = [line.strip() for line in lines], old[0].strip()
     return [
         at
@@ -152,14 +152,14 @@ def indent_of(lines: list[str]) -> str:
 
 
 def shifted(lines: list[str], before: str, after: str) -> list[str]:
-    """The lines moved from one indentation to another, as the place they go to has it."""
+    """Return the lines with the indentation `after` instead of `before`."""
     if before == after:
         return lines
     return [after + line.removeprefix(before) if line.strip() and line.startswith(before) else line for line in lines]
 
 
 def _any_space(text: str, old: str, new: str) -> list[Edit]:
-    """Runs of blanks inside of a line are as good as one. Begins and ends at a word, wherever that is in its line."""
+    """Match with any number of blanks between words. A match begins and ends at a word."""
     if not old.strip():
         return []
     body = old.strip()
@@ -190,7 +190,7 @@ def _unescaped(text: str) -> str:
 
 
 def _blank_edges(text: str, old: str, new: str) -> list[Edit]:
-    """Empty lines before and after do not count."""
+    """Match without the empty lines at the start and end."""
     inner = _without_blank_edges(old)
     return [] if inner in ("", old) else _line_ends(text, inner, _without_blank_edges(new))
 
@@ -220,23 +220,23 @@ def _ambiguous(text: str, edits: list[Edit]) -> str:
     numbers = [str(text.count("\n", 0, edit.start) + 1) for edit in edits[:10]]
     more = f" and {len(edits) - 10} more" if len(edits) > 10 else ""
     return (
-        f"old_string is there {len(edits)} times, at lines {', '.join(numbers)}{more}: nothing was changed. "
-        "Give more of the lines around the one you mean, or set replace_all."
+        f"old_string occurs {len(edits)} times, at lines {', '.join(numbers)}{more}. Nothing was changed. "
+        "Include more surrounding lines, or set replace_all."
     )
 
 
 def _not_found(text: str, old: str, new: str) -> str:
-    said = "old_string was not found: nothing was changed."
+    problem = "old_string was not found. Nothing was changed."
     if new.strip() and new in text:
-        return f"{said} new_string is there already; it may have been applied before."
-    return f"{said} {nearest(text.split(chr(10)), old)}"
+        return f"{problem} new_string is already in the file; the change may have been applied before."
+    return f"{problem} {nearest(text.split(chr(10)), old)}"
 
 
 def nearest(lines: list[str], old: str) -> str:
-    """The lines that look most like the first one of what was sought."""
+    """Return a hint with the lines most similar to the first line of `old`."""
     first = next((line.strip() for line in old.split("\n") if line.strip()), "")[:_NEAR_CHARS]
     numbers: dict[str, int] = {}
     for number, line in enumerate(lines[:_MAX_NEAR_LINES], 1):
         numbers.setdefault(line.strip()[:_NEAR_CHARS], number)
     near = [f"line {numbers[line]}: {line}" for line in get_close_matches(first, numbers, n=3) if line]
-    return "\n".join(["The nearest lines are", *near]) if near else "No line is like it; read the file again."
+    return "\n".join(["The most similar lines are", *near]) if near else "No line is similar. Read the file again."

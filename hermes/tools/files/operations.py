@@ -1,4 +1,4 @@
-"""What the file tools do, once a path means a file. Blocking: in a thread, or in the worker inside a sandbox."""
+"""Operations of the file tools. Blocking: run them in a thread or in the worker inside a sandbox."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class Operation(StrEnum):
     READ = "read"
     WRITE = "write"
     PATCH = "patch"
-    FIND_ROOT = "find_root"  # where a search begins
+    FIND_ROOT = "find_root"  # start directory of a search
 
 
 class PathNames(Protocol):
-    """How paths from the model are read, and shown to it again."""
+    """Conversion between paths as the model writes them and real paths."""
 
     def resolve(self, path: str, *, writing: bool) -> str:
-        """The real path. Raises ToolError."""
+        """Return the real path. Raises ToolError."""
 
     def shown(self, real: str) -> str: ...
 
@@ -36,7 +36,7 @@ def perform(
     names: PathNames,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> str:
-    """Raises ToolError and OSError."""
+    """Run one operation and return its result for the model. Raises ToolError and OSError."""
     match operation:
         case Operation.READ:
             real = names.resolve(arguments["path"], writing=False)
@@ -52,11 +52,11 @@ def perform(
 def patched_paths(arguments: Mapping[str, Any]) -> list[str]:
     if arguments.get("mode") == "patch":
         if not arguments.get("patch"):
-            raise ToolError("mode patch needs the argument patch")
+            raise ToolError("mode=patch needs the argument patch.")
         return v4a.paths(v4a.parse(arguments["patch"]))
     for name in ("path", "old_string", "new_string"):
         if arguments.get(name) is None:
-            raise ToolError(f"mode replace needs the argument {name}")
+            raise ToolError(f"mode=replace needs the argument {name}.")
     return [arguments["path"]]
 
 
@@ -64,7 +64,9 @@ def _written(path: str, content: str) -> str:
     try:
         data = content.encode()
     except UnicodeEncodeError:
-        raise ToolError("the content holds half of a surrogate pair, which no file can hold") from None
+        raise ToolError(
+            "The content contains a lone surrogate, which cannot be written. Nothing was changed."
+        ) from None
     file = Path(path)
     try:
         check_regular(file.stat().st_mode, path)

@@ -1,7 +1,7 @@
-"""Changes to files: worked out in memory first, then made all together or not at all. Blocking: call it in a thread.
+"""Changes to files: planned in memory, then applied all or none. Blocking: call it in a thread.
 
-Files keep their line ends, their encoding where it is not UTF-8, and whether their last line has an end. A file that
-somebody else changed between the reading and the writing is left alone.
+Files keep their line endings, bytes that are not UTF-8, and a missing newline at the end. If a file changed between
+reading and writing, nothing is written.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NORMAL_FORMS: tuple[Callable[[list[str]], list[str]], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Original:
-    """A file as it was found; no data means that there is none."""
+    """A file before the change; `data` is None if it does not exist."""
 
     data: bytes | None
     mode: int | None = None
@@ -43,7 +43,7 @@ class Original:
 class FileChange:
     path: str
     before: Original
-    after: bytes | None  # None: it goes
+    after: bytes | None  # None: delete it
     mode: int | None = None  # of a new file
 
 
@@ -56,7 +56,7 @@ def read_original(path: str) -> Original:
         status = os.fstat(file.fileno())
         data = file.read(_MAX_SIZE + 1)
     if len(data) > _MAX_SIZE:
-        raise ToolError(f"{path} has more than {_MAX_SIZE:,} bytes; change it with a program like sed")
+        raise ToolError(f"{path} has more than {_MAX_SIZE:,} bytes. Change it with a program like sed.")
     return Original(data=data, mode=stat.S_IMODE(status.st_mode), stamp=_stamp(status))
 
 
@@ -65,7 +65,7 @@ def _stamp(status: os.stat_result) -> tuple[int, int, int]:
 
 
 def plan_replace(path: str, old: str, new: str, *, every: bool) -> tuple[FileChange, str]:
-    """The change, and in words how the text was found."""
+    """Return the change, and a note about how the text was found."""
     before = read_original(path)
     if before.data is None:
         raise ToolError(missing(path))
@@ -84,7 +84,7 @@ def plan_patch(changes: tuple[Change, ...], resolve: Callable[[str], str]) -> li
 
 
 class _Plan:
-    """What the files would be after the changes so far; a later change sees what an earlier one made."""
+    """Planned content of the files; a later change sees the result of an earlier one."""
 
     def __init__(self) -> None:
         self._before: dict[str, Original] = {}
@@ -134,7 +134,7 @@ class _Plan:
 
     def _vacant(self, path: str) -> None:
         if self._data(path) is not None:
-            raise ToolError(f"{path} exists already: nothing was changed. Use '*** Update File: ' or another name.")
+            raise ToolError(f"{path} already exists. Nothing was changed. Use '*** Update File: ' or another name.")
 
 
 def _with_hunks(text: str, hunks: tuple[Hunk, ...], path: str) -> str:
@@ -151,7 +151,7 @@ def _with_hunks(text: str, hunks: tuple[Hunk, ...], path: str) -> str:
 
 
 def _placed(lines: list[str], cursor: int, hunk: Hunk, where: str) -> tuple[int, int, list[str]]:
-    """Where the hunk goes, how many lines it takes the place of, and what comes there."""
+    """Return the hunk's position, the number of lines it replaces, and the new lines."""
     for anchor in hunk.anchors:
         cursor = _anchored(lines, cursor, anchor, where)
     old = [line[1:] for line in hunk.lines if line[0] != "+"]
@@ -173,7 +173,7 @@ def _anchored(lines: list[str], cursor: int, anchor: str, where: str) -> int:
         for at in range(cursor, len(lines)):
             if test(lines[at]):
                 return at
-    raise ToolError(f"{where}: there is no line {wanted!r} to look behind: nothing was changed")
+    raise ToolError(f"{where}: the anchor line {wanted!r} was not found. Nothing was changed.")
 
 
 def _match(lines: list[str], old: list[str], hunk: Hunk, where: str, cursor: int) -> int:
@@ -184,18 +184,18 @@ def _match(lines: list[str], old: list[str], hunk: Hunk, where: str, cursor: int
         if len(found) > 1 and not hunk.anchors:
             numbers = ", ".join(str(cursor + at + 1) for at in found[:10])
             raise ToolError(
-                f"{where}: its lines are there {len(found)} times, at lines {numbers}: nothing was changed. "
-                "Give more lines around the change, or an '@@ ' line to look behind."
+                f"{where}: its lines occur {len(found)} times, at lines {numbers}. Nothing was changed. "
+                "Give more lines around the change, or an '@@ ' line before it."
             )
         if found:
             return found[0]
     raise ToolError(
-        f"{where}: its lines were not found: nothing was changed. {fuzzy.nearest(lines, chr(10).join(old))}"
+        f"{where}: its lines were not found. Nothing was changed. {fuzzy.nearest(lines, chr(10).join(old))}"
     )
 
 
 def _filled(hunk: Hunk, window: list[str], old: list[str]) -> list[str]:
-    """Lines that stay are the file's own; those that come are moved to its indentation."""
+    """Return the new lines: unchanged lines as in the file, added lines with its indentation."""
     before, after = fuzzy.indent_of(old), fuzzy.indent_of(window)
     put, at = [], 0
     for line in hunk.lines:
@@ -209,9 +209,9 @@ def _filled(hunk: Hunk, window: list[str], old: list[str]) -> list[str]:
 
 
 def _decoded(data: bytes, path: str) -> tuple[str, str]:
-    """The text with plain line ends, and the line end it has. Bytes that are no UTF-8 survive."""
+    """Return the text with \\n line endings, and its original line ending. Keeps bytes that are not UTF-8."""
     if b"\0" in data:
-        raise ToolError(f"{path} is binary and cannot be changed as text: nothing was changed")
+        raise ToolError(f"{path} is binary and cannot be changed as text. Nothing was changed.")
     text = data.decode("utf-8", "surrogateescape")
     if "\r\n" in text and text.count("\r\n") == text.count("\n"):
         return text.replace("\r\n", "\n"), "\r\n"
@@ -227,7 +227,7 @@ def _plain(text: str, line_end: str) -> str:
 
 
 def apply(changes: list[FileChange]) -> None:
-    """Make all of the changes. When one cannot be made, those before it are taken back."""
+    """Apply all changes. If one fails, undo those before it."""
     for change in changes:
         _check_unchanged(change)
     drafts: dict[str, Draft] = {}
@@ -240,13 +240,13 @@ def apply(changes: list[FileChange]) -> None:
                 _make_parents(path, made)
                 drafts[change.path] = Draft(path, change.after, mode=change.mode)
         for change in changes:
-            _make(change, drafts)
+            _apply_change(change, drafts)
             done.append(change)
     except OSError:
         for draft in drafts.values():
             draft.discard()
         for change in reversed(done):
-            _take_back(change)
+            _undo(change)
         for directory in reversed(made):
             directory.rmdir()
         raise
@@ -258,7 +258,9 @@ def _check_unchanged(change: FileChange) -> None:
     except (FileNotFoundError, NotADirectoryError):
         stamp = None
     if stamp != change.before.stamp:
-        raise ToolError(f"{change.path} was changed by somebody else meanwhile: nothing was changed. Read it again.")
+        raise ToolError(
+            f"{change.path} was changed by another program in the meantime. Nothing was changed. Read it again."
+        )
 
 
 def _make_parents(path: Path, made: list[Path]) -> None:
@@ -272,14 +274,14 @@ def _make_parents(path: Path, made: list[Path]) -> None:
         made.append(parent)
 
 
-def _make(change: FileChange, drafts: dict[str, Draft]) -> None:
+def _apply_change(change: FileChange, drafts: dict[str, Draft]) -> None:
     if change.after is None:
         Path(change.path).unlink()
     else:
         drafts[change.path].publish()
 
 
-def _take_back(change: FileChange) -> None:
+def _undo(change: FileChange) -> None:
     if change.before.data is None:
         Path(change.path).unlink()
     else:

@@ -1,7 +1,7 @@
-"""A file's content is replaced whole or not at all, also when the power goes.
+"""Atomic replacement of a file's content, also across a power failure.
 
-The new content is written beside the file under another name, synced, and renamed over it. The file keeps its mode
-and owner; a new one gets the usual mode, or the one that is asked for. Blocking: call it in a thread.
+The new content is written to a draft beside the file, synced, and renamed over it. The file keeps its mode and owner;
+a new file gets the default or the given mode. Blocking: call it in a thread.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-_MAX_NAME = 200  # bytes of the old name that the draft's name repeats; names end at 255
+_MAX_NAME = 200  # bytes of the file's name used in the draft's name; the maximum for names is 255
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _SET_ID = stat.S_ISUID | stat.S_ISGID
 
 
 class Draft:
-    """New content for one file, on disk but under another name until `publish`."""
+    """New content for one file, on disk under another name until `publish`."""
 
     def __init__(self, path: Path, data: bytes, *, mode: int | None = None) -> None:
         self.path = path
@@ -27,7 +27,7 @@ class Draft:
         self._draft = path.with_name(f".{name}.{secrets.token_hex(4)}.new")
         try:
             descriptor = os.open(self._draft, _NEW, 0o666 if mode is None else mode)
-        except OSError as error:  # of the draft nobody has heard
+        except OSError as error:  # report the file's path, not the draft's
             raise OSError(error.errno, error.strerror, str(path)) from error
         try:
             with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
@@ -57,13 +57,13 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def _keep_mode_and_owner(path: Path, descriptor: int) -> bool:
-    """Whether there is a file to take them from."""
+    """Copy mode and owner from the existing file. Return False if there is none."""
     try:
         old = path.stat()
     except FileNotFoundError:
         return False
     if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
-        with suppress(PermissionError):  # only root may give files away
+        with suppress(PermissionError):  # only root may change the owner
             os.fchown(descriptor, old.st_uid, old.st_gid)
-    os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & ~_SET_ID)  # as the kernel does when a file is written
+    os.fchmod(descriptor, stat.S_IMODE(old.st_mode) & ~_SET_ID)  # the kernel also clears these on a write
     return True

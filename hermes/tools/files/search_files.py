@@ -1,8 +1,8 @@
-"""Search in files by content or by name: ripgrep where it is installed, else our own worker, with the same results.
+"""File search by content or name: with ripgrep if installed, else with our worker, with the same results.
 
-Both run in a process that is ended when there is enough, when time is up, or when the call is cancelled. The worker
-is the reference: whatever ripgrep cannot do (a look-around, a line of megabytes, an option of a newer version) it
-does. Names are always its work. Files that the conversation may not read are left out, and counted.
+Both run in a process that is killed when there are enough results, on timeout, or when the call is cancelled. The
+worker does what ripgrep cannot (look-around, very long lines, options of newer versions), and all searches by name.
+Files that the conversation must not read are skipped and counted.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ DEADLINE_S = 30.0
 MAX_PATTERN_CHARS = 10_000
 _EVENT_BYTES = 2**20  # of one line of the program's report
 _LINE_CHARS = 500
-_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # the daemon's may hold secrets
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8"}  # the daemon's environment may contain secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileQuery:
     root: str  # absolute, without links
-    pattern: str | None  # None: every file that the glob names
+    pattern: str | None  # None: search by name
     glob: str | None
     context: int = 0
-    lines: bool = True  # the matching lines, or only the files and their counts
-    most: int = 50  # matches, or files when lines are not wanted; one more is sought, to know whether there is more
+    lines: bool = True  # collect matching lines, not only files and their counts
+    most: int = 50  # matches, or files if `lines` is False; one more is searched to know if there are more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Line:
 
 
 class FileMatches:
-    """What the search has come upon so far."""
+    """Results of a search so far."""
 
     def __init__(self, query: FileQuery, allowed: Callable[[str], bool]) -> None:
         self.lines: list[Line] = []
@@ -61,14 +61,14 @@ class FileMatches:
         self.timed_out = False
         self._query = query
         self._allowed = allowed
-        self._pending: list[Line] = []  # of the file being searched: it may still prove to be binary
+        self._pending: list[Line] = []  # of the current file, which may still turn out to be binary
         self._matches = 0
 
     def take(self, event: Mapping[str, Any]) -> bool:
-        """Whether that is enough."""
+        """Add one event. Return True if there are enough results."""
         kind, data = event["type"], event["data"]
         if kind == "refused":
-            raise ToolError(f"the pattern is not a valid regular expression: {data['text']}")
+            raise ToolError(f"The pattern is not a valid regular expression: {data['text']}.")
         if kind == "file":
             self._file(_bytes_or_text(data["path"]), 0)
         elif kind == "end":
@@ -111,12 +111,12 @@ def _bytes_or_text(value: Mapping[str, str]) -> str:
 async def search(
     query: FileQuery, allowed: Callable[[str], bool], *, deadline_s: float = DEADLINE_S, box: Box | None = None
 ) -> FileMatches:
-    """Search until there is enough or time is up. `allowed` says of a path whether it may be read.
+    """Search until there are enough results, or until the deadline. `allowed` returns whether a path may be read.
 
-    With a box the programs run in that sandbox.
+    With a box, the programs run in that sandbox.
     """
     if query.pattern is not None and (len(query.pattern) > MAX_PATTERN_CHARS or "\0" in query.pattern):
-        raise ToolError(f"the pattern must have at most {MAX_PATTERN_CHARS:,} characters and no NUL")
+        raise ToolError(f"The pattern must have at most {MAX_PATTERN_CHARS:,} characters and no NUL.")
     found = FileMatches(query, allowed)
     try:
         async with asyncio.timeout(deadline_s):
@@ -134,8 +134,8 @@ def _suits_ripgrep(query: FileQuery) -> bool:
 
 
 async def _by_ripgrep(program: str, query: FileQuery, found: FileMatches, box: Box | None) -> bool:
-    """Whether it could do it."""
-    # A type instead of --glob, which would bring back what .gitignore names.
+    """Search with ripgrep. Return False if it failed."""
+    # A type instead of --glob, because --glob overrides .gitignore.
     names = [f"--type-add=wanted:{query.glob}", "--type=wanted"] if query.glob else []
     command = [
         program,
@@ -159,9 +159,9 @@ async def _by_ripgrep(program: str, query: FileQuery, found: FileMatches, box: B
     ]
     try:
         code = await _run(command, None, found.take, box)
-    except (ValueError, LookupError, TypeError, OSError):  # a report too long or of another shape; no program
+    except (ValueError, LookupError, TypeError, OSError):  # an event too long or malformed; no such program
         return False
-    return code in (0, 1) or bool(found.files)  # 2 is also for a directory that it may not read
+    return code in (0, 1) or bool(found.files)  # 2 also means a directory that it may not read
 
 
 async def _by_worker(query: FileQuery, found: FileMatches, box: Box | None) -> None:
@@ -169,7 +169,7 @@ async def _by_worker(query: FileQuery, found: FileMatches, box: Box | None) -> N
     command = [sys.executable, "-I", "-S", str(Path(search_worker.__file__))]
     code = await _run(command, json.dumps(request).encode(), found.take, box)
     if code:
-        raise ToolError("the search failed; try a simpler pattern or another path")
+        raise ToolError("The search failed. Try a simpler pattern or another path.")
 
 
 async def _run(
@@ -188,7 +188,7 @@ async def _run(
             cwd="/",
             env=_ENVIRONMENT if box is None else OUTER_ENVIRONMENT,
             limit=_EVENT_BYTES,
-            start_new_session=True,  # a Ctrl+C at the daemon's terminal is not for it
+            start_new_session=True,  # not reached by Ctrl+C at the daemon's terminal
             pass_fds=descriptors,
         )
     assert process.stdout is not None
@@ -204,4 +204,4 @@ async def _run(
     finally:
         with suppress(ProcessLookupError):
             process.kill()
-        await process.communicate()  # what is left in the pipe, so that it closes
+        await process.communicate()  # read the rest, so that the pipe closes

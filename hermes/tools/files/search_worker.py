@@ -1,7 +1,7 @@
-"""A program that searches files, for machines without ripgrep. It reports as `rg --json` does.
+"""File search program for machines without ripgrep. Its output has the format of `rg --json`.
 
-It runs in a process of its own: a hostile pattern can keep Python's regex engine busy for ever, and only a process
-can be ended. It needs nothing but the standard library and takes its request as JSON from its standard input.
+It runs in its own process, because a hostile pattern can keep Python's regex engine busy forever and only a process
+can be killed. It needs only the standard library and reads its request as JSON from standard input.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from collections.abc import Callable, Iterator
 from io import BufferedReader
 from typing import Any
 
-_LINE_BYTES = 2**20  # of a longer line only the beginning is searched
+_LINE_BYTES = 2**20  # only the start of a longer line is searched
 _SHOWN_BYTES = 16_384
 _SAMPLE_BYTES = 65_536
 
-Rule = tuple[re.Pattern[str], bool, bool, str]  # what it matches, whether it takes back, directories only, its base
+Rule = tuple[re.Pattern[str], bool, bool, str]  # pattern, negated, directories only, base directory
 Rules = tuple[Rule, ...]
 
 
@@ -55,7 +55,7 @@ def _text(data: bytes) -> dict[str, str]:
 
 
 def _files(root: str, wanted: Callable[[str], bool] | None) -> Iterator[str]:
-    """Every regular file, in the order of paths, without what .gitignore names. Links are not followed."""
+    """Yield all regular files, sorted by path, without ignored ones. Links are not followed."""
     if not os.path.isdir(root):  # noqa: PTH112 - paths are plain text here: fast, and any bytes
         yield root
         return
@@ -72,11 +72,11 @@ def _entries(directory: str, rules: Rules) -> list[tuple[str, bool, Rules]]:
     try:
         with os.scandir(directory) as found:
             entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
-    except OSError:  # not ours to read, gone, or its path is too long
+    except OSError:  # unreadable, deleted, or its path is too long
         return []
     names = {entry.name for entry in entries}
     if ".git" in names:
-        rules = ()  # a repository of its own
+        rules = ()  # a nested repository
     if ".gitignore" in names:
         rules = (*rules, *_rules_of(directory))
     kept = []
@@ -90,7 +90,7 @@ def _entries(directory: str, rules: Rules) -> list[tuple[str, bool, Rules]]:
 
 
 def _outer_rules(root: str) -> Rules:
-    """Of the directories above, up to the one that is a repository's."""
+    """Return the ignore rules of the parent directories, up to the repository's root."""
     rules: Rules = ()
     directory = root
     while not os.path.lexists(os.path.join(directory, ".git")) and directory != os.path.dirname(directory):  # noqa: PTH118, PTH120
@@ -112,36 +112,36 @@ def _rule(line: str, base: str) -> Rule | None:
     line = line.rstrip() if not line.endswith("\\ ") else line
     if not line or line.startswith("#"):
         return None
-    takes_back = line.startswith("!")
-    body = line[takes_back:].removeprefix("\\")
+    negated = line.startswith("!")
+    body = line[negated:].removeprefix("\\")
     directories_only = body.endswith("/")
     body = body.rstrip("/")
     rooted = "/" in body
     body = body.lstrip("/")
     try:
-        return re.compile(_glob(body if rooted else f"**/{body}")), takes_back, directories_only, base
+        return re.compile(_glob(body if rooted else f"**/{body}")), negated, directories_only, base
     except re.error:
         return None
 
 
 def _ignored(path: str, *, is_directory: bool, rules: Rules) -> bool:
-    for pattern, takes_back, directories_only, base in reversed(rules):
+    for pattern, negated, directories_only, base in reversed(rules):
         if directories_only and not is_directory:
             continue
         if pattern.fullmatch(path[len(base.rstrip("/")) + 1 :]):
-            return not takes_back
+            return not negated
     return False
 
 
 def _name_test(glob: str) -> Callable[[str], bool]:
-    """A glob with a slash is for the path below the root, one without for the name at any depth."""
+    """Return a test for paths. A glob with a slash matches the path below the root, one without matches the name."""
     body = glob.removeprefix("./").lstrip("/")
     patterns = [re.compile(_glob(each if "/" in each else f"**/{each}")) for each in _braces(body)]
     return lambda path: any(pattern.fullmatch(path) for pattern in patterns)
 
 
 def _braces(glob: str) -> list[str]:
-    """`*.{ts,tsx}` is two globs."""
+    """Expand braces: `*.{ts,tsx}` becomes two globs."""
     found = re.search(r"\{([^{}]*)\}", glob)
     if not found or len(glob) > 1_000:
         return [glob]
@@ -150,7 +150,7 @@ def _braces(glob: str) -> list[str]:
 
 
 def _glob(glob: str) -> str:
-    """A regular expression for a glob in which `*` stays inside of a name and `**` does not."""
+    """Return a regular expression for a glob. `*` matches within a name, `**` across directories."""
     out = []
     for part in re.findall(r"\*\*/|/\*\*$|\*+|\?|\[[!^]?\]?[^\]]*\]|\\.|.", glob, re.DOTALL):
         if part == "**/":
@@ -186,7 +186,7 @@ def _search(path: str, pattern: re.Pattern[str], context: int) -> None:
         with _open(path) as file:
             if b"\0" not in file.peek(_SAMPLE_BYTES)[:_SAMPLE_BYTES]:
                 _search_lines(path, file, pattern, context)
-    except OSError:  # not ours to read, or gone
+    except OSError:  # unreadable or deleted
         return
 
 

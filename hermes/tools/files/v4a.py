@@ -1,19 +1,19 @@
-"""The V4A patch format: several files changed by one text.
+"""Parser of the V4A patch format, which changes several files with one text.
 
     *** Begin Patch
     *** Update File: src/a.py
     *** Move to: src/b.py            (optional)
-    @@ def greet():                  (optional: a line to look behind)
-     a line that stays
-    -a line that goes
-    +a line that comes
+    @@ def greet():                  (optional: a line before the change)
+     an unchanged line
+    -a removed line
+    +an added line
     *** End of File                  (optional: the lines above are the file's last)
     *** Add File: notes.txt
     +its first line
     *** Delete File: old.txt
     *** End Patch
 
-Parsing only; nothing is looked up. A patch without its end was cut off on its way and is refused.
+Pure. A patch without its end line was truncated and is refused.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BEGIN, _END = "*** Begin Patch", "*** End Patch"
 _UPDATE, _ADD, _DELETE = "*** Update File: ", "*** Add File: ", "*** Delete File: "
 _MOVE, _LAST = "*** Move to: ", "*** End of File"
 _FENCE = re.compile(r"```\w*")
-_UNIFIED = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")  # a unified diff's numbers: models mix the two up
+_UNIFIED = re.compile(r"-\d+(,\d+)? \+\d+(,\d+)? @@.*")  # line numbers of a unified diff, which models mix in
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def parse(text: str) -> tuple[Change, ...]:
 
 
 def paths(changes: tuple[Change, ...]) -> list[str]:
-    """Every path that the changes name, in their order."""
+    """Return all paths of the changes, in order."""
     named = [(change.path, change.move_to if isinstance(change, Update) else None) for change in changes]
     return list(dict.fromkeys(path for pair in named for path in pair if path))
 
@@ -77,9 +77,9 @@ class _Parser:
         while lines and _outside(lines[-1]):
             del lines[-1]
         if not lines or lines[0].strip() != _BEGIN:
-            raise ToolError(f"the patch must begin with {_BEGIN!r}: nothing was changed")
+            raise ToolError(f"The patch must begin with {_BEGIN!r}. Nothing was changed.")
         if len(lines) < 2 or lines[-1].strip() != _END:
-            raise ToolError(f"the patch does not end with {_END!r}, it may have been cut off: nothing was changed")
+            raise ToolError(f"The patch does not end with {_END!r}; it may be truncated. Nothing was changed.")
         self._lines = lines[1:-1]
         self._at = 0
 
@@ -96,7 +96,7 @@ class _Parser:
             elif line.strip():
                 raise self._problem(f"expected '{_UPDATE}', '{_ADD}' or '{_DELETE}' with a path")
         if not changes:
-            raise ToolError("the patch names no file: nothing was changed")
+            raise ToolError("The patch names no file. Nothing was changed.")
         return tuple(changes)
 
     def _add(self, path: str) -> Add:
@@ -104,7 +104,7 @@ class _Parser:
         while self._more():
             line = self._take()
             if line and not line.startswith("+"):
-                raise self._problem("each line of a new file begins with '+'")
+                raise self._problem("each line of a new file must begin with '+'")
             lines.append(line)
         return Add(path=path, lines=tuple(line[1:] for line in _without_bare_end(lines)))
 
@@ -115,7 +115,7 @@ class _Parser:
         hunks: list[Hunk] = []
         while self._more():
             if hunks and hunks[-1].at_end and not self._lines[self._at]:
-                self._take()  # it only sets off what comes next
+                self._take()  # a blank separator line
             else:
                 hunks.append(self._hunk())
         if not hunks and not move_to:
@@ -137,10 +137,10 @@ class _Parser:
             elif line == "" or line[0] in " -+":
                 lines.append(line)
             else:
-                raise self._problem("each line of a change begins with ' ', '-' or '+'")
+                raise self._problem("each line of a change must begin with ' ', '-' or '+'")
         if not any(line.startswith(("-", "+")) for line in lines):
             raise self._problem("this part changes nothing: it has no line with '-' or '+'")
-        kept = [line or " " for line in _without_bare_end(lines)]  # an empty line that stays often loses its blank
+        kept = [line or " " for line in _without_bare_end(lines)]  # models often drop the blank of an empty line
         return Hunk(anchors=tuple(anchors), lines=tuple(kept), at_end=at_end)
 
     def _more(self) -> bool:
@@ -158,11 +158,11 @@ class _Parser:
 
     def _problem(self, text: str) -> ToolError:
         seen = self._lines[self._at - 1][:80] if self._at else ""
-        return ToolError(f"line {self._at + 1} of the patch ({seen!r}): {text}; nothing was changed")
+        return ToolError(f"Line {self._at + 1} of the patch ({seen!r}): {text}. Nothing was changed.")
 
 
 def _without_bare_end(lines: list[str]) -> list[str]:
-    """Without the empty lines that only set off what comes next."""
+    """Return the lines without trailing empty ones, which only separate."""
     end = len(lines)
     while end and not lines[end - 1]:
         end -= 1

@@ -1,6 +1,6 @@
-"""The environment of tool processes: a few of the daemon's variables by name, and what keeps programs from waiting.
+"""Environment of tool processes: allow-listed variables of the daemon, and settings that prevent prompts.
 
-Secrets hide under any name, so there is a list of what is passed. The owner adds to it (`terminal.pass_variables`).
+A secret can have any name, so only listed variables are passed. The owner can add names (`terminal.pass_variables`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PASSED: Final = re.compile(r"PATH|HOME|LANG|LANGUAGE|LC_[A-Z]+|TZ|USER|LOGNAME|
 _DAEMON_ONLY: Final = re.compile(r"HERMES_.*")
 _PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-NOBODY_SITS_HERE: Final[Mapping[str, str]] = {
+NON_INTERACTIVE: Final[Mapping[str, str]] = {
     "TERM": "dumb",
     "PAGER": "cat",
     "GIT_PAGER": "cat",
@@ -32,10 +32,10 @@ NOBODY_SITS_HERE: Final[Mapping[str, str]] = {
 
 
 def child_environment(environ: Mapping[str, str], *, passed: Collection[str] = ()) -> dict[str, str]:
-    """`passed` names more variables. The daemon's own are never passed on."""
+    """Return the environment. `passed` names more variables; HERMES_* variables are never passed."""
     kept = {
         name: value
         for name, value in environ.items()
         if (_PASSED.fullmatch(name) or name in passed) and not _DAEMON_ONLY.fullmatch(name)
     }
-    return {"PATH": _PATH, **kept, **NOBODY_SITS_HERE}
+    return {"PATH": _PATH, **kept, **NON_INTERACTIVE}

@@ -1,7 +1,7 @@
-"""A child process in the foreground: its output is taken until it ends, and it does end.
+"""Run a child process in the foreground and collect its output until it ends.
 
-By itself, after its time, when it has become a storm of processes, or when whoever waits for it is cancelled; in all
-cases with all that is left of its group. Only a process that left the group can outlive it; nobody waits for that.
+It ends by itself, on timeout, on too many processes, or when the waiting task is cancelled. Its process group always
+ends with it. Only a process that left the group can outlive it, and that one is not waited for.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from hermes.domain.values import dataclass
 from hermes.processes.child import ChildProcess, threads_on_this_machine
 from hermes.processes.command_output import CommandOutput, LineFeed
 
-_TERM_GRACE_S: Final = 2.0  # from a polite end to a sure one
-_CANCEL_GRACE_S: Final = 0.4  # whoever cancels does not want to wait for a second
-_LEFT_GRACE_S: Final = 0.5  # for what outlives the program
-_SILENCE_S: Final = 0.5  # after the end, until the output is given up
+_TERM_GRACE_S: Final = 2.0  # from SIGTERM to SIGKILL
+_CANCEL_GRACE_S: Final = 0.4  # the same, after a cancellation
+_LEFT_GRACE_S: Final = 0.5  # for processes that outlive the program
+_SILENCE_S: Final = 0.5  # without output after the end, until reading stops
 _ESCAPED_MAX_S: Final = 5.0
 _COUNT_EVERY_S: Final = 0.25
 
@@ -24,7 +24,7 @@ _COUNT_EVERY_S: Final = 0.25
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
     code: int = 0
-    whole: bool = True  # nobody ended it
+    whole: bool = True  # it ended by itself
     timed_out: bool = False
     notes: tuple[str, ...] = ()
 
@@ -49,8 +49,8 @@ async def run_to_end(
 
 
 _ESCAPED: Final = (
-    "a process that left the command's process group still runs and holds its output; "
-    "what it writes from now on is lost"
+    "a process that left the command's process group is still running with its output open; "
+    "anything it writes now is lost"
 )
 
 
@@ -60,15 +60,15 @@ async def _pump(child: ChildProcess, output: CommandOutput, feed: LineFeed) -> N
         await output.add(data)
 
 
-async def _watch(child: ChildProcess, processes_max: int, said: list[str]) -> None:
-    """Ends what has grown too large, and says so. It is counted only when it can be too large at all."""
+async def _watch(child: ChildProcess, processes_max: int, notes: list[str]) -> None:
+    """Stop a command with too many processes and add a note. Count only if the whole machine has that many."""
     while True:
         await asyncio.sleep(_COUNT_EVERY_S)
         if await asyncio.to_thread(threads_on_this_machine) <= processes_max:
             continue
         count = len(await child.members() or ())
         if count > processes_max:
-            said.append(f"killed: the command had {count} processes at a time, more than the {processes_max} allowed")
+            notes.append(f"killed: the command had {count} processes, more than the allowed {processes_max}")
             await child.stop(0.0)
             return
 
@@ -79,13 +79,13 @@ async def _waited(child: ChildProcess, limit_s: float) -> Ending:
             code = await child.wait()
     except TimeoutError:
         await child.stop(_TERM_GRACE_S)
-        note = f"timed out after {limit_s:g} s: the command and what it had started were ended"
+        note = f"timed out after {limit_s:g} s: the command and its processes were killed"
         return Ending(whole=False, timed_out=True, notes=(note,))
     return Ending(code=code, notes=await _clear_up(child))
 
 
 async def _clear_up(child: ChildProcess) -> tuple[str, ...]:
-    """End what outlived the program, after a moment in which it may end by itself."""
+    """Stop the processes that outlived the program, after a short grace time."""
     if await child.emptied(within_s=_LEFT_GRACE_S):
         names = child.ended_with_it()
         if not names:
@@ -94,15 +94,14 @@ async def _clear_up(child: ChildProcess) -> tuple[str, ...]:
         names = await child.members() or []
         await child.stop(_CANCEL_GRACE_S)
     names = sorted(set(names))
-    said = f"the command left processes running ({', '.join(names[:10]) or 'unknown'}); they were ended"
-    return (f"{said}: in the foreground nothing outlives its command",)
+    left = ", ".join(names[:10]) or "unknown"
+    return (f"the command left processes running ({left}); they were killed, as always in the foreground",)
 
 
 async def _drained(pump: asyncio.Task[None], output: CommandOutput) -> bool:
-    """Whether the output has ended. It is given up when nothing came for a while, and at the latest after a few.
+    """Return whether the output has ended. Stop reading after two silent samples, or after a few seconds.
 
-    A disk that is slow to take what came is no silence, and neither is a machine that stood still: the second look
-    sees what came in with it.
+    A slow disk does not count as silence. Two samples are needed in case the whole machine was suspended.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + _ESCAPED_MAX_S
@@ -120,4 +119,4 @@ async def _finished(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.wait(tasks)
     for task in tasks:
         if not task.cancelled():
-            task.result()  # a fault of ours shall not pass in silence
+            task.result()  # raise an unexpected error

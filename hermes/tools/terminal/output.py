@@ -1,7 +1,7 @@
-"""What a tool gave back, made fit for the transcript: storable, without known secrets, and not too long.
+"""Prepare a tool's result for the transcript: storable text, known secrets masked, length limited.
 
-What is too long is kept whole in the conversation's folder; the model gets head and tail and is told what is missing
-and where it is. Blocking when something is spilled: call `fit` in a thread.
+A result that is too long is stored in the conversation's folder. The model gets its head and tail, and a note about
+the omitted part and the file. Blocking if a file is written: call `fit` in a thread.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import TypeAlias
 from hermes.domain.values import dataclass
 from hermes.system.tool_readable import create_readable_file, make_readable_directory
 
-Redact: TypeAlias = Callable[[str], str]  # takes known secrets out of a text
+Redact: TypeAlias = Callable[[str], str]  # masks known secrets
 
 _SAFE_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_HEAD_SHARE = 0.6  # the beginning says what it is; the end says how it came out
+_HEAD_SHARE = 0.6  # of the shown text; the tail gets the rest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +30,13 @@ class OutputLimits:
 
 
 def storable(text: str) -> str:
-    """Text that every store, model and terminal takes: no half characters and no NULs."""
+    """Return text that every store, model and terminal accepts: no lone surrogates, no NULs."""
     if "\0" in text:
         text = text.replace("\0", "\N{REPLACEMENT CHARACTER}")
     try:
         text.encode()
     except UnicodeEncodeError:
-        # A pair of halves is one character; a half alone is none.
+        # A surrogate pair becomes one character; a lone surrogate is replaced.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
 
@@ -46,7 +46,7 @@ def cut_line(line: str, max_chars: int) -> str:
 
 
 def fit(text: str, folder: Path, call: str, limits: OutputLimits, redact: Redact, *, excerpt: bool = False) -> str:
-    """Return the text within the limits. `excerpt`: it is not the whole output itself."""
+    """Return the text within the limits. `excerpt`: the text is already only part of the output."""
     text = redact(storable(text))
     lines = text.split("\n")
     size = len(text.encode())
@@ -56,13 +56,13 @@ def fit(text: str, folder: Path, call: str, limits: OutputLimits, redact: Redact
     try:
         total += f" and is in {_spill(folder / 'outputs', call, text)}; read_file shows parts of it"
     except OSError as error:
-        total += f" and could not be kept: {error.strerror}"
+        total += f" and could not be stored: {error.strerror}"
     return _shortened([cut_line(line, limits.line_chars) for line in lines], total, limits)
 
 
 def _spill(outputs: Path, call: str, text: str) -> Path:
     make_readable_directory(outputs)
-    # The id comes from the model: it may be no file name at all, and the same again in a later turn.
+    # The model chooses the id: it may not be a valid file name, and it may repeat in a later turn.
     name = call if _SAFE_NAME.fullmatch(call) else hashlib.sha256(call.encode("utf-8", "replace")).hexdigest()[:16]
     for number in itertools.count(1):
         path = outputs / (f"{name}.txt" if number == 1 else f"{name}-{number}.txt")
@@ -75,7 +75,7 @@ def _spill(outputs: Path, call: str, text: str) -> Path:
         with open(descriptor, "wb") as file:  # noqa: PTH123 - a descriptor has no path
             file.write(text.encode())
     except OSError:
-        path.unlink()  # half an output must not pass for the whole
+        path.unlink()  # a partial file must not look complete
         raise
     return path
 
@@ -85,12 +85,12 @@ def _shortened(lines: list[str], total: str, limits: OutputLimits) -> str:
         len(lines) <= limits.lines
         and sum(len(line.encode()) + 1 for line in lines) <= limits.size_bytes - len(total) - 60
     ):
-        return "\n".join([*lines, f"[long lines were cut; {total}]"])
+        return "\n".join([*lines, f"[long lines were truncated; {total}]"])
     room = max(0, limits.size_bytes - len(total.encode()) - 60)
     head = _taken(lines, room * _HEAD_SHARE, limits.lines * _HEAD_SHARE)
     rest = lines[len(head) :]
     tail = _taken(reversed(rest), room * (1 - _HEAD_SHARE), limits.lines * (1 - _HEAD_SHARE) - 1)[::-1]
-    note = f"[... {len(rest) - len(tail):,} lines left out here; {total}]"
+    note = f"[... {len(rest) - len(tail):,} lines omitted here; {total}]"
     return "\n".join([*head, note, *tail])
 
 

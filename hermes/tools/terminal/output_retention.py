@@ -1,11 +1,11 @@
-"""Retention of what tools leave in each conversation's folder: long outputs, and the sandbox's `tmp` and `home`.
+"""Retention of tool files in each conversation's folder: long outputs, and the sandbox's `tmp` and `home`.
 
-Outputs of conversations that have ended go after some days. When all outputs together take too much space, the oldest
-go, those of ended conversations first. A file younger than the longest command is never removed: a command that runs
-may still write to it.
+Outputs of ended conversations are removed after some days. If all outputs together take too much space, the oldest
+are removed, those of ended conversations first. A file younger than the longest possible command is never removed,
+because a running command may still write to it.
 
-`tmp` and `home` go when the conversation ended as many days ago and none of its background processes runs. `files`,
-its working directory, stays. Guests of a conversation have the same directories in `guest`.
+`tmp` and `home` are removed when the conversation ended that many days ago and has no running background process.
+The working directory `files` is kept. Guests of a conversation have the same directories in `guest`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from hermes.ports.given import Clock
 OUTPUTS: Final = "outputs"
 SCRATCH: Final = ("tmp", "home")
 _GUEST: Final = "guest"
-FIRST_AFTER_S: Final = 60.0  # a start has better things to do
+FIRST_AFTER_S: Final = 60.0  # not during the daemon's start
 SWEEP_EVERY_S: Final = 3600.0
 
 Conversation = Callable[[SessionId], Awaitable[Session]]  # the session, or what it was compressed into
@@ -58,7 +58,7 @@ class _Scratch:
 
 
 def in_question(outputs: Sequence[StoredOutput], now: float, limits: RetentionLimits) -> set[str]:
-    """Return the conversations of which one must know whether they have ended."""
+    """Return the conversations whose phase decides what is removed."""
     if sum(each.size_bytes for each in outputs) > limits.total_bytes:
         return {each.conversation for each in outputs}
     return {each.conversation for each in outputs if now - each.written_at > limits.keep_s}
@@ -93,7 +93,7 @@ class OutputRetention:
         has_processes: Callable[[SessionId], bool],
         clock: Clock,
     ) -> None:
-        """`has_processes` says whether background processes of a conversation run."""
+        """`has_processes` returns whether a conversation has running background processes."""
         self._root = root
         self._limits = limits
         self._has_processes = has_processes
@@ -101,14 +101,14 @@ class OutputRetention:
         self._clock = clock
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Sweep every hour, until cancelled."""
         await asyncio.sleep(FIRST_AFTER_S)
         while True:
             try:
                 await self.sweep()
                 await self.sweep_scratch()
             except (OSError, HermesError) as error:
-                logger.warning("tool outputs: could not remove old ones: {}", error)
+                logger.warning("tool outputs: could not remove old files: {}", error)
             await asyncio.sleep(SWEEP_EVERY_S)
 
     async def sweep(self) -> None:
@@ -119,7 +119,7 @@ class OutputRetention:
         if gone:
             await asyncio.to_thread(_remove, gone, ended)
             size = sum(each.size_bytes for each in gone)
-            logger.info("tool outputs: removed {} files with {} bytes", len(gone), size)
+            logger.info("tool outputs: removed {} old files ({} bytes)", len(gone), size)
 
     async def sweep_scratch(self) -> None:
         """Remove `tmp` and `home` of conversations that ended long ago."""
@@ -131,10 +131,10 @@ class OutputRetention:
                 for each in found:
                     if each.name == name:
                         await asyncio.to_thread(_remove_tree, each.path)
-                logger.info("sandbox: removed the home and /tmp of conversation {}, which has ended", name)
+                logger.info("sandbox: removed home and /tmp of ended conversation {}", name)
 
     async def _has_ended(self, name: str, *, before: float = math.inf) -> bool:
-        """The name is an id, but for a few characters: one that is not found counts as open."""
+        """Return whether the conversation ended. A folder name that is not a known id counts as not ended."""
         try:
             session = await self._conversation(SessionId(name))
         except UnknownSessionError:
@@ -143,7 +143,7 @@ class OutputRetention:
 
 
 def _folders(root: Path) -> Iterator[tuple[str, Path]]:
-    """The conversations' folders and those of guests within them, each with the conversation's name. No links."""
+    """Yield each conversation's name with its folder, and again with its guest folder. Skips symbolic links."""
     with suppress(FileNotFoundError):  # no tool was used yet
         for folder in os.scandir(root):
             if folder.is_dir(follow_symlinks=False):
@@ -154,17 +154,17 @@ def _folders(root: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _scratch(root: Path, before: float) -> Iterator[_Scratch]:
-    """Those in which nothing was made since then; whether the conversation has ended must be asked."""
+    """Yield the `tmp` and `home` directories that did not change since `before`."""
     for name, folder in _folders(root):
         for each in SCRATCH:
-            with suppress(OSError):  # none, or it went meanwhile
+            with suppress(OSError):  # it does not exist
                 status = (folder / each).lstat()
                 if stat.S_ISDIR(status.st_mode) and status.st_mtime < before:
                     yield _Scratch(name=name, path=folder / each)
 
 
 def _remove_tree(path: Path) -> None:
-    """Links are removed, not followed. Read-only directories, as package caches have them, are made writable."""
+    """Remove a tree. Links are removed, not followed. Read-only directories are made writable first."""
     with suppress(OSError):
         for _, _, _, descriptor in os.fwalk(path, follow_symlinks=False):
             with suppress(PermissionError):
@@ -194,5 +194,5 @@ def _remove(outputs: Sequence[StoredOutput], ended: Collection[str]) -> None:
     for each in outputs:
         each.path.unlink(missing_ok=True)
     for folder in {each.path.parent for each in outputs if each.conversation in ended}:
-        with suppress(OSError):  # others are left in it
+        with suppress(OSError):  # it is not empty
             folder.rmdir()

@@ -1,11 +1,11 @@
-"""What a conversation's shell remembers from one command to the next: its directory and its exported variables.
+"""Shell state of a conversation between commands: the directory and the exported variables.
 
-Each command has a shell of its own. Before it ends it writes both to a file in memory that it has inherited, also on
-`exit` and after a failure: nothing of the daemon's folders has to be visible to it. What
-differs from the environment that every command begins with is kept in the conversation's folder, so that a variable
-nobody touched follows the daemon's. A shell that was killed, or replaced itself by another program, changes nothing.
+Each command runs in a new shell. Before that shell ends, also on `exit` or failure, it writes both to an inherited
+in-memory file, so the daemon's folders need not be visible to it. Only differences from the base environment are
+stored in the conversation's folder; other variables follow the daemon's. A shell that was killed or replaced itself
+with `exec` changes nothing.
 
-The file may hold whatever a command exported: it is private (0600), and is replaced whole or not at all.
+The stored file may contain secrets that a command exported. It is private (0600) and replaced atomically.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from hermes.tools.tool import ToolError
 
 _FILE: Final = "shell.json"
 _CAPTURE_MAX_BYTES: Final = 2**20  # the kernel takes 2 MB, and the next command has to fit in as well
-_OF_THE_SHELL: Final = ("_", "SHLVL", "PWD", "SHELLOPTS", "BASHOPTS")  # it sets them itself
+_SET_BY_SHELL: Final = ("_", "SHLVL", "PWD", "SHELLOPTS", "BASHOPTS")
 
-# In one line, so that the command's own lines are numbered from 1. What is redirected to nowhere would be seen under
-# `set -x`. A trap on EXIT may be replaced by the command's own; bash therefore also has `exit` as a function.
-# Subshells have the function too, hence the look at the process id.
+# One line, so that the command's own lines are numbered from 1. Redirections to /dev/null hide this from `set -x`.
+# The command may replace the EXIT trap, so bash also gets `exit` as a function. Subshells inherit that function,
+# so it checks the process id.
 _BEFORE: Final = (
     "{limits} __hermes_command=$1 __hermes_state=$2; set --; "
     "__hermes_keep() {{ "
@@ -43,8 +43,8 @@ _AFTER: Final = 'eval "$__hermes_command"; { __hermes_keep $?; } 2>/dev/null'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShellState:
-    cwd: str = ""  # empty: where conversations begin
-    changed: Mapping[str, str | None]  # exported variables, by name; None: it was removed
+    cwd: str = ""  # empty: the working directory
+    changed: Mapping[str, str | None]  # exported variables by name; None: removed
 
     def environment(self, base: Mapping[str, str]) -> dict[str, str]:
         return {name: value for name, value in {**base, **self.changed}.items() if value is not None}
@@ -54,7 +54,7 @@ FRESH: Final = ShellState(changed={})
 
 
 def shell_argv(*, shell: str, env: str, command: str, capture: int, limits: ChildLimits) -> tuple[str, ...]:
-    """How to run the command in this shell, so that its state is in `capture` afterwards. `env` is the program."""
+    """Return an argv that runs the command and writes the shell's state to `capture`. `env` is the env program."""
     bash = is_bash(shell)
     before = _BEFORE.format(limits=f"{{ {limit_commands(limits, bash=bash)} }} 2>/dev/null;", env=env)
     options = ("--noprofile", "--norc") if bash else ()
@@ -63,14 +63,14 @@ def shell_argv(*, shell: str, env: str, command: str, capture: int, limits: Chil
 
 
 def load(folder: Path) -> ShellState:
-    """Raises ValueError when there is one that cannot be used."""
+    """Return the stored state, or a fresh one. Raises ValueError if the stored state is invalid."""
     try:
         text = (folder / _FILE).read_text("utf-8")
     except FileNotFoundError:
         return FRESH
     stored = json.loads(text)
     if not isinstance(stored, dict) or not _is_state(stored.get("cwd"), stored.get("env")):
-        raise ValueError("not a shell's state")
+        raise ValueError("not a valid shell state")
     return ShellState(cwd=stored["cwd"], changed=stored["env"])
 
 
@@ -85,7 +85,7 @@ def _is_state(cwd: Any, env: Any) -> bool:
 
 def save(folder: Path, state: ShellState) -> None:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=folder)  # private by itself
+    descriptor, name = tempfile.mkstemp(prefix=f".{_FILE}-", dir=folder)  # created with mode 0600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             json.dump({"cwd": state.cwd, "env": state.changed}, file)
@@ -99,17 +99,17 @@ def save(folder: Path, state: ShellState) -> None:
 
 @contextmanager
 def open_capture() -> Iterator[int]:
-    """A file in memory for a shell to write to. It cannot grow: a command inherits it."""
+    """Yield an in-memory file of fixed size for a shell to write its state to."""
     with ExitStack() as held:
         try:
             capture = fixed_file(held, _CAPTURE_MAX_BYTES + 1)
-        except OSError as error:  # no descriptor, or no memory, is left
-            raise ToolError(f"nothing was run: {error.strerror}") from error
+        except OSError as error:  # out of descriptors or memory
+            raise ToolError(f"The command was not run: {error.strerror}") from error
         yield capture
 
 
 def read_capture(capture: int, base: Mapping[str, str]) -> ShellState | None:
-    """The state a shell left; None when it left none that can be used."""
+    """Return the state that a shell wrote; None if there is none or it is invalid."""
     raw = os.pread(capture, _CAPTURE_MAX_BYTES + 1, 0).rstrip(b"\0") + b"\0"
     cwd, *entries = raw.split(b"\0")
     whole = all(b"=" in entry for entry in entries[:-1])
@@ -123,9 +123,9 @@ def read_capture(capture: int, base: Mapping[str, str]) -> ShellState | None:
 def _difference(base: Mapping[str, str], after: Mapping[str, str]) -> dict[str, str | None]:
     changed: dict[str, str | None] = {name: value for name, value in after.items() if base.get(name) != value}
     changed |= {name: None for name in base if name not in after}
-    return {name: value for name, value in changed.items() if name not in _OF_THE_SHELL}
+    return {name: value for name, value in changed.items() if name not in _SET_BY_SHELL}
 
 
 def nearest_directory(path: Path) -> Path:
-    """The directory itself or, when it is gone, the first above it that is there."""
+    """Return the directory, or its nearest existing parent."""
     return next((each for each in (path, *path.parents) if each.is_dir()), Path("/"))

@@ -1,117 +1,61 @@
-"""The terminal tool: a shell command, run to its end within a time, its output and exit code told to the model.
+"""Terminal tool: run a shell command and return its output and exit code.
 
-Commands run in a sandbox where there is one (`hermes/sandbox/`). Running outside of it is an argument of the call,
-and that is what the owner is asked about. Directory and exported variables carry over to the conversation's next
-command, also after a restart (`shell_state`); those of a command outside do not. Whatever a command started ends with
-it: processes that are to stay are for `background`. Nobody answers questions: there is nothing to read, or a terminal
-at its end of input.
+Commands run in a sandbox if one works (`hermes/sandbox/`). An argument of the call requests to run outside it, and
+the owner is asked each time. The directory and exported variables are saved for the conversation's next command
+(`shell_state`), except those of a command outside the sandbox. All processes of a command end with it; `background`
+starts commands that stay. Standard input is empty.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
-import shutil
-import signal
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import field, replace
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Protocol
 
 from hermes.domain.access.role import Role
 from hermes.domain.process.box import Box
-from hermes.domain.types import Gate, SessionId, TurnId, Verdict
-from hermes.domain.values import dataclass
+from hermes.domain.types import Gate, Verdict
 from hermes.processes.child import ChildLimits, ChildProcess, spawn
 from hermes.processes.command_output import CommandOutput, LineFeed
 from hermes.sandbox.boxed_child import SandboxFailedError, spawn_boxed
 from hermes.sandbox.cgroup import Cgroups, ControlGroup, held_group
 from hermes.sandbox.host_grants import joined_gate, network_gate, requested_hosts
-from hermes.sandbox.inside_path import is_directory_inside
 from hermes.sandbox.network import ProxyAttachment, SandboxNetwork
-from hermes.sandbox.plan import BadWorkdirError, SandboxPlan
 from hermes.sandbox.sandbox import Sandbox
-from hermes.tools.terminal.child_environment import child_environment
+from hermes.tools.terminal.background_command import BackgroundCommand
 from hermes.tools.terminal.foreground import Ending, run_to_end
-from hermes.tools.terminal.shell_state import (
-    FRESH,
-    ShellState,
-    load,
-    nearest_directory,
-    open_capture,
-    read_capture,
-    save,
-    shell_argv,
-)
+from hermes.tools.terminal.result_text import exit_code_notes, result_text, timeout_notes
+from hermes.tools.terminal.settings import TerminalSettings, check_command, checked_timeout, offered_parameters
+from hermes.tools.terminal.shell_state import ShellState, open_capture, read_capture, save, shell_argv
+from hermes.tools.terminal.start import CommandStart, StartPlanner
 from hermes.tools.tool import Tool, ToolContext, ToolError, ToolResult, tool
 
-_NO_TIMEOUT: Final = "timeout does not hold for a background command: it runs until it ends or is killed"
 OUTSIDE_SANDBOX: Final = "outside-sandbox"  # the rule that a person allows
-_COMMAND_MAX_BYTES: Final = 100_000  # the kernel takes 128 KB in one argument
+_TIMEOUT_IGNORED: Final = "timeout is ignored for a background command: it runs until it ends or is killed"
+_LEAVES_SANDBOX: Final = "runs outside the sandbox, with all permissions of this user"
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TerminalSettings:
-    environ: Mapping[str, str] = field(repr=False)  # the daemon's own; few of them are passed on
-    work_of: Callable[[Path, Role], str]  # of a conversation's folder: where its shell begins
-    timeout_s: float = 180.0
-    timeout_max_s: float = 600.0
-    passed_names: tuple[str, ...] = ()  # variables passed on beside the usual ones
-    memory_bytes: int = 0  # heap of each process in a sandbox
-    kept_bytes: int = 50_000  # of an output, for the model
-    stored_max_bytes: int = 20 * 2**20  # of an output, in its file
-    limits: ChildLimits = ChildLimits()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BackgroundCommand:
-    """A command that shall outlive its call, with all that it needs to start."""
-
-    session: SessionId
-    turn: TurnId
-    call: str
-    folder: Path
-    command: str
-    cwd: str
-    environ: Mapping[str, str] = field(repr=False)
-    pty: bool
-    limits: ChildLimits
-    shell: str = "/bin/sh"
-    box: Box | None = None  # the sandbox it runs in
-    permitted: frozenset[str] = frozenset()  # for its network
-    notify: bool = False  # its end is told
-    watch: tuple[str, ...] = ()  # texts in its output that are told
-    role: Role = Role.GUEST  # of the turn that it is started in
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Start:
-    """Where and with what a command begins."""
-
-    state: ShellState
-    kept_cwd: str  # the shell's own
-    cwd: str  # the command's
-    environ: Mapping[str, str] = field(repr=False)
-    shell: str
-    env_program: str
-    notes: tuple[str, ...]
-    base: Mapping[str, str] = field(repr=False)  # the variables that every command begins with
-    plan: SandboxPlan | None = None  # of its sandbox
+StartBackground = Callable[[BackgroundCommand], Awaitable[str]]
 
 
 class Decide(Protocol):
     def __call__(self, command: str, cwd: str, *, work: str, inside: bool, own_directory: bool) -> Gate:
-        """`cwd` is empty when there is none, `work` the working directory. `inside`: it would run in the sandbox."""
+        """Judge a command.
+
+        `cwd` is empty if the command has none, `work` is the working directory. `inside`: it runs in the sandbox.
+        """
 
 
 def terminal_tool(
     settings: TerminalSettings,
     decide: Decide,
-    background: Callable[[BackgroundCommand], Awaitable[str]] | None = None,
+    background: StartBackground | None = None,
     sandbox: Sandbox | None = None,
     network: SandboxNetwork | None = None,
 ) -> Tool:
-    """Without `network` a sandbox has none."""
+    """Return the tool. Without `network`, sandboxes have none."""
     shell = _Terminal(settings, background, sandbox, network)
 
     def gate(arguments: Mapping[str, Any], context: ToolContext) -> Gate:
@@ -122,54 +66,40 @@ def terminal_tool(
         own = Path(work).parent == context.folder
         found = decide(arguments["command"], cwd, work=work, inside=inside, own_directory=own)
         if shell.boxed and outside:
-            return _leaving(found)
+            return _outside_gate(found)
         return joined_gate(found, shell.network_gate(arguments.get("network_hosts") or (), context.role))
 
-    made = tool("terminal", decide=gate, available=_why_not)(shell.terminal)
+    made = tool("terminal", decide=gate, available=_unavailable_because)(shell.terminal)
     return replace(
         made,
-        parameters=_with_times(_offered(made.parameters, boxed=shell.boxed, network=network is not None), settings),
+        parameters=offered_parameters(made.parameters, settings, boxed=shell.boxed, network=network is not None),
         requires=(("background", "process"),),
     )
 
 
-def _leaving(gate: Gate) -> Gate:
-    """To leave the sandbox is asked about each time, whatever the command is."""
+def _outside_gate(gate: Gate) -> Gate:
+    """Return the gate of a command outside the sandbox: it needs approval each time."""
     if gate.verdict is Verdict.BLOCK:
         return gate
-    leaves = "it runs outside the sandbox, with all rights of this user"
     return Gate(
         verdict=Verdict.ASK,
-        reason="; ".join(filter(None, (leaves, gate.reason))),
+        reason="; ".join(filter(None, (_LEAVES_SANDBOX, gate.reason))),
         rules=(OUTSIDE_SANDBOX, *gate.rules),
         once=True,
-        findings=(leaves, *(gate.findings or filter(None, (gate.reason,)))),
+        findings=(_LEAVES_SANDBOX, *(gate.findings or filter(None, (gate.reason,)))),
         subjects=("", *gate.subjects) if gate.subjects else (),
     )
 
 
-def _offered(parameters: Mapping[str, Any], *, boxed: bool, network: bool) -> Mapping[str, Any]:
-    """Without a sandbox there is no way out of it, and without a network no host to ask for."""
-    absent = {"outside_sandbox": not boxed, "network_hosts": not (boxed and network)}
-    left = {name: value for name, value in parameters["properties"].items() if not absent.get(name)}
-    return {**parameters, "properties": left}
-
-
-def _why_not() -> str:
+def _unavailable_because() -> str:
     return "" if hasattr(os, "memfd_create") else "it needs Linux"
-
-
-def _with_times(parameters: Mapping[str, Any], settings: TerminalSettings) -> dict[str, Any]:
-    said = f"seconds until it is ended: {settings.timeout_s:g} unless given, {settings.timeout_max_s:g} at most"
-    properties = parameters["properties"]
-    return {**parameters, "properties": {**properties, "timeout": {**properties["timeout"], "description": said}}}
 
 
 class _Terminal:
     def __init__(
         self,
         settings: TerminalSettings,
-        background: Callable[[BackgroundCommand], Awaitable[str]] | None,
+        background: StartBackground | None,
         sandbox: Sandbox | None,
         network: SandboxNetwork | None,
     ) -> None:
@@ -177,7 +107,7 @@ class _Terminal:
         self._settings = settings
         self._background = background
         self._sandbox = sandbox if sandbox is not None and sandbox.works else None
-        self._outside = child_environment(settings.environ, passed=settings.passed_names)
+        self._planner = StartPlanner(settings, self._sandbox, network=network is not None)
 
     @property
     def boxed(self) -> bool:
@@ -191,13 +121,13 @@ class _Terminal:
         if not hosts or not self.boxed:
             return Gate()
         if self._network is None or role is Role.GUEST:
-            raise ToolError("there is no network in this sandbox, so no host can be allowed")
+            raise ToolError("This sandbox has no network, so no host can be allowed.")
         return network_gate(hosts, self._network.hosts)
 
     def directory(self, context: ToolContext, workdir: str, *, inside: bool) -> str:
-        """Where a command would run now; empty when it cannot. Blocking, like all that looks at the disk."""
+        """Return the directory that a command would run in; empty if it cannot run. Blocking."""
         try:
-            return self._start(context, workdir, inside=inside).cwd
+            return self._planner.start(context, workdir, inside=inside).cwd
         except ToolError:
             return ""
 
@@ -205,151 +135,115 @@ class _Terminal:
         self,
         context: ToolContext,
         *,
-        command: Annotated[str, "what to run, as typed into bash; may have several lines"],
-        timeout: float | None = None,  # noqa: ASYNC109 - for the model; described by `_with_times`
-        workdir: Annotated[str, "directory for this command only; without it the one that the last left"] = "",
-        pty: Annotated[bool, "run on a terminal, for programs that insist on one"] = False,
-        background: Annotated[bool, "let it run on by itself, for servers and long work; answers at once"] = False,
-        notify: Annotated[bool, "with background: have its end told to you, in a message of its own"] = False,
+        command: Annotated[str, "bash command line; may have several lines"],
+        timeout: float | None = None,  # noqa: ASYNC109 - for the model; described by `offered_parameters`
+        workdir: Annotated[str, "directory for this command only; default: where the last command ended"] = "",
+        pty: Annotated[bool, "run in a pseudo-terminal, for programs that require one"] = False,
+        background: Annotated[bool, "run in the background, for servers and long work; returns immediately"] = False,
+        notify: Annotated[bool, "with background: send you a message when the command ends"] = False,
         watch: Annotated[
-            list[str] | None, "with background: have lines told to you that contain one of these, in the same case"
+            list[str] | None,
+            "with background: send you output lines that contain one of these texts (case-sensitive)",
         ] = None,
         outside_sandbox: Annotated[
-            bool, "run outside the sandbox, with all rights of the owner's user; the owner is asked each time"
+            bool, "run outside the sandbox with all permissions of the owner's user; the owner is asked each time"
         ] = False,
         network_hosts: Annotated[  # noqa: ARG002
-            list[str] | None, "hosts to reach that were refused before; the owner is asked about them"
-        ] = None,  # judged by the gate; what was allowed is in `context.permitted`
+            list[str] | None, "refused hosts that this command must reach; the owner is asked about them"
+        ] = None,  # judged by the gate; allowed hosts are in `context.permitted`
     ) -> ToolResult:
-        """Run a shell command and get its output (standard error included) and exit code.
+        """Run a shell command. Returns its output (stdout and stderr) and exit code.
 
-        The directory (cd) and exported variables are kept for your next command. There is nobody to type: nothing can
-        be read from standard input, so use flags that answer questions (-y). What a command leaves running with & is
-        ended with it, also a background command: for what shall stay use background, without & or nohup, and the
-        process tool to look after it. Prefer the file tools for reading, searching and editing files.
+        The directory (cd) and exported variables are kept for your next command. Standard input is empty: use flags
+        that answer prompts (-y). Processes started with & are killed when the command ends, also in a background
+        command. To keep a process running use background=true, without & or nohup, and manage it with the process
+        tool. Prefer the file tools for reading, searching and editing files.
         """
-        limit_s = self._checked(command, timeout)
-        inside = self.boxed and not outside_sandbox
-        start = await asyncio.to_thread(self._start, context, workdir, inside=inside)
+        check_command(command)
+        limit_s = checked_timeout(timeout, self._settings, background=self._background is not None)
+        start = await asyncio.to_thread(
+            self._planner.start, context, workdir, inside=self.boxed and not outside_sandbox
+        )
         if background:
-            told = await self._hand_over(context, command, start, pty=pty, notify=notify, watch=tuple(watch or ()))
-            return ToolResult(text=told if timeout is None else f"{told}\n[{_NO_TIMEOUT}]")
+            text = await self._start_background(
+                context, command, start, pty=pty, notify=notify, watch=tuple(watch or ())
+            )
+            return ToolResult(text=text if timeout is None else f"{text}\n[{_TIMEOUT_IGNORED}]")
         if notify or watch:
-            raise ToolError("nothing was run: notify and watch are for background=true")
+            raise ToolError("The command was not run: notify and watch need background=true.")
+        saves = not (self.boxed and outside_sandbox)
+        return await self._run(context, command, start, pty=pty, limit_s=limit_s, saves=saves, stay=bool(workdir))
+
+    async def _run(
+        self,
+        context: ToolContext,
+        command: str,
+        start: CommandStart,
+        *,
+        pty: bool,
+        limit_s: float,
+        saves: bool,
+        stay: bool,
+    ) -> ToolResult:
+        """Run in the foreground. `saves`: keep the shell's state. `stay`: keep the directory from before."""
         output = CommandOutput(
             context.folder / "outputs",
             context.call,
             kept_bytes=self._settings.kept_bytes,
             stored_max_bytes=self._settings.stored_max_bytes,
         )
-        feed = LineFeed(context.progress, terminal=pty)
         attached: list[ProxyAttachment] = []
         async with held_group(self._cgroups(start)) as group:
             with open_capture() as capture:
                 attach = self._attach(context, start, attached)
                 child = await self._spawn(command, start, capture, pty=pty, group=group, attach=attach)
-                try:
-                    end = await run_to_end(
-                        child, output, feed, limit_s=limit_s, processes_max=self._settings.limits.processes
-                    )
-                except SandboxFailedError:
-                    words = output.text(terminal=pty).strip()
-                    raise ToolError(f"nothing was run: the sandbox could not be started: {words}") from None
-                finally:
-                    feed.close()
-                    child.close()
-                    for each in attached:
-                        await each.close()
-                keeps = end.whole and not (self.boxed and outside_sandbox)
-                kept = await self._keep(context.folder, start, capture, stay=bool(workdir)) if keeps else ()
-            killed = await self._memory_note(group)
-        advice = self._advice() if end.timed_out else ()
+                end = await self._ended(context, child, output, attached, pty=pty, limit_s=limit_s)
+                kept = await self._keep(context.folder, start, capture, stay=stay) if end.whole and saves else ()
+            killed = await self._memory_notes(group)
+        advice = timeout_notes(end, self._settings, background=self._background is not None)
         refused = filter(None, (each.note() for each in attached))
-        notes = [*start.notes, *end.notes, *killed, *advice, *kept, *refused, *_exit_code(end)]
-        text = _told(output.text(terminal=pty), notes)
+        notes = [*start.notes, *end.notes, *killed, *advice, *kept, *refused, *exit_code_notes(end)]
+        text = result_text(output.text(terminal=pty), notes)
         return ToolResult(text=text, ok=end.whole and end.code == 0, excerpt=output.is_cut)
 
-    def _checked(self, command: str, timeout_s: float | None) -> float:
-        """The time the command gets."""
-        most = self._settings.timeout_max_s
-        if not command.strip():
-            raise ToolError("the command is empty")
+    async def _ended(
+        self,
+        context: ToolContext,
+        child: ChildProcess,
+        output: CommandOutput,
+        attached: list[ProxyAttachment],
+        *,
+        pty: bool,
+        limit_s: float,
+    ) -> Ending:
+        """Wait for the command's end and release what it used."""
+        feed = LineFeed(context.progress, terminal=pty)
+        most = self._settings.limits.processes
         try:
-            size = len(command.encode())
-        except UnicodeEncodeError:
-            raise ToolError("the command is not valid text: it holds half of a surrogate pair") from None
-        if "\0" in command:
-            raise ToolError("the command holds a NUL character, which no shell can take; write it as \\0 in a printf")
-        if size > _COMMAND_MAX_BYTES:
-            raise ToolError(
-                f"the command has {size} bytes, more than the {_COMMAND_MAX_BYTES} that fit; "
-                "write it to a file with write_file and run that file"
-            )
-        if timeout_s is None:
-            return min(self._settings.timeout_s, most)
-        if timeout_s <= 0:
-            raise ToolError("the timeout must be more than 0 seconds")
-        if timeout_s > most:
-            advice = "do it in steps" if self._background is None else "use background=true, or do it in steps"
-            raise ToolError(f"a command may take at most {most:g} s, not {timeout_s:g}; for longer work {advice}")
-        return timeout_s
+            return await run_to_end(child, output, feed, limit_s=limit_s, processes_max=most)
+        except SandboxFailedError:
+            reason = output.text(terminal=pty).strip()
+            raise ToolError(f"The command was not run: could not start the sandbox: {reason}") from None
+        finally:
+            feed.close()
+            child.close()
+            for each in attached:
+                await each.close()
 
-    def _start(self, context: ToolContext, workdir: str, *, inside: bool) -> _Start:
-        """Blocking."""
-        notes = []
-        try:
-            state = load(context.folder)
-        except (ValueError, OSError) as error:
-            state = FRESH
-            notes.append(f"the directory and variables of before could not be read ({error}); this is a fresh shell")
-        work = self._settings.work_of(context.folder, context.role)
-        plan = self._plan(context, work) if inside else None
-        if self.boxed and not inside:
-            state = FRESH  # that of the sandbox means nothing outside
-        base = self._outside if plan is None else self._inside(network=plan.network)
-        wanted = Path(state.cwd or work)
-        cwd = kept_cwd = _nearest(wanted, plan, work)
-        if workdir:
-            cwd = cwd / _home_expanded(workdir, base)
-            if not _is_directory(cwd, plan):
-                raise ToolError(f"the workdir {str(cwd)!r} is not a directory")
-        elif cwd != wanted:
-            notes.append(f"the directory {wanted} does not exist any more; this ran in {cwd}")
-        path = base["PATH"]  # the daemon's: a command may have changed its own
-        return _Start(
-            state=state,
-            kept_cwd=str(kept_cwd),
-            cwd=str(cwd),
-            environ={**state.environment(base), "PWD": str(cwd)},
-            shell=shutil.which("bash", path=path) or "/bin/sh",
-            env_program=shutil.which("env", path=path) or "/usr/bin/env",
-            notes=tuple(notes),
-            base=base,
-            plan=None if plan is None else replace(plan, cwd=str(cwd)),
-        )
-
-    def _plan(self, context: ToolContext, work: str) -> SandboxPlan:
-        """Blocking."""
-        assert self._sandbox is not None
-        try:
-            place = self._sandbox.place(context.folder, work, readable=context.received)
-            return self._sandbox.plan(place, network=self._network is not None and context.role is not Role.GUEST)
-        except BadWorkdirError as error:
-            raise ToolError(f"nothing was run: {error}. Choose another directory (terminal.cwd).") from error
-        except OSError as error:
-            raise ToolError(f"the conversation's folder cannot be used: {error.strerror or error}") from error
-
-    def _inside(self, *, network: bool) -> Mapping[str, str]:
-        assert self._sandbox is not None
-        return self._sandbox.environment(self._outside, network=network)
-
-    async def _hand_over(
-        self, context: ToolContext, command: str, start: _Start, *, pty: bool, notify: bool, watch: tuple[str, ...]
+    async def _start_background(
+        self,
+        context: ToolContext,
+        command: str,
+        start: CommandStart,
+        *,
+        pty: bool,
+        notify: bool,
+        watch: tuple[str, ...],
     ) -> str:
         if self._background is None:
             raise ToolError(
-                "background processes are not available here; run it in the foreground with a timeout that suffices "
-                f"(at most {self._settings.timeout_max_s:g} s), in steps if need be"
+                "The command was not run: background processes are not available here. Run it in the foreground "
+                f"with a longer timeout (maximum {self._settings.timeout_max_s:g} s), in steps if necessary."
             )
         async with held_group(self._cgroups(start), stays=True) as group:
             asked = BackgroundCommand(
@@ -369,12 +263,12 @@ class _Terminal:
                 watch=watch,
                 role=context.role,
             )
-            return _told(await self._background(asked), start.notes)
+            return result_text(await self._background(asked), start.notes)
 
     def _attach(
-        self, context: ToolContext, start: _Start, attached: list[ProxyAttachment]
+        self, context: ToolContext, start: CommandStart, attached: list[ProxyAttachment]
     ) -> Callable[[int], Awaitable[None]] | None:
-        """What gives the sandbox its network, before the command starts."""
+        """Return the function that gives the sandbox its network before the command starts."""
         network = self._network
         if network is None or start.plan is None or not start.plan.network:
             return None
@@ -387,7 +281,7 @@ class _Terminal:
     async def _spawn(
         self,
         command: str,
-        start: _Start,
+        start: CommandStart,
         capture: int,
         *,
         pty: bool,
@@ -422,48 +316,45 @@ class _Terminal:
                 pass_fds=(capture,),
             )
         except SandboxFailedError as error:
-            raise ToolError(f"nothing was run: the sandbox could not be started: {error}") from error
+            raise ToolError(f"The command was not run: could not start the sandbox: {error}") from error
         except OSError as error:
-            raise ToolError(f"the command could not be started in {start.cwd}: {error.strerror}") from error
+            raise ToolError(
+                f"The command was not run: could not start it in {start.cwd}: {error.strerror}"
+            ) from error
 
-    def _box(self, start: _Start, group: ControlGroup | None, *, pty: bool) -> Box | None:
+    def _box(self, start: CommandStart, group: ControlGroup | None, *, pty: bool) -> Box | None:
         """Blocking."""
         if start.plan is None or self._sandbox is None:
             return None
         box = self._sandbox.box(start.plan, terminal=pty)
         return box if group is None else group.entered_by(box)
 
-    def _cgroups(self, start: _Start) -> Cgroups | None:
+    def _cgroups(self, start: CommandStart) -> Cgroups | None:
         return None if start.plan is None or self._sandbox is None else self._sandbox.cgroups
 
-    async def _memory_note(self, group: ControlGroup | None) -> tuple[str, ...]:
+    async def _memory_notes(self, group: ControlGroup | None) -> tuple[str, ...]:
         if group is None or not await asyncio.to_thread(group.ran_out_of_memory):
             return ()
-        return (f"killed: the command used more than the {self._settings.memory_bytes >> 20} MB of memory allowed",)
+        return (f"killed: the command used more than the allowed {self._settings.memory_bytes >> 20} MB of memory",)
 
-    def _limits(self, start: _Start) -> ChildLimits:
-        """In a sandbox the kernel counts its processes alone, so that there can be a limit on them."""
+    def _limits(self, start: CommandStart) -> ChildLimits:
+        """Return the limits. In a sandbox the kernel counts only its processes, so it can limit their number."""
         limits = self._settings.limits
         if start.plan is None:
             return limits
         return replace(limits, user_processes=limits.processes, data_bytes=self._settings.memory_bytes)
 
-    def _advice(self) -> tuple[str, ...]:
-        longer = f"allow more time (at most {self._settings.timeout_max_s:g} s)"
-        instead = "" if self._background is None else ", or use background=true"
-        return (f"its directory and variables were not kept; {longer}{instead}",)
-
-    async def _keep(self, folder: Path, start: _Start, capture: int, *, stay: bool) -> tuple[str, ...]:
-        """Remember what the shell left, for the next command. With `stay` the directory of before remains."""
+    async def _keep(self, folder: Path, start: CommandStart, capture: int, *, stay: bool) -> tuple[str, ...]:
+        """Save the shell's state for the next command. With `stay`, keep the directory from before."""
         try:
             state = await asyncio.to_thread(self._save, folder, start, capture, stay=stay)
         except OSError as error:
-            return (f"the directory and variables could not be kept: {error.strerror}",)
+            return (f"could not save the directory and variables: {error.strerror}",)
         if state is None:
-            return ("the shell did not tell its directory and variables at its end; those of before hold",)
+            return ("the shell did not report its directory and variables; the previous ones are kept",)
         return ()
 
-    def _save(self, folder: Path, start: _Start, capture: int, *, stay: bool) -> ShellState | None:
+    def _save(self, folder: Path, start: CommandStart, capture: int, *, stay: bool) -> ShellState | None:
         """Blocking."""
         left = read_capture(capture, start.base)
         if left is None:
@@ -472,33 +363,3 @@ class _Terminal:
         if state != start.state:
             save(folder, state)
         return state
-
-
-def _nearest(wanted: Path, plan: SandboxPlan | None, work: str) -> Path:
-    """The directory itself or, when it is gone, the first above it that is there; in a sandbox at worst its own."""
-    if plan is None:
-        return nearest_directory(wanted)
-    return next((each for each in (wanted, *wanted.parents) if _is_directory(each, plan)), Path(work))
-
-
-def _is_directory(path: Path, plan: SandboxPlan | None) -> bool:
-    return path.is_dir() if plan is None else is_directory_inside(str(path), plan)
-
-
-def _home_expanded(path: str, base: Mapping[str, str]) -> str:
-    home = base.get("HOME", "~")
-    return home + path[1:] if path == "~" or path.startswith("~/") else path
-
-
-def _exit_code(end: Ending) -> tuple[str, ...]:
-    if not end.whole:
-        return ()
-    if end.code - 128 in {*signal.Signals}:
-        return (f"exit code {end.code}, which is {signal.Signals(end.code - 128).name}",)
-    return (f"exit code {end.code}",)
-
-
-def _told(text: str, notes: Iterable[str]) -> str:
-    """Always text that can be encoded, whatever a directory is called."""
-    lines = [text.rstrip("\n") or "(no output)", *(f"[{note}]" for note in notes)]
-    return "\n".join(lines).encode("utf-8", errors="replace").decode()

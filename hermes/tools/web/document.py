@@ -1,9 +1,9 @@
-"""From the bytes of a response to text: what kind of document it is, its character set, and how it reads.
+"""Conversion of a response body to text: document type, character set, readable text.
 
 Rules:
-- A document is what it says it is, unless it says nothing useful; then its first bytes are looked at.
-- What is inflated never grows beyond the limit that the body had.
-- What has no text (images, archives, programs) is refused with its kind.
+- The Content-Type decides the document type; if it is not useful, the first bytes decide.
+- Decompressed data has the same size limit as the body.
+- Types without text (images, archives, programs) are refused.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ MAX_PDF_PAGES: Final = 500
 _BOMS: Final = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _META: Final = re.compile(rb"""<meta[^>]{0,200}charset\s*=\s*["']?\s*([a-z0-9_:.-]{2,40})""", re.IGNORECASE)
 _DECLARATION: Final = re.compile(rb"""<\?xml[^>]{0,100}encoding\s*=\s*["']([a-z0-9_:.-]{2,40})""", re.IGNORECASE)
-# The character sets that the web uses. Python knows more things by such names, and some of them are traps.
+# Character sets used on the web. Python has more codecs, and some of them are dangerous.
 _CHARSET: Final = re.compile(
     r"utf-?(8|16|16-?le|16-?be)|us-ascii|ascii|iso-?8859-?\d{1,2}|latin-?\d|windows-\d{3,4}|cp\d{3,4}|koi8-[ru]"
     r"|macintosh|x-mac-cyrillic|gb2312|gbk|gb18030|big5(-hkscs)?|euc-(jp|kr|tw)|shift[_-]?jis|sjis|iso-2022-jp|tis-620"
 )
-_NOT_SHOWN: Final = {  # controls, and signs without a shape that can hide or reorder text
+_NOT_SHOWN: Final = {  # control characters, and invisible ones that can hide or reorder text
     **{code: None for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"},
     **dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF, *range(0x202A, 0x202F), *range(0x2066, 0x206A))),
     **dict.fromkeys(range(0xE0000, 0xE0080)),
@@ -38,7 +38,7 @@ _NOT_SHOWN: Final = {  # controls, and signs without a shape that can hide or re
 
 
 class DocumentUnreadableError(Exception):
-    """There is no text to be had; the message says why."""
+    """The document has no readable text; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Document:
 
 
 def read_document(body: bytes, *, url: str, content_type: str, encoding: str, max_bytes: int) -> Document:
-    """`content_type` and `encoding` are the headers Content-Type and Content-Encoding."""
+    """Return the document. `content_type` and `encoding` are the Content-Type and Content-Encoding headers."""
     body = inflate(body, encoding, max_bytes)
     kind = kind_of(content_type, body)
     if kind == "pdf":
@@ -69,11 +69,11 @@ def inflate(body: bytes, encoding: str, max_bytes: int) -> bytes:
     for name in reversed([each.strip().lower() for each in encoding.split(",") if each.strip()]):
         if name in ("gzip", "x-gzip"):
             body = _inflated(body, 31, max_bytes)
-        elif name == "deflate":  # some servers leave out the wrapper that the name stands for
+        elif name == "deflate":  # some servers omit the zlib header
             wrapped = len(body) > 1 and body[0] & 0x0F == 8 and (body[0] << 8 | body[1]) % 31 == 0
             body = _inflated(body, 15 if wrapped else -15, max_bytes)
         elif name != "identity":
-            raise DocumentUnreadableError(f"the server packed it as {name[:20]!r}, which was not asked for")
+            raise DocumentUnreadableError(f"the server used the encoding {name[:20]!r}, which was not requested")
     return body
 
 
@@ -87,13 +87,13 @@ def _inflated(body: bytes, window: int, max_bytes: int) -> bytes:
         except zlib.error as error:
             if parts:  # padding after the last member
                 break
-            raise DocumentUnreadableError("its compression is damaged") from error
+            raise DocumentUnreadableError("its compressed data is damaged") from error
         room -= len(part)
         if room < 0:
-            raise DocumentUnreadableError(f"it is larger than {max_bytes // 2**20} MB when unpacked")
+            raise DocumentUnreadableError(f"it is larger than {max_bytes // 2**20} MB when decompressed")
         parts.append(part)
         if not engine.eof:
-            break  # cut short: what there is, is shown
+            break  # truncated: show what arrived
         body = engine.unused_data
     return b"".join(parts)
 
@@ -108,7 +108,7 @@ def kind_of(content_type: str, body: bytes) -> str:
     if name == "application/json" or name.endswith("+json"):
         return "json"
     if name and not _may_be_text(name):
-        raise DocumentUnreadableError(f"it is {name[:80]}, which has no text")
+        raise DocumentUnreadableError(f"its type {name[:80]} has no text")
     if b"\0" in body[:4096] and not body.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DocumentUnreadableError("it is not text")
     if name in ("", "application/octet-stream", "text/plain") and start.startswith((b"<!doctype html", b"<html")):
@@ -137,7 +137,7 @@ def decode(body: bytes, content_type: str) -> str:
     try:
         return body.decode("utf-8")
     except UnicodeDecodeError:
-        # A body that is mostly UTF-8 has one bad byte; one that is not has a bad one wherever it leaves ASCII.
+        # A few bad bytes mean damaged UTF-8; many mean another character set.
         mended = body.decode("utf-8", "replace")
         mostly = mended.count("\ufffd") * 10 < sum(character > "\x7f" for character in mended)
         return mended if mostly else body.decode("cp1252", "replace")
@@ -149,7 +149,7 @@ def _charset(name: str) -> str:
         return ""
     name = {"shift-jis": "shift_jis", "macintosh": "mac_roman", "x-mac-cyrillic": "mac_cyrillic"}.get(name, name)
     if name in ("us-ascii", "ascii", "iso-8859-1", "iso8859-1", "latin1", "latin-1"):
-        return "cp1252"  # as browsers do: it is what such pages mean
+        return "cp1252"  # as browsers do
     try:
         return codecs.lookup(name).name
     except LookupError:
@@ -160,7 +160,7 @@ def _pretty(text: str) -> str:
     try:
         return json.dumps(json.loads(text), ensure_ascii=False, indent=1)
     except (ValueError, RecursionError):
-        return text  # several documents in one, or none: as it is
+        return text  # not one JSON document: show it unchanged
 
 
 def _read_pdf(body: bytes) -> tuple[str, str]:
@@ -168,22 +168,22 @@ def _read_pdf(body: bytes) -> tuple[str, str]:
         import pypdf  # noqa: PLC0415 - optional, and slow to import
     except ImportError as error:
         raise DocumentUnreadableError(
-            "it is a PDF, and this installation cannot read those: the extra 'web' (the package pypdf) is missing"
+            "it is a PDF, and this installation cannot read PDFs: the extra 'web' (package pypdf) is not installed"
         ) from error
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it complains about each oddity of a file
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs every irregularity of a file
     try:
         title, pages = _pdf_pages(pypdf.PdfReader(io.BytesIO(body)))
     except DocumentUnreadableError:
         raise
-    except Exception as error:  # a damaged file makes the library fail in every way there is
+    except Exception as error:  # a damaged file can raise anything in the library
         raise DocumentUnreadableError(f"the PDF is damaged ({type(error).__name__})") from error
     if not any(pages):
-        raise DocumentUnreadableError("the PDF holds no text, only pictures of it")
+        raise DocumentUnreadableError("the PDF contains no text, only images")
     return title, "\n\n".join(f"[page {number}]\n{text}" for number, text in enumerate(pages, 1))
 
 
 def _pdf_pages(reader: Any) -> tuple[str, list[str]]:
     if reader.is_encrypted and not reader.decrypt(""):
-        raise DocumentUnreadableError("the PDF is locked with a password")
+        raise DocumentUnreadableError("the PDF is protected with a password")
     pages = [page.extract_text().strip() for page in reader.pages[:MAX_PDF_PAGES]]
     return str((reader.metadata and reader.metadata.title) or ""), pages

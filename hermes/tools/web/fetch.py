@@ -1,10 +1,10 @@
-"""One document from the web: asked for, followed through redirects, read in full, turned into text.
+"""Fetch one document from the web, follow redirects and convert it to text.
 
 Rules:
-- Each hop's URL goes through the guard, and only the guard's resolver and sockets are used. Proxies and cookies of
-  the environment are not.
-- Size, time and number of redirects are bounded; nothing is unpacked or parsed in the daemon's own process.
-- Every failure is a ToolError that says what happened.
+- The guard checks the URL of every redirect, and only its resolver and sockets are used. Proxies of the environment
+  and cookies are not used.
+- Size, time and number of redirects are limited. Nothing is decompressed or parsed in the daemon's process.
+- Every failure raises a ToolError.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    url: str  # where it was found in the end
+    url: str  # after redirects
     status: int
     reason: str
     kind: str
@@ -59,10 +59,10 @@ class Fetched:
 
 
 class Workers:
-    """The processes that read documents: a few at a time, the others wait, and their time runs."""
+    """Limited number of processes that parse documents. Waiting counts towards the fetch's timeout."""
 
     def __init__(self, max_at_once: int, box: Callable[[], Box] | None = None) -> None:
-        """`box` makes the sandbox of one; it blocks. None: they run without."""
+        """`box` creates a worker's sandbox and blocks. None: workers run without a sandbox."""
         self._slots = asyncio.Semaphore(max_at_once)
         self._box = box
 
@@ -78,12 +78,14 @@ async def fetch(url: str, guard: AddressGuard, limits: FetchLimits, workers: Wor
         async with asyncio.timeout(limits.total_s):
             return await _fetched(url, guard, limits, workers)
     except TimeoutError as error:
-        raise ToolError(f"gave up after {limits.total_s:g} s: the server or the document is too slow") from error
+        raise ToolError(
+            f"The fetch timed out after {limits.total_s:g} s: the server or the document is too slow."
+        ) from error
     except InvalidURL as error:
-        raise ToolError("the URL cannot be read") from error
+        raise ToolError("The URL is not valid.") from error
     except (ClientError, OSError, ValueError) as error:
         detail = str(error) or type(error).__name__
-        raise ToolError(f"the page could not be fetched: {detail[:300]}") from error
+        raise ToolError(f"Could not fetch the page: {detail[:300]}") from error
 
 
 async def _fetched(text: str, guard: AddressGuard, limits: FetchLimits, workers: Workers) -> Fetched:
@@ -96,7 +98,7 @@ async def _fetched(text: str, guard: AddressGuard, limits: FetchLimits, workers:
                     body = await _body(response, limits.body_bytes)
                     return await _read(response, body, limits, workers)
                 url = guard.url(_joined(url, target))
-    raise ToolError(f"more than {limits.redirects} redirects; the last one led to {url}")
+    raise ToolError(f"The page has more than {limits.redirects} redirects; the last one leads to {url}.")
 
 
 @asynccontextmanager
@@ -127,13 +129,13 @@ def _joined(url: URL, target: str) -> str:
 
 async def _body(response: ClientResponse, most: int) -> bytes:
     if (response.content_length or 0) > most:
-        raise ToolError(f"the document is larger than {most / _MB:g} MB")
+        raise ToolError(f"The document is larger than {most / _MB:g} MB.")
     parts: list[bytes] = []
     room = most
     async for part in response.content.iter_any():
         room -= len(part)
         if room < 0:
-            raise ToolError(f"the document is larger than {most / _MB:g} MB")
+            raise ToolError(f"The document is larger than {most / _MB:g} MB.")
         parts.append(part)
     return b"".join(parts)
 
@@ -149,7 +151,7 @@ async def _read(response: ClientResponse, body: bytes, limits: FetchLimits, work
     if body:
         answer = await workers.read(json.dumps(about).encode() + b"\n" + body)
     if problem := answer.get("problem"):
-        raise ToolError(f"{response.url} was fetched, but {problem}")
+        raise ToolError(f"{response.url} was fetched but cannot be shown: {problem}.")
     return Fetched(
         url=str(response.url),
         status=response.status,
@@ -184,5 +186,5 @@ async def _worked(job: bytes, box: Box | None) -> dict[str, str]:
     try:
         answer: dict[str, str] = json.loads(output)
     except ValueError:
-        answer = {"problem": "it could not be read: it takes too much time or memory"}
+        answer = {"problem": "reading it takes too much time or memory"}
     return answer

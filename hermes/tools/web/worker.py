@@ -1,9 +1,8 @@
-"""The process that reads fetched documents: one in, its text out.
+"""Worker program that converts one fetched document to text.
 
-A program of its own. Pages and PDFs come from strangers, and some are made to keep a parser busy for hours or to eat
-all memory; here both end with this process and not with the daemon's.
+It runs in its own process because a hostile page or PDF can take unlimited time or memory to parse.
 
-In: a line of JSON about the document, then its bytes. Out: a JSON object, with `problem` when there is no text.
+Input: a line of JSON about the document, then its bytes. Output: a JSON object, with `problem` if there is no text.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ def main() -> None:
     except DocumentUnreadableError as error:
         answer = {"problem": str(error)}
     except (MemoryError, RecursionError):
-        answer = {"problem": "reading it takes more memory than it may"}
+        answer = {"problem": "reading it takes too much memory"}
     sys.stdout.buffer.write(json.dumps(answer).encode())
 
 

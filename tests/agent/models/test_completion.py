@@ -48,7 +48,7 @@ def test_without_a_finish_reason_it_is_not_an_answer() -> None:
     completion = StreamedCompletion(model="m")
     completion.add(chunk(content="nearly"))
     completion.add(b"[DONE]")
-    with pytest.raises(ModelError, match="cut off"):
+    with pytest.raises(ModelError, match="incomplete"):
         completion.done()
 
 

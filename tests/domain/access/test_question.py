@@ -62,14 +62,14 @@ def test_every_finding_is_shown_the_worst_first() -> None:
     lines = asked_by(whole(command), TurnId("t")).text.split("\n")
     findings = [line for line in lines if line.startswith("- ")]
     assert len(findings) >= 6
-    assert "where credentials are" in findings[0]
-    assert "what comes from the network" in findings[1]
+    assert "which contains credentials" in findings[0]
+    assert "code from the network" in findings[1]
 
 
 def test_characters_that_hide_something_are_escaped() -> None:
     text = asked_by(whole("echo \u202etxt.exe \x1b[2J \u2066x\u2069 caf\u00e9 \U0001f44d"), TurnId("t")).text
     assert "\\u202etxt.exe \\x1b[2J \\u2066x\\u2069 café 👍" in text
-    assert "characters that hide or fake what it does: U+202E, U+001B, U+2066" in text
+    assert "characters that hide or disguise what it does: U+202E, U+001B, U+2066" in text
 
 
 def test_a_fence_in_a_command_does_not_end_the_code() -> None:
