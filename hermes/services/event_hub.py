@@ -1,6 +1,6 @@
-"""Live events, from whoever makes them to whoever watches. Loop-only, bounded, and never a reason to wait.
+"""Publish-subscribe hub of live events. Event loop only, bounded; `publish` never waits.
 
-A watcher that falls too far behind is cut off and told so: the journal has what it missed.
+A subscriber that falls behind by more than the bound is closed with `lagged` set. It can read the journal instead.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from typing import Self
 
 from hermes.domain.events import CallEvent, Event, TextDelta
 from hermes.domain.types import SessionId, TurnId
+from hermes.ports.hub import Hub, Subscription
 
 _EVERYTHING = None
 
 
-class EventFeed:
-    """One watcher's events, in order."""
+class EventFeed(Subscription):
+    """Events of one subscriber, in order."""
 
     def __init__(self, hub: EventHub, topic: str | None, bound: int, *, late: bool) -> None:
         self.lagged = False
@@ -63,7 +64,7 @@ class EventFeed:
             self._arrived.set()
 
 
-class EventHub:
+class EventHub(Hub):
     def __init__(self, bound: int = 4096) -> None:
         self._bound = bound
         self._feeds: dict[str | None, list[EventFeed]] = {}

@@ -1,4 +1,4 @@
-"""What adapters and others owe people directly, without a session: stored first, then handed to delivery."""
+"""Outbox messages outside of a session: stored first, then handed to delivery."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from hermes.domain.errors import AlreadySeenError
 from hermes.domain.operations import Enqueue, See
 from hermes.domain.read.reader import Reader
 from hermes.domain.types import DeadLetter, DeliveredMessage, OutboxMessage, Seen
+from hermes.ports.chat import Outbox
 
 
-class OutboxService:
+class OutboxService(Outbox):
     def __init__(self, journal: ActorJournal, deliver: Callable[[Sequence[OutboxMessage]], None]) -> None:
         self._journal = journal
         self._deliver = deliver
 
     async def enqueue(self, outgoing: OutboxMessage) -> None:
-        """Have it said; what was said before under the same id is not said again."""
         if not await self.is_known(outgoing.id):
             await store(self._journal, (Enqueue(outgoing=outgoing),))
             self._deliver((outgoing,))
@@ -30,7 +30,6 @@ class OutboxService:
         return await self._journal.fetch(lambda reader: _progress(reader, name))
 
     async def see(self, seen: Seen) -> bool:
-        """Whether this inbound id is new; from now on it is not."""
         try:
             await store(self._journal, (See(seen=seen),))
         except AlreadySeenError:

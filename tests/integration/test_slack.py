@@ -198,7 +198,7 @@ def test_a_stranger_asks_for_a_code_is_let_in_by_it_and_goes_on(server: SlackSer
     assert BOB in daemon.hermes("pairing", "list").stdout
     approved = daemon.hermes("pairing", "approve", "slack", code[1].lower())
     assert (approved.returncode, approved.stderr) == (0, "")
-    server.until(lambda: "You may talk" in server.replies("D2")[-1])
+    server.until(lambda: "You can talk" in server.replies("D2")[-1])
     server.say("D2", BOB, "say and on")
     server.until(lambda: server.replies("D2")[-1] == "and on")
     assert server.replies("C1") == []

@@ -14,7 +14,7 @@ from hermes.domain.operations import Append
 from hermes.domain.records import MessageReceived
 from hermes.domain.types import EncodedMessage, Source, TurnId
 from hermes.search.follower import BATCH
-from hermes.services.search import _WORTH_AN_EARLY_START, SearchService
+from hermes.services.search import _MIN_RECORDS_FOR_EARLY_START, SearchService
 from hermes.storage.memory import MemoryEngine
 from tests.actors.kernel.kernel import until
 from tests.storage.samples import append
@@ -83,6 +83,6 @@ async def test_only_a_large_journal_is_indexed_before_the_first_search(
     engine.commit([(saying("a", "fox"),)])
     desk.start()
     assert desk.progress() is None
-    engine.commit([(saying("b", *["filler"] * _WORTH_AN_EARLY_START),)])
+    engine.commit([(saying("b", *["filler"] * _MIN_RECORDS_FOR_EARLY_START),)])
     desk.start()
     await until(lambda: (progress := desk.progress()) is not None and progress.indexed > 0)

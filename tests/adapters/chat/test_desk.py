@@ -312,7 +312,7 @@ async def test_several_turns_are_taken_back_only_when_that_was_meant() -> None:
         asked = here.outgoing[-1]
         assert asked.choices == ("yes, 2 turns", "no")
         await here.says("ann", "no", answers=token_of(asked), choice=1, message="m50")
-        assert here.told("ann")[-1] == "Nothing was taken back."
+        assert here.told("ann")[-1] == "Nothing was undone."
         assert await here.here.transcript(session) == ["a", "yes", "b", "yes", "c", "yes", "d", "yes"]
         for _ in range(2):
             await here.says("ann", "yes, 2 turns", answers=token_of(asked), choice=0, message="m51")

@@ -179,7 +179,7 @@ async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() ->
         assert code.encode() not in (await here.here.desk.fact(FACT) or b"")
         here.restart()
         await here.pairing.approve("toy", code)
-        assert here.told("eve")[-1].startswith("You may talk to me now. I have not read what you wrote before")
+        assert here.told("eve")[-1].startswith("You can talk to me now. I have not read your earlier messages")
         first = await here.says("eve", "hello")
         assert await here.session(first) is not None
         here.restart()

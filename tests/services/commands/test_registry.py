@@ -135,7 +135,7 @@ def test_help_for_a_phone_has_every_command_in_short_lines() -> None:
 def test_help_of_one_command_tells_its_usage_and_its_other_names() -> None:
     assert help_text("reset").splitlines()[0] == "/new [now] [title]"
     assert "Also /reset." in help_text("/new")
-    assert "Not while a turn runs." in help_text("undo")
+    assert "Not available while a turn runs." in help_text("undo")
     assert "Did you mean /undo?" in help_text("unod")
 
 
