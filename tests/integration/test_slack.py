@@ -171,7 +171,7 @@ def test_a_command_is_answered_to_whoever_gave_it_and_after_a_kill_in_the_channe
         server.until(lambda: len(server.asides) == 1)
         server.slash("C2", ANN, "say something for me")
         server.until(lambda: len(server.asides) == 2)
-    assert "I am not in that channel" in server.asides[1][2]
+    assert "I am not a member" in server.asides[1][2]
     assert (server.replies("C2"), len(server.replies("C1"))) == ([], 1)
 
 
@@ -184,7 +184,7 @@ def test_one_of_two_workspaces_with_a_bad_token_is_seen_and_the_other_goes_on(
         server.say("D1", ANN, "say hello")
         server.until(lambda: server.replies("D1") == ["hello"])
         shown = daemon.hermes("status").stdout + daemon.hermes("ps").stdout
-        assert "impaired: workspace 2 of 2: Slack does not take the token" in " ".join(shown.split())
+        assert "impaired: workspace 2 of 2: Slack rejected the token" in " ".join(shown.split())
         assert shown.count("workspace 2 of 2") == 2
         assert "xoxb-of-nobody" not in shown + daemon.stderr()
 

@@ -111,13 +111,13 @@ async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() 
         token = await asked_in_a_thread(here)
         await here.says("bob", "once", "g", thread="t", answers=token)
         assert here.here.agent.acts == []
-        assert here.aside == "This question is for whoever began the conversation."
+        assert here.aside == "Only the person who started the conversation can answer this."
         await here.says("eve", "once", "g", thread="t", answers=token)  # who may not talk here
-        assert here.aside == "This question is for whoever began the conversation."
+        assert here.aside == "Only the person who started the conversation can answer this."
         pressed = await here.says("ann", "once", "g", thread="t", answers=token)
         assert here.aside == ""
         await here.here.finish_tool()
-        assert "not open any more" in await here.desk.take(pressed)  # comes again
+        assert "no longer open" in await here.desk.take(pressed)  # comes again
         assert (
             here.outgoing == []
         )  # nothing was said to all; the session's own record has the question say its answer
@@ -133,7 +133,7 @@ async def test_a_button_of_somebody_elses_group_conversation_does_nothing() -> N
         assert turn is not None
         await here.says("bob", "once", "g", answers=button_token(turn.id, "c1"))
         assert here.here.agent.acts == []
-        assert here.aside == "Only the owner and the admins of this Hermes may answer this."
+        assert here.aside == "Only the owner and the admins of this Hermes can answer this."
         assert here.outgoing == []
 
 
@@ -241,7 +241,7 @@ async def test_only_whom_it_was_offered_can_press_a_choice() -> None:
     async with edge() as here:
         first = await here.says("ann", "/reasoning", "g", thread="t")
         await here.says("bob", "high", "g", thread="t", answers=token_of(here.outgoing[-1]), choice=4)
-        assert "somebody else's choice" in here.aside
+        assert "for another person" in here.aside
         assert len(here.outgoing) == 1
         assert await here.session(first) is None  # it would have begun one
 
@@ -253,7 +253,7 @@ async def test_a_restart_is_asked_about_first_and_happens_once() -> None:
         assert (asked.text.startswith("Restart Hermes?"), asked.choices) == (True, ("yes", "no"))
         assert here.here.restarts == []
         await here.says("bob", "yes", "g", answers=token_of(asked), choice=0, message="m9")
-        assert "somebody else's choice" in here.aside
+        assert "for another person" in here.aside
         here.restart()
         for _ in range(2):  # before the buttons are gone
             await here.says("ann", "yes", "g", answers=token_of(asked), choice=0, message="m9")
@@ -379,7 +379,7 @@ async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobod
         assert session is not None
         assert len((await here.here.session(session)).queue) == 4
         [told] = here.told("ann")
-        assert told.startswith("Nothing more is taken for now: 4 messages already wait")
+        assert told.startswith("Your message was not accepted: 4 messages already wait")
         here.here.now += 60
         await here.says("ann", "and now?")
         assert len(here.told("ann")) == 2

@@ -138,9 +138,9 @@ async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: Fa
 async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T2"
     others = [CREDENTIALS, replace(CREDENTIALS, bot=Secret("xoxb-other"))]
-    wire = SlackClient(others, base_url=server.base_url, answer_within_s=20)
+    client = SlackClient(others, base_url=server.base_url, answer_within_s=20)
     try:
-        workspaces = (await wire.workspaces()).values()
+        workspaces = (await client.workspaces()).values()
         edge = FakeEdge()
         del server.tokens["xoxb-other"]
         assert len(await ask_all(workspaces, edge)) == 1
@@ -152,4 +152,4 @@ async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(se
         server.tokens.clear()
         assert len(await ask_all(workspaces, edge)) == 2
     finally:
-        await wire.close()
+        await client.close()

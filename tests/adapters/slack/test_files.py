@@ -94,8 +94,8 @@ async def test_a_page_that_somebody_sent_is_no_login_page(server: SlackServer, a
 @pytest.mark.parametrize(
     ("method", "fault", "problem"),
     [
-        ("files.info", Fault(error="file_deleted"), "not there any more"),
-        ("files.info", Fault.bad_gateway(), "out of order"),
+        ("files.info", Fault(error="file_deleted"), "no longer exists"),
+        ("files.info", Fault.bad_gateway(), "failed"),
         ("download", Fault(status=500), "HTTP 500"),
     ],
 )
@@ -239,7 +239,7 @@ async def test_a_file_that_is_gone_empty_or_too_large_is_said_to_be_so(
     await asyncio.to_thread((tmp_path / "empty").touch)
     with (tmp_path / "huge").open("wb") as huge:
         huge.truncate((50 << 20) + 1)
-    for name, problem in (("gone", "not there any more"), ("empty", "empty"), ("huge", "50 MB")):
+    for name, problem in (("gone", "no longer exists"), ("empty", "empty"), ("huge", "50 MB")):
         with pytest.raises(UnsendableFileError, match=problem):
             await adapter.platform.send_file(owing(str(tmp_path / name)), str(tmp_path / name), "")
     assert server.count("files.getUploadURLExternal") == 0

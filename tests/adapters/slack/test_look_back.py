@@ -221,10 +221,10 @@ async def test_a_connection_that_broke_is_a_gap_and_one_that_was_replaced_is_non
 async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
     server: SlackServer, edge: FakeEdge, said: list[str]
 ) -> None:
-    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+    client = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     intake, pace = SlackIntake(SlackAddressing()), Allowance(every_s=0, at_once=1)
-    backfill = Backfill(intake, ReadPosition(), pace=pace, clock=time.time, said=set())
-    looking = asyncio.create_task(backfill.run(wire, edge))
+    backfill = Backfill(intake, ReadPosition(), allowance=pace, clock=time.time, warned=set())
+    looking = asyncio.create_task(backfill.run(client, edge))
     missed(server, "D1", "one")
     server.fail("conversations.history", Fault(delay_s=0.3))
     backfill.opened()
@@ -236,7 +236,7 @@ async def test_a_gap_while_the_last_one_is_looked_into_is_looked_into_as_well(
     await until(lambda: edge.texts == ["one", "two"])
     looking.cancel()
     await asyncio.gather(looking, return_exceptions=True)
-    await wire.close()
+    await client.close()
 
 
 async def test_a_workspace_whose_app_is_down_was_not_heard(

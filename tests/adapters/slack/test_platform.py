@@ -238,8 +238,8 @@ async def test_many_messages_at_once_get_no_more_reactions_than_slack_takes(
     [
         (Fault(lost=True), "cannot be reached", True),
         (Fault(delay_s=60), "did not answer in time", True),
-        (Fault.bad_gateway(), "out of order", True),
-        (Fault(status=500, page=b"oops"), "out of order", True),
+        (Fault.bad_gateway(), "failed", True),
+        (Fault(status=500, page=b"oops"), "failed", True),
         (Fault(error="fatal_error"), "fatal_error", True),
         (Fault(error="invalid_blocks"), "refused it: invalid_blocks", False),
     ],

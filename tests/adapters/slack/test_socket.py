@@ -345,16 +345,16 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
 
 
 async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: SlackServer) -> None:
-    wire = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
+    client = SlackClient([CREDENTIALS], server.base_url + "/", answer_within_s=20)
     edge = FakeEdge()
-    await wire.workspaces()
-    asking = asyncio.create_task(keep_asking(wire, edge, every_s=0.02))
+    await client.workspaces()
+    asking = asyncio.create_task(keep_asking(client, edge, every_s=0.02))
     server.fail("auth.test", Fault(error="token_revoked"))
     await until(lambda: "token_revoked" in edge.troubles.get(f"workspace {TEAM}", ""))
     await until(lambda: edge.troubles == {})
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await wire.close()
+    await client.close()
 
 
 async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothing(server: SlackServer) -> None:
@@ -376,16 +376,16 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
 async def test_a_workspace_that_does_not_answer_holds_up_no_other(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T0002"
     credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
-    wire = SlackClient(credentials, server.base_url + "/", answer_within_s=20)
+    client = SlackClient(credentials, server.base_url + "/", answer_within_s=20)
     answers = threading.Event()
     server.fail("auth.test", Fault(held=answers))
-    assert len(await wire.workspaces()) == 1
-    assert wire.missing is not None
-    assert len(await wire.workspaces()) == 1  # at once: nobody knocks twice
+    assert len(await client.workspaces()) == 1
+    assert client.missing is not None
+    assert len(await client.workspaces()) == 1  # at once: nobody knocks twice
     assert server.count("auth.test") == 2
     answers.set()
     async with asyncio.timeout(DEADLINE_S):
-        while len(await wire.workspaces()) == 1:  # noqa: ASYNC110 - of another thread's doing
+        while len(await client.workspaces()) == 1:  # noqa: ASYNC110 - of another thread's doing
             await asyncio.sleep(0.02)
     assert server.count("auth.test") == 2
-    await wire.close()
+    await client.close()

@@ -135,14 +135,14 @@ async def test_what_was_said_before_is_not_forgotten_when_a_call_is_refused_at_f
 
 
 async def test_a_thread_that_we_have_answered_in_is_no_news_even_where_nobody_calls_us(server: SlackServer) -> None:
-    manners = SlackAddressing(free_response_channels=("C1",))
+    addressing = SlackAddressing(free_response_channels=("C1",))
     root = server.say("C1", "UANN", "hello")
     for text in ("and then?", "and now?"):
-        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, addressing=addressing)
         await heard_by(adapter, server)
         await adapter.platform.send(outgoing("yes", chat=f"{TEAM}.C1", thread=root), "yes")
         await adapter.close()
         server.say("C1", "UBOB", text, thread=root)
-        fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, manners=manners)
+        fresh = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, addressing=addressing)
         assert await heard_by(fresh, server) == [text]
         await fresh.close()

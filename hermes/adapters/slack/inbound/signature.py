@@ -1,4 +1,4 @@
-"""Whether a request was sent by Slack: signed with the app's secret, and not long ago. Pure."""
+"""Check of Slack's request signatures. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_SKEW_S = 300.0
 
 
 def is_signed(body: bytes, *, signed_at: str, signature: str, secrets: Iterable[Secret], now: float) -> bool:
-    """Compared as bytes and in constant time, with every secret there is."""
+    """Return True if one of the secrets signed the request recently. Compares in constant time."""
     if not signed_at.isascii() or not signed_at.isdecimal() or abs(now - int(signed_at[:20])) > _MAX_SKEW_S:
         return False
     given = signature.encode("utf-8", "replace")
