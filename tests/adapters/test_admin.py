@@ -103,7 +103,7 @@ async def test_a_path_too_long_for_a_socket_is_said_plainly(world: World, tmp_pa
 
 
 async def test_a_missing_directory_is_said_plainly(world: World, tmp_path: Path) -> None:
-    with pytest.raises(HomeError, match="cannot make the admin socket"):
+    with pytest.raises(HomeError, match="cannot create the admin socket"):
         await world.admin(tmp_path / "nowhere" / "hermes.sock")
 
 
@@ -145,7 +145,7 @@ async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
         logger.remove(sink)
     assert (process.returncode, out) == (0, answer)
     refused = f"WARNING admin socket: refused process {process.pid} of user 65534\n"
-    assert (logged == [refused]) if uid else ("a tool started it" in logged[0])
+    assert (logged == [refused]) if uid else ("started by a tool" in logged[0])
 
 
 async def test_a_request_without_the_token_or_with_another_one_is_refused(
@@ -276,7 +276,7 @@ async def test_a_session_can_be_ended_suspended_and_resumed(
     status, body = await post(admin, f"/sessions/s/{verb}", {"reason": "because"})
     assert (status, body["session"]["phase"], body["session"]["reason"]) == (200, phase, "because")
     _, body = await post(admin, f"/sessions/s/{verb}")
-    assert body["session"]["reason"] == "asked for by the operator"
+    assert body["session"]["reason"] == "requested by the operator"
 
 
 async def test_a_running_turn_can_be_stopped(world: World, admin: aiohttp.ClientSession) -> None:
@@ -339,7 +339,7 @@ async def test_a_background_process_is_read_and_ended_over_the_api(
     part = await get(admin, "/api/processes/proc_a/log?offset=0&limit=5")
     assert (part["text"], part["next_offset"], part["total_bytes"]) == ("Grü", 4, 8)
     status, answer = await post(admin, "/api/processes/proc_a/kill")
-    assert (status, answer["process"]["detail"]) == (200, "asked for over the API")
+    assert (status, answer["process"]["detail"]) == (200, "requested over the API")
     for path in ("/api/processes/proc_b", "/api/processes/proc_b/log"):
         async with admin.get(path) as response:
             assert response.status == 404
@@ -389,7 +389,7 @@ async def test_a_backup_to_a_wrong_place_is_the_operators_mistake_and_not_an_err
         status, answer = await post(admin, "/store/backup", {"path": "/backups/today"})
     assert (status, answer["error"]["code"]) == (409, "backup_refused")
     assert answer["error"]["message"] == "/backups/today is there already"
-    assert lines == ["WARNING no backup was made: /backups/today is there already\n"]
+    assert lines == ["WARNING backup failed: /backups/today is there already\n"]
 
 
 async def test_the_daemon_can_be_told_to_stop(world: World, admin: aiohttp.ClientSession) -> None:

@@ -28,7 +28,7 @@ async def test_the_address_says_which_port_it_got(api: ApiServer) -> None:
 
 async def test_a_port_that_is_taken_is_said_plainly(world: World, api: ApiServer) -> None:
     port = int(api.address.rpartition(":")[2])
-    with pytest.raises(AlreadyRunningError, match=f"port {port} on 127.0.0.1 is taken"):
+    with pytest.raises(AlreadyRunningError, match=f"port {port} on 127.0.0.1 is in use"):
         await world.api(port=port)
 
 
@@ -257,7 +257,7 @@ def test_the_description_tells_a_stream_event_by_event_and_what_is_not_taken() -
         for part in ("role chunk", "deltas", "finish chunk", "hermes.session", "usage chunk", "[DONE]", '{"error"')
     ]
     assert places == sorted(places)
-    assert "takes and gives text" in described["info"]["description"]
+    assert "Text only" in described["info"]["description"]
     assert "Tools run on the server" in described["info"]["description"]
 
 

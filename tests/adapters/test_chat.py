@@ -71,8 +71,8 @@ async def test_what_the_front_desk_wants_its_user_to_know_is_in_the_answer(
     assert body["hermes"]["notice"] == "a fresh session: the old one was suspended"
 
 
-OTHERS = "not taken: the stored session is the history."
-TOOLS = "The request's tools were not taken: tools run on the server."
+OTHERS = "ignored: the stored session is the history."
+TOOLS = "The request's tools were ignored: tools run on the server."
 
 
 @pytest.mark.parametrize(
@@ -265,8 +265,8 @@ async def test_a_failed_turn_ends_its_stream_with_an_error_and_without_done(
         "",
         {
             "error": {
-                "message": "the model is overloaded. The message is stored: `/retry` in its session tries it again; "
-                "to send it again would store it once more.",
+                "message": "the model is overloaded. The message is stored: `/retry` in its session retries it; "
+                "sending it again would store it twice.",
                 "type": "server_error",
                 "param": None,
                 "code": "upstream_overloaded",
@@ -512,7 +512,7 @@ async def test_an_unforeseen_error_gets_an_id_that_is_also_in_the_log_and_no_tra
 async def test_the_log_has_one_line_per_turn_with_ids_and_without_text(client: aiohttp.ClientSession) -> None:
     with logged() as lines:
         await chat(client, ask("very private"))
-    assert lines == ["INFO turn turn-1 of session 20270115_080000_00000000 was answered\n"]
+    assert lines == ["INFO api: turn turn-1 of session 20270115_080000_00000000 was answered\n"]
 
 
 @pytest.mark.parametrize("failure", [None, Failure(kind=FailureKind.RATE_LIMIT, message="slow down.")])
@@ -522,13 +522,11 @@ async def test_a_replayed_turn_is_not_logged_as_a_second_end(
     world.desk.failure = failure
     with logged() as lines:
         answers = [await chat(client, **{"Idempotency-Key": "k"}) for _ in range(2)]
-    ends = [line.removeprefix("INFO turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
+    ends = [line.removeprefix("INFO api: turn turn-1 of session 20270115_080000_00000000 ") for line in lines]
     first = "failed: rate_limit\n" if failure else "was answered\n"
-    assert ends == [first, "was replayed: its Idempotency-Key came again\n"]
+    assert ends == [first, "was replayed for a repeated Idempotency-Key\n"]
     if failure:
-        told = (
-            "`/retry` in its session tries it again; to send it under a new Idempotency-Key would store it once more."
-        )
+        told = "`/retry` in its session retries it; sending it under a new Idempotency-Key would store it twice."
         assert {body["error"]["message"] for _, body, _ in answers} == {f"slow down. The message is stored: {told}"}
 
 

@@ -201,7 +201,7 @@ async def test_a_question_that_nobody_announced_is_found_in_the_journal(world: W
     world.desk.sessions[S] = waiting(a_session(S), T, a_call(question="Which?", choices=("a", "b")))
     _, body, _ = await plain
     assert body["hermes"]["pending"]["kind"] == "question"
-    assert "Say your answer (a, b)" in body["choices"][0]["message"]["content"]
+    assert "Reply with your answer (a, b)" in body["choices"][0]["message"]["content"]
 
 
 async def test_a_repeated_request_is_told_the_same_question(held: World, client: aiohttp.ClientSession) -> None:

@@ -185,5 +185,5 @@ async def test_of_a_command_that_a_crash_cut_off_nobody_says_that_it_was_done() 
         async with client.post("/api/sessions/s/commands", json={"text": "/undo"}, headers=keyed) as response:
             answer = await response.json()
         assert answer["ok"] is False
-        assert "interrupted while it carried it out" in answer["text"]
+        assert "interrupted while running it" in answer["text"]
         assert await here.transcript("s") == ["a", "about a"]

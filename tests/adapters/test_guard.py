@@ -36,7 +36,7 @@ async def test_without_the_key_nothing_is_answered(api: ApiServer, authorization
     assert '"code":"invalid_api_key"' in text
     assert headers["WWW-Authenticate"].startswith("Bearer")
     assert KEY not in text
-    assert ("This is not the API key." in text) == bool(authorization.startswith("Bearer ") and authorization[7:])
+    assert ("The API key is wrong." in text) == bool(authorization.startswith("Bearer ") and authorization[7:])
 
 
 @pytest.mark.parametrize("key", ["é".encode(), b"\xe9", b"\xff\xfe", "鍵".encode()])

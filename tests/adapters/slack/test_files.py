@@ -130,7 +130,7 @@ async def test_when_slack_wants_us_to_wait_a_file_comes_later(server: SlackServe
 async def test_the_token_goes_to_nobody_but_slack(address: str, server: SlackServer, adapter: SlackAdapter) -> None:
     server.share("D1", "UANN", PNG, address=address)
     [picture] = await shared(adapter, server)
-    with pytest.raises(PlatformError, match="does not lie with Slack"):
+    with pytest.raises(PlatformError, match="is not on Slack"):
         await fetched(adapter, picture)
     assert server.count("download") == 0
 
@@ -229,7 +229,7 @@ async def test_what_slack_does_not_take_can_never_be_sent_and_it_is_said_why(
         with pytest.raises(UnsendableFileError, match=problem):
             await adapter.platform.send_file(owing(report), report, "")
     server.scopes.discard("files:write")
-    with pytest.raises(UnsendableFileError, match="needs the scope files:write"):
+    with pytest.raises(UnsendableFileError, match="lacks the scope files:write"):
         await adapter.platform.send_file(owing(report), report, "")
 
 

@@ -28,7 +28,7 @@ from tests.support.slack_state import BOT_USER, TEAM
 
 ME = f"<@{BOT_USER}>"
 NOTE = "slack.heard_until"
-DONE = f"slack: nothing is missing any more in {TEAM}"
+DONE = f"slack: backfill of {TEAM} finished"
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ async def test_a_look_that_failed_is_made_again_by_the_next_connection(
     before = heard_until(edge)
     server.fail("conversations.history", Fault.bad_gateway())
     async with life(server, edge):
-        await until(lambda: any("is looked for again later" in line for line in said))
+        await until(lambda: any("failed, retrying later" in line for line in said))
     assert edge.taken == []
     assert heard_until(edge) == before
     async with life(server, edge):

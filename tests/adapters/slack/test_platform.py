@@ -363,10 +363,12 @@ async def test_replies_grow_only_while_there_is_room_for_the_final_words_of_othe
     limits = SlackLimits(channel_every_s=0, every_s=0, change_every_s=0.1, changes_at_once=1000)
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=limits)
     server.say("D1", "UANN", "hello")
-    with pytest.raises(DeliveryError, match="too many replies grow") as caught:
+    with pytest.raises(DeliveryError, match="too many replies are growing") as caught:
         await adapter.platform.send(outgoing("text", final=False), "t ▌")
     assert caught.value.retry_after_s
-    with pytest.raises(DeliveryError, match="too many replies grow"):  # the answer came while its beginning waited
+    with pytest.raises(
+        DeliveryError, match="too many replies are growing"
+    ):  # the answer came while its beginning waited
         await adapter.platform.send(outgoing("text"), "t ▌")
     message = await adapter.platform.send(outgoing("text"), "text")
     await adapter.platform.edit(outgoing("text", sent=(message,)), message, "text")

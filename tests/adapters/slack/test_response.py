@@ -111,7 +111,7 @@ async def test_whoever_asks_from_a_channel_without_the_bot_is_told_so(
         assert caught.value.gone
     [(where, who, text)] = server.asides
     assert (where, who) == ("C1", "UANN")
-    assert "I am not in that channel" in text
+    assert "I am not a member" in text
     assert edge.texts == ["what is new?"]
 
 

@@ -278,7 +278,7 @@ async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None
     adapter = SlackAdapter([CREDENTIALS], base_url=server.base_url, limits=HURRIED, ping_s=0.1)
     server.welcome = False
     server.deaf = True
-    with pytest.raises(PlatformError, match="did not say hello"):
+    with pytest.raises(PlatformError, match="sent no hello"):
         await adapter.run(FakeEdge())
     await adapter.close()
 
@@ -291,8 +291,8 @@ async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None
         ("apps.connections.open", Fault.flood(3), "wait for 3 s"),
         ("apps.connections.open", Fault(lost=True), "cannot be reached"),
         ("auth.test", Fault(delay_s=60), "did not answer in time"),
-        ("auth.test", Fault(error="token_revoked"), "does not take the token"),
-        ("auth.test", Fault(error="missing_scope"), "needs the scope"),
+        ("auth.test", Fault(error="token_revoked"), "rejected the token"),
+        ("auth.test", Fault(error="missing_scope"), "lacks the scope"),
     ],
 )
 async def test_a_failed_start_says_what_happened_and_can_be_repeated(
@@ -337,7 +337,7 @@ async def test_an_app_that_is_down_takes_no_other_down(server: SlackServer) -> N
     server.say("D1", "UANN", "hello")
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["hello"])
-        await until(lambda: "does not take the token" in edge.troubles.get("app 1 of 2", ""))
+        await until(lambda: "rejected the token" in edge.troubles.get("app 1 of 2", ""))
         server.app_tokens.add("xapp-wrong")
         await until(lambda: edge.troubles == {})
         await until(lambda: server.links == 2)
@@ -366,8 +366,8 @@ async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothin
     async with listening(adapter, edge):
         await until(lambda: edge.texts == ["here"])
         await until(lambda: server.unacknowledged == 1)
-        await until(lambda: "does not take the token" in edge.troubles.get("workspace 2 of 2", ""))
-    with pytest.raises(DeliveryError, match="does not take the token") as caught:
+        await until(lambda: "rejected the token" in edge.troubles.get("workspace 2 of 2", ""))
+    with pytest.raises(DeliveryError, match="rejected the token") as caught:
         await adapter.platform.send(outgoing(chat="T0002.D2"), "hello")
     assert not caught.value.gone
     await adapter.close()

@@ -162,7 +162,7 @@ async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, 
         ("getUpdates", Fault.flood(3), "wait for 3 s"),
         ("getUpdates", Fault(page=PAGE), "invalid answer"),
         ("getUpdates", Fault(page=b'{"ok": true}'), "invalid answer"),
-        ("getMe", Fault(status=404, page=PAGE), "no Bot API; check telegram.base_url"),
+        ("getMe", Fault(status=404, page=PAGE), "not a Bot API server; check telegram.base_url"),
         ("getUpdates", Fault(lost=True), "cannot be reached"),
         ("getUpdates", Fault(delay_s=60), "did not answer in time"),
         (
@@ -189,7 +189,7 @@ async def test_a_failed_poll_says_what_happened(method: str, fault: Fault, says:
 
 async def test_a_wrong_token_is_named_but_not_shown(server: TelegramServer) -> None:
     adapter = TelegramAdapter(Secret("4242:wrong"), base_url=server.base_url)
-    with pytest.raises(PlatformError, match="does not know this bot token; check TELEGRAM_BOT_TOKEN") as caught:
+    with pytest.raises(PlatformError, match="rejected the bot token; check TELEGRAM_BOT_TOKEN") as caught:
         await adapter.run(FakeEdge())
     assert "4242:wrong" not in str(caught.value)
     await adapter.close()
@@ -208,7 +208,7 @@ async def test_of_two_pollers_one_is_told_about_the_other(server: TelegramServer
         await until(lambda: server.polls)
         other = TelegramAdapter(Secret(TOKEN), base_url=server.base_url, poll_s=2)
         async with listening(other, FakeEdge()):
-            with pytest.raises(PlatformError, match="another program fetches this bot's messages"):
+            with pytest.raises(PlatformError, match="another program polls this bot's updates"):
                 await asyncio.wait_for(first, DEADLINE_S)
         await other.close()
     await adapter.close()

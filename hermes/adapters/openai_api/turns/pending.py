@@ -50,4 +50,4 @@ def in_words(asked: CallAsked, turn: TurnId, *, may_approve: bool) -> str:
         how = ", ".join(["yes (this once)", *(each for each in FOR_THE_SESSION if each in asked.choices)]) + " or no"
     else:
         how = "your answer" + (f" ({', '.join(asked.choices)})" if asked.choices else "")
-    return f"{first}{asked.question}\n\nAnswer {how}: {where}."
+    return f"{first}{asked.question}\n\nReply with {how}: {where}."
