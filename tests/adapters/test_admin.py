@@ -64,7 +64,7 @@ async def post(admin: aiohttp.ClientSession, path: str, body: Any = None) -> tup
 # ---------------------------------------------------------------- the socket itself
 
 
-async def test_the_socket_is_its_owners_alone_and_goes_away_with_the_server(server: AdminServer, path: Path) -> None:
+async def test_socket_is_private_and_removed_with_the_server(server: AdminServer, path: Path) -> None:
     mode = (await asyncio.to_thread(path.stat)).st_mode
     assert stat.S_ISSOCK(mode)
     assert stat.S_IMODE(mode) == 0o600
@@ -148,9 +148,7 @@ async def test_another_user_is_turned_away_even_if_the_mode_lets_him_in(
     assert (logged == [refused]) if uid else ("started by a tool" in logged[0])
 
 
-async def test_a_request_without_the_token_or_with_another_one_is_refused(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_request_without_the_admin_token_is_refused(world: World, admin: aiohttp.ClientSession) -> None:
     for given in ("", "Bearer", "Bearer guessed", "Basic " + admin.headers["Authorization"].removeprefix("Bearer ")):
         async with admin.get("/info", headers={"Authorization": given}) as response:
             assert (response.status, (await response.json())["error"]["code"]) == (401, "invalid_admin_token"), given
@@ -218,7 +216,7 @@ async def test_a_peer_that_has_ended_is_not_the_same(
 # ---------------------------------------------------------------- what can be seen
 
 
-async def test_the_daemon_its_actors_and_its_store_can_be_looked_at(admin: aiohttp.ClientSession) -> None:
+async def test_info_actors_and_store_are_readable(admin: aiohttp.ClientSession) -> None:
     assert (await get(admin, "/info"))["version"] == "1.2.3"
     actors = (await get(admin, "/actors"))["actors"]
     assert [actor["name"] for actor in actors] == ["s1", "journal"]
@@ -381,9 +379,7 @@ async def test_a_backup_goes_where_it_is_told(world: World, admin: aiohttp.Clien
     assert len(world.operations.backups) == 1
 
 
-async def test_a_backup_to_a_wrong_place_is_the_operators_mistake_and_not_an_error_of_ours(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_backup_to_a_wrong_path_is_a_bad_request(world: World, admin: aiohttp.ClientSession) -> None:
     world.operations.trouble = StorageError("/backups/today is there already")
     with logged() as lines:
         status, answer = await post(admin, "/store/backup", {"path": "/backups/today"})
@@ -428,9 +424,7 @@ async def test_the_whole_api_is_there_without_a_key(admin: aiohttp.ClientSession
     assert (await get(admin, "/health"))["status"] == "ok"
 
 
-async def test_what_begins_here_is_said_to_come_from_the_command_line(
-    world: World, admin: aiohttp.ClientSession
-) -> None:
+async def test_admin_session_has_the_cli_platform(world: World, admin: aiohttp.ClientSession) -> None:
     await chat(admin, ask(user="ann"), **{"Idempotency-Key": "k"})
     (submission,) = world.desk.submitted
     assert (submission.source.platform, submission.source.user) == ("cli", "ann")

@@ -112,7 +112,7 @@ async def test_a_probe_may_use_any_name_for_the_open_routes(api: ApiServer) -> N
 # ---------------------------------------------------------------- Origin
 
 
-async def test_a_page_of_an_unlisted_origin_is_refused_even_with_the_key(world: World) -> None:
+async def test_unlisted_origin_is_refused_even_with_the_key(world: World) -> None:
     api = await world.api(cors_origins=(PAGE,))
     for origin in ("https://evil.example", "null", f"{PAGE}.evil.example", PAGE.upper()):
         status, text, headers = await get(api, Authorization=f"Bearer {KEY}", Origin=origin)

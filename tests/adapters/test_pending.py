@@ -19,7 +19,7 @@ def test_a_permission_is_asked_for_once_with_the_ways_to_give_it() -> None:
     assert "Reply with yes (this once), session, always or no: as the next message" in said
 
 
-def test_what_may_be_allowed_only_once_is_not_offered_for_longer() -> None:
+def test_call_without_standing_grant_offers_only_once() -> None:
     gate = Gate(verdict=Verdict.ASK, reason="it deletes", once=True)
     asked = pending.asked_in(waiting(a_session("s"), T, a_call(gate=gate)))
     assert asked is not None

@@ -55,9 +55,7 @@ async def desk(tmp_path: Path, engine: GatedEngine) -> AsyncIterator[SearchServi
     await desk.stop()
 
 
-async def test_search_answers_from_a_partial_index_and_says_how_far_it_is(
-    engine: GatedEngine, desk: SearchService
-) -> None:
+async def test_search_reports_the_progress_of_a_partial_index(engine: GatedEngine, desk: SearchService) -> None:
     engine.commit([(saying("old", "red fox", *["filler"] * (BATCH - 1)),), (saying("new", "grey fox"),)])
     engine.gated_from = BATCH
     assert desk.progress() is None

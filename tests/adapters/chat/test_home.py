@@ -70,7 +70,7 @@ def watch(here: Edge, *actors: ActorView) -> HomeWatch:
     )
 
 
-async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() -> None:
+async def test_sethome_survives_a_restart() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome", "g", thread="t")
         here.restart()
@@ -79,7 +79,7 @@ async def test_the_place_where_it_was_said_is_the_home_also_after_a_restart() ->
         assert await here.homes.place("toy") == Place(platform="toy", chat="bob")
 
 
-async def test_whoever_is_let_out_again_takes_the_home_in_their_direct_chat_along() -> None:
+async def test_revoking_a_user_unsets_the_home_in_their_private_chat() -> None:
     async with edge(admins=PEOPLE) as here:
         eve = Approved(platform="toy", user="eve", name="Eve", at=START, chat="D1")
         early = Approved(platform="toy", user="early", name="", at=START)  # let in before the chat was kept
@@ -113,7 +113,7 @@ async def test_a_notice_is_told_in_one_home_and_a_banner_in_all() -> None:
         assert here.told("home of toy") == ["not on other", "banner"]
 
 
-async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() -> None:
+async def test_dead_letter_is_reported_once_except_for_home_notices() -> None:
     async with edge(admins=PEOPLE) as here:
         lost = OutboxMessage(
             id="reply:1", kind=OutboxKind.REPLY, place=Place(platform="toy", chat="gone"), text="x", at=1.0
@@ -135,7 +135,7 @@ async def test_a_dead_letter_is_told_of_once_but_none_about_the_home_itself() ->
         assert "A message to chat gone on toy could not be delivered" in told[1]
 
 
-async def test_a_platform_that_stays_away_is_told_of_elsewhere_after_a_while() -> None:
+async def test_platform_that_is_down_is_reported_on_another_one() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         down = [adapter("other", "down", "no route"), adapter("toy", "down")]
@@ -176,7 +176,7 @@ async def test_a_platform_that_works_in_part_may_be_told_of_there() -> None:
         assert here.told("ann")[1:] == ["toy is impaired: workspace 2 of 2: no route"]
 
 
-async def test_a_process_that_ends_is_told_of_where_its_conversation_has_no_chat() -> None:
+async def test_ended_process_without_a_chat_is_reported_to_the_home() -> None:
     async with edge(admins=PEOPLE) as here:
         await here.says("ann", "/sethome")
         bare = await here.here.talk("hello", key="agent:main:cli:dm:x")

@@ -170,7 +170,7 @@ async def sent_code(here: Edge, user: str) -> str:
     return text.split("approve toy ")[1].split()[0]
 
 
-async def test_a_stranger_is_told_a_code_once_and_talks_when_it_is_approved() -> None:
+async def test_unknown_user_gets_one_code_and_talks_after_approval() -> None:
     async with edge() as here:
         await here.says("eve", "hello")
         await here.says("eve", "hello?")
@@ -241,7 +241,7 @@ async def test_where_strangers_are_ignored_nobody_gets_a_code() -> None:
         assert here.outgoing == []
 
 
-async def test_a_code_that_comes_too_late_is_none_and_a_sent_one_is_not_changed() -> None:
+async def test_late_code_is_replaced_by_a_notice() -> None:
     async with edge() as here:
         await here.says("eve", "hello")
         [outgoing] = here.outgoing

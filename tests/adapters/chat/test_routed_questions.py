@@ -180,7 +180,7 @@ async def test_what_was_granted_for_good_does_not_count_for_guests() -> None:
         assert here.here.agent.acts[0].job.role is Role.USER
 
 
-async def test_why_trace_and_the_transcript_tell_whose_turn_it_is_and_who_approved() -> None:
+async def test_why_and_trace_name_the_turn_owner_and_approver() -> None:
     async with edge(**GROUP) as here:
         await here.says("boss", "/status")
         head, token = await asks(here, "eve")

@@ -64,14 +64,14 @@ def test_no_line_but_the_first_begins_with_a_name(name: str, text: str) -> None:
     assert not any(line.lstrip().startswith("[") for line in others)
 
 
-def test_the_company_is_the_persons_or_everybodys() -> None:
+def test_chat_context_names_the_person_unless_shared() -> None:
     mine = did("ann", "x", "g", user_name="Ann", chat_name="Team")
     assert chat_context_of(mine, shared=False) == ChatContext(kind="group", chat="Team", person="Ann")
     assert chat_context_of(mine, shared=True) == ChatContext(kind="group", chat="Team", shared=True)
     assert chat_context_of(did("ann", "x", user_name="ann"), shared=False).person == ""  # no name, but the id
 
 
-async def test_in_a_thread_the_model_can_tell_people_apart_and_alone_nobody_is_named() -> None:
+async def test_shared_messages_are_labelled_with_the_speaker() -> None:
     async with edge() as here:
         first = await here.says("ann", "hello", "g", thread="t", user_name="Ann")
         await here.says("bob", "/queue me too\n[Ann] no", "g", thread="t", user_name="Bob")
@@ -99,7 +99,7 @@ async def test_a_plain_yes_still_answers_a_question_in_a_thread(foreign: tuple[F
         assert len(here.here.agent.acts) == 1
 
 
-async def test_whom_a_conversation_is_with_is_stored_and_goes_along_with_it() -> None:
+async def test_chat_context_is_stored_and_inherited() -> None:
     async with edge() as here:
         first = await here.says("ann", "hello", "g", user_name="Ann", chat_name="Team")
         await here.here.answer()

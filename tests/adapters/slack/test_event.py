@@ -27,7 +27,7 @@ def text_of(event: dict[str, Any]) -> str:
     return found.inbound.text
 
 
-def test_a_direct_message_is_for_us_and_its_threads_are_conversations_of_their_own() -> None:
+def test_direct_message_is_taken_and_its_threads_are_separate() -> None:
     found = hear(message())
     assert found is not None
     assert (found.inbound.chat_type, found.inbound.place.chat, found.inbound.place.thread) == ("dm", "T1.D1", "")
@@ -104,7 +104,7 @@ def test_a_message_that_is_taken_back_is_known_by_its_place() -> None:
 
 
 @pytest.mark.parametrize("channel", ["D1", "C1"])
-def test_an_edit_after_others_have_answered_in_a_thread_is_still_at_the_same_place(channel: str) -> None:
+def test_edit_of_a_thread_root_keeps_its_place(channel: str) -> None:
     said = message(channel=channel, text="<@UBOT> old")
     changed = {
         "type": "message",
@@ -172,7 +172,7 @@ def test_a_slash_command_is_a_command_or_something_for_the_agent(command: str, t
     assert (found.inbound.text, found.inbound.id) == (means, "slack:T1:slash:9.t")
 
 
-def test_a_press_below_a_question_that_was_answered_in_a_thread_is_where_the_question_is() -> None:
+def test_button_press_has_the_place_of_its_question() -> None:
     for thread, means in (("5.1", ""), ("4.0", "4.0")):
         payload = {
             "type": "block_actions",

@@ -135,7 +135,7 @@ async def test_a_port_that_is_taken_is_explained(adapter: SlackAdapter, edge: Fa
     await other.close()
 
 
-async def test_a_workspace_that_does_not_know_us_any_more_takes_no_other_down(server: SlackServer) -> None:
+async def test_revoked_workspace_does_not_affect_others(server: SlackServer) -> None:
     server.tokens["xoxb-other"] = "T2"
     others = [CREDENTIALS, replace(CREDENTIALS, bot=Secret("xoxb-other"))]
     client = SlackClient(others, base_url=server.base_url, answer_within_s=20)

@@ -50,9 +50,7 @@ async def test_files_of_a_message_are_fetched_with_the_workspaces_token(
     assert [await fetched(adapter, each) for each in (picture, document)] == [PNG[1], long]
 
 
-async def test_a_file_alone_calls_us_by_its_text_and_is_a_message_in_private(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_file_without_text_is_taken_in_private_chats(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FakeEdge()
     server.share("D1", "UANN", PNG)
     server.share("C1", "UANN", PNG)
@@ -220,9 +218,7 @@ async def test_a_file_that_nobody_has_seen_can_be_sent_again(
     assert server.files("C1") == []
 
 
-async def test_what_slack_does_not_take_can_never_be_sent_and_it_is_said_why(
-    server: SlackServer, adapter: SlackAdapter, report: str
-) -> None:
+async def test_file_refused_by_slack_is_unsendable(server: SlackServer, adapter: SlackAdapter, report: str) -> None:
     server.say("C1", "UANN", "hello")
     server.fail("files.completeUploadExternal", Fault(error="file_uploads_disabled"), Fault(error="not_in_channel"))
     for problem in ("file_uploads_disabled", "/invite it"):
@@ -233,7 +229,7 @@ async def test_what_slack_does_not_take_can_never_be_sent_and_it_is_said_why(
         await adapter.platform.send_file(owing(report), report, "")
 
 
-async def test_a_file_that_is_gone_empty_or_too_large_is_said_to_be_so(
+async def test_missing_empty_or_large_file_is_unsendable(
     server: SlackServer, adapter: SlackAdapter, tmp_path: Path
 ) -> None:
     await asyncio.to_thread((tmp_path / "empty").touch)

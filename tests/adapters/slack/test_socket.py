@@ -91,9 +91,7 @@ async def test_a_slow_chat_holds_up_no_other_and_its_redeliveries_are_one(
     assert edge.texts == ["quick", "slow one", "slow two"]
 
 
-async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_slow_file_delays_messages_but_no_command(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FileEdge()
     server.share("D1", "UANN", ("voice.ogg", b"OggS", "audio/ogg"))
     server.say("D1", "UANN", "behind it")
@@ -142,9 +140,7 @@ async def test_a_message_that_was_seen_before_is_acknowledged(server: SlackServe
     assert len(edge.offered) == 1
 
 
-async def test_what_can_never_be_taken_or_understood_does_not_come_for_ever(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_unparsable_update_is_confirmed_and_skipped(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = FakeEdge()
     edge.refusals = [BadInputError("no")]
     server.say("D1", "UANN", "one")
@@ -201,7 +197,7 @@ async def test_the_same_event_after_a_restart_has_the_same_id(server: SlackServe
 
 
 @pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
-async def test_an_announced_end_is_survived_on_a_connection_that_is_opened_before(
+async def test_announced_disconnect_opens_the_next_connection_first(
     reason: str, server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = FakeEdge()
@@ -214,9 +210,7 @@ async def test_an_announced_end_is_survived_on_a_connection_that_is_opened_befor
         await until(lambda: server.unacknowledged == 0)
 
 
-async def test_a_connection_that_breaks_between_an_event_and_its_acknowledgement_doubles_nothing(
-    server: SlackServer, adapter: SlackAdapter
-) -> None:
+async def test_lost_acknowledgement_does_not_duplicate_an_event(server: SlackServer, adapter: SlackAdapter) -> None:
     edge = SlowEdge(f"{TEAM}.D1")
     async with listening(adapter, edge) as task:
         await until(lambda: server.links == 1)
@@ -230,7 +224,7 @@ async def test_a_connection_that_breaks_between_an_event_and_its_acknowledgement
     assert edge.texts == ["one"]
 
 
-async def test_connections_that_break_at_once_are_an_outage_and_everything_comes_again(
+async def test_short_lived_connections_are_an_error_and_events_are_redelivered(
     server: SlackServer, adapter: SlackAdapter
 ) -> None:
     edge = FakeEdge()
@@ -357,7 +351,7 @@ async def test_a_token_that_is_revoked_while_somebody_listens_is_shown(server: S
     await client.close()
 
 
-async def test_a_workspace_with_a_bad_token_takes_no_other_down_and_loses_nothing(server: SlackServer) -> None:
+async def test_bad_token_affects_only_its_workspace(server: SlackServer) -> None:
     credentials = [CREDENTIALS, Credentials(bot=Secret("xoxb-other"), app=Secret(APP_TOKEN))]
     adapter = SlackAdapter(credentials, base_url=server.base_url, limits=HURRIED)
     edge = FakeEdge()

@@ -97,9 +97,7 @@ async def test_a_file_in_a_group_quotes_what_it_answers_like_a_text(
     assert server.history(7)[-1].reply_to is None
 
 
-async def test_a_file_that_can_never_be_sent_is_said_to_be_so(
-    server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path
-) -> None:
+async def test_unsendable_file_is_reported(server: TelegramServer, adapter: TelegramAdapter, tmp_path: Path) -> None:
     server.say(7, 7, "hello")
     empty = tmp_path / "empty"
     await asyncio.to_thread(empty.touch)

@@ -152,7 +152,7 @@ async def test_a_chat_that_does_not_exist_is_gone(chat: int | str, adapter: Tele
         (Fault(status=400, description="Bad Request: no such thing"), "refused it: No such thing", False),
     ],
 )
-async def test_whether_a_failed_message_may_have_arrived_is_told(
+async def test_failed_send_tells_if_it_may_have_arrived(
     fault: Fault, says: str, perhaps: bool, server: TelegramServer, adapter: TelegramAdapter
 ) -> None:
     server.say(7, 7, "hello")

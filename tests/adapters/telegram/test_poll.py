@@ -62,7 +62,7 @@ async def test_nothing_is_confirmed_before_it_was_taken(server: TelegramServer, 
     assert waiting == [[1000, 1001], [1000, 1001]]
 
 
-async def test_what_was_taken_but_not_confirmed_comes_again_under_the_same_id(server: TelegramServer) -> None:
+async def test_unconfirmed_update_is_redelivered_with_the_same_id(server: TelegramServer) -> None:
     server.say(7, 7, "hello")
     ids = set()
     for _ in range(2):
@@ -102,9 +102,7 @@ async def test_a_message_that_was_seen_before_is_confirmed(server: TelegramServe
     assert len(edge.offered) == 1
 
 
-async def test_a_message_that_can_never_be_taken_does_not_hold_up_the_next(
-    server: TelegramServer, adapter: TelegramAdapter
-) -> None:
+async def test_refused_message_does_not_block_the_next(server: TelegramServer, adapter: TelegramAdapter) -> None:
     edge = FakeEdge()
     edge.refusals = [BadInputError("no")]
     server.say(7, 7, "one")
@@ -275,7 +273,7 @@ async def test_a_chat_that_takes_its_time_holds_up_no_other(server: TelegramServ
 
 
 @pytest.mark.parametrize("album", ["", "9"])
-async def test_a_file_that_takes_its_time_holds_up_messages_and_no_command(
+async def test_slow_file_delays_messages_but_no_command(
     album: str, server: TelegramServer, adapter: TelegramAdapter
 ) -> None:
     edge = FileEdge()
@@ -304,7 +302,7 @@ async def test_the_commands_are_offered_and_a_failure_of_that_is_none(server: Te
     await adapter.close()
 
 
-async def test_a_group_that_became_a_supergroup_keeps_its_conversations_and_its_manners(
+async def test_supergroup_keeps_conversations_and_addressing(
     server: TelegramServer,
 ) -> None:
     edge = FakeEdge()

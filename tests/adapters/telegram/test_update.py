@@ -176,7 +176,7 @@ def test_what_a_message_answers_stands_before_it() -> None:
     assert text_of(update("/status", reply_to_message=earlier)) == "/status"
 
 
-def test_what_the_bot_said_is_quoted_unless_it_was_said_just_before() -> None:
+def test_own_message_is_quoted_unless_it_is_the_last_one() -> None:
     latest = {"message_id": 4, "from": {"id": 42}, "text": "run it?"}
     assert text_of(update("yes", reply_to_message=latest)) == "yes"
     chosen = update("why?", reply_to_message=latest, quote={"text": "it"})
@@ -189,7 +189,7 @@ def test_what_the_bot_said_is_quoted_unless_it_was_said_just_before() -> None:
     assert (len(quoted.text) < 350, inbound.text) == (True, "why?")
 
 
-def test_an_album_is_the_same_message_in_whatever_order_its_pictures_come() -> None:
+def test_album_is_one_message_in_any_order_of_its_pictures() -> None:
     read: list[Inbound | None] = []
     for order in ((10, 11, 12), (12, 10, 11)):
         album = Album(0.0)

@@ -121,7 +121,7 @@ async def test_whoever_does_not_know_the_secret_is_turned_away(
     assert edge.taken == []
 
 
-async def test_the_secret_stays_the_same_and_going_back_to_polling_takes_the_webhook_back(
+async def test_webhook_secret_is_kept_and_polling_removes_the_webhook(
     server: TelegramServer, settings: WebhookSettings, secret_file: Path
 ) -> None:
     secrets = set()

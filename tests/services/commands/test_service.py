@@ -101,7 +101,7 @@ async def test_a_choice_can_come_before_the_first_word() -> None:
         assert (await here.next_thought()).job.preferences.model == "toy-2"
 
 
-async def test_after_the_end_a_choice_is_one_for_the_next_conversation() -> None:
+async def test_preference_after_the_end_applies_to_the_next_session() -> None:
     async with world() as here:
         await here.talk("a", key=ANNS, source=ANN)
         old = await here.desk.bound(SessionKey(ANNS))
@@ -197,7 +197,7 @@ async def test_the_same_update_twice_is_queued_once() -> None:
         assert (again.receipt.turn, again.receipt.duplicate) == (first.receipt.turn, True)
 
 
-async def test_steer_reaches_the_running_turn_with_the_results_of_its_tools() -> None:
+async def test_steer_reaches_the_running_turn_with_its_tool_results() -> None:
     async with world() as here:
         await here.say("a", "s")
         await here.answer("", Call(id="c1", name="look"))
@@ -236,7 +236,7 @@ async def test_deny_does_not_let_it_run() -> None:
         assert not (await here.command("/approve for ever", "s")).ok
 
 
-async def test_a_question_is_not_approved_and_nothing_is_queued_as_its_answer() -> None:
+async def test_question_cannot_be_approved_and_queue_does_not_answer_it() -> None:
     async with world() as here:
         await waiting_for_leave(here, QUESTION)
         for text in ("/approve", "/deny", "/queue red"):
@@ -345,7 +345,7 @@ async def test_branch_goes_on_in_a_copy_and_leaves_the_original_alone() -> None:
         assert await here.transcript(reply.session) == ["a", "about a", "b", "about b"]
 
 
-async def test_a_branch_of_what_was_taken_up_from_elsewhere_leaves_that_place_alone() -> None:
+async def test_branch_of_a_resumed_session_keeps_the_key_of_its_chat() -> None:
     async with world() as here:
         group, direct = "agent:main:telegram:group:1:ann", ANNS
         old = await here.talk("a", key=group, source=ANN)
@@ -371,7 +371,7 @@ async def test_resume_brings_back_what_new_has_ended() -> None:
         assert "already in this conversation" in (await here.command(f"/resume {old}", key=ANNS, source=ANN)).text
 
 
-async def test_without_a_key_resume_opens_what_is_closed_and_says_its_id() -> None:
+async def test_resume_without_a_key_reopens_the_session() -> None:
     async with world() as here:
         await here.talk("a", "old")
         await here.talk("b", "other")
@@ -412,7 +412,7 @@ async def test_a_number_without_a_list_means_the_list_of_now() -> None:
         assert (await here.command("/resume 2", "s2")).session == "s1"
 
 
-async def test_resume_by_title_takes_the_one_that_fits_and_asks_when_several_do() -> None:
+async def test_resume_by_title_takes_the_match_and_asks_if_there_are_several() -> None:
     async with world() as here:
         for session, title in (("s1", "Trip to Rome"), ("s2", "Trip to Oslo"), ("s3", "Taxes")):
             await here.talk("a", session)
@@ -426,7 +426,7 @@ async def test_resume_by_title_takes_the_one_that_fits_and_asks_when_several_do(
         assert "no conversation with" in (await here.command("/resume nothing", "s1")).text
 
 
-async def test_people_see_and_take_only_their_own_and_the_owner_everything() -> None:
+async def test_people_see_their_own_sessions_and_the_owner_all() -> None:
     async with world() as here:
         anns = await here.talk("a", key=ANNS, source=ANN)
         await here.command("/title Secret", key=ANNS, source=ANN)
@@ -452,7 +452,7 @@ async def test_a_chat_without_users_sees_its_own_conversations_only() -> None:
         assert [row[-1] for row in listed.rows[1:]] == [one]
 
 
-async def test_a_compressed_conversation_is_listed_once_and_taken_up_by_any_of_its_ids() -> None:
+async def test_compressed_conversation_is_listed_once_and_resumed_by_any_id() -> None:
     async with world() as here:
         old = await here.talk("a", key=ANNS, source=ANN)
         await here.command("/compress", key=ANNS, source=ANN)
@@ -464,7 +464,7 @@ async def test_a_compressed_conversation_is_listed_once_and_taken_up_by_any_of_i
         assert (await here.command(f"/resume {old}", key=ANNS, source=ANN)).session == child
 
 
-async def test_nobody_leaves_a_conversation_while_its_turn_runs() -> None:
+async def test_resume_is_refused_while_a_turn_runs() -> None:
     async with world() as here:
         await here.say("a", key=ANNS, source=ANN)
         assert "wait, or /stop it" in (await here.command("/resume x", key=ANNS, source=ANN)).text
@@ -482,7 +482,7 @@ async def test_no_more_than_asked_are_listed() -> None:
 # ---------------------------------------------------------------- choices
 
 
-async def test_the_way_back_is_on_a_button_however_many_models_there_are() -> None:
+async def test_model_buttons_always_include_default() -> None:
     async with world() as here:
         here.models = [f"toy-{number}" for number in range(99)]
         assert list((await here.command("/model", "s")).choices)[:2] == ["default", "toy-0"]
@@ -529,7 +529,7 @@ async def test_a_choice_that_is_none_is_refused_with_advice(text: str, told: str
         assert await here.session("s") == before
 
 
-async def test_without_a_word_a_choice_is_shown_and_default_takes_it_back() -> None:
+async def test_preference_command_shows_the_value_and_default_resets_it() -> None:
     async with world() as here:
         await here.talk("a", "s")
         for name, value in (("model", "toy-2"), ("personality", "concise"), ("reasoning", "low"), ("busy", "steer")):
@@ -618,7 +618,7 @@ async def test_what_there_is_to_know_before_the_first_word() -> None:
         assert (await here.command("/sessions", key=ANNS, source=ANN)).text == "There are no earlier conversations."
 
 
-async def test_the_first_button_of_a_bot_greets_and_help_leaves_out_what_one_may_not_use() -> None:
+async def test_start_greets_and_help_hides_commands_beyond_the_role() -> None:
     async with world() as here:
         greeting = (await here.command("/start from-a-link", key=ANNS, source=ANN)).text
         assert greeting.startswith("Hello!")
@@ -632,7 +632,7 @@ async def test_the_first_button_of_a_bot_greets_and_help_leaves_out_what_one_may
         assert "/grants" in told
 
 
-async def test_a_conversation_in_which_nothing_was_said_says_so_and_is_named_by_a_persons_own_words() -> None:
+async def test_empty_session_is_reported_and_titled_by_the_first_message() -> None:
     async with world() as here:
         await here.talk("[Earlier in this thread:\n@UANN: We should deploy]\n\nShall we?", key=ANNS, source=ANN)
         assert "1. Shall we? (this one)" in (await here.command("/sessions", key=ANNS, source=ANN)).text
@@ -666,7 +666,7 @@ async def test_processes_are_listed_and_ended_by_number_or_id() -> None:
             assert not (await here.command(wrong, "s")).ok
 
 
-async def test_a_stranger_in_the_chat_ends_no_process_of_whoever_began_it() -> None:
+async def test_other_chat_member_cannot_kill_processes() -> None:
     async with world() as here:
         await here.talk("a", key=ANNS, source=ANN)
         [session] = await here.desk.recent(1)
@@ -696,14 +696,14 @@ async def test_trouble_becomes_a_reply() -> None:
         assert (reply.ok, reply.text) == (False, "/title failed: the disk is full.")
 
 
-async def test_a_caller_with_an_earlier_id_is_told_where_the_conversation_is() -> None:
+async def test_caller_with_an_earlier_id_gets_the_current_session() -> None:
     async with world() as here:
         await here.talk("a", "s")
         fresh = (await here.command("/new", "s")).session
         assert (await here.command("/status", "s")).session == fresh
 
 
-async def test_what_was_allowed_for_good_is_for_those_who_may_allow_it() -> None:
+async def test_standing_grants_are_for_admins() -> None:
     async with world() as here:
         assert "for the owner and the admins" in (await here.command("/grants", key=ANNS, source=ANN)).text
         asked = parse("/grants")
@@ -712,7 +712,7 @@ async def test_what_was_allowed_for_good_is_for_those_who_may_allow_it() -> None
         assert (await here.commands.run(asked, admin)).text == "There are no standing grants."
 
 
-async def test_what_was_allowed_for_good_is_listed_and_can_be_withdrawn() -> None:
+async def test_standing_grants_are_listed_and_withdrawn() -> None:
     async with world() as here:
         await here.talk("a", "s")
         assert (await here.command("/grants", "s")).text == "There are no standing grants."

@@ -67,7 +67,7 @@ async def test_a_chat_that_has_moved_goes_on_with_its_conversations() -> None:
         assert await here.desk.former_id("g3") == "g"
 
 
-async def test_an_adapter_is_told_where_conversations_were_lately_and_what_it_noted_in_an_earlier_life() -> None:
+async def test_adapter_reads_recent_places_and_saved_notes() -> None:
     async with edge() as here:
         first, second = await here.says("ann", "a", "g", thread="t"), await here.says("bob", "b")
         await here.desk.note("slack.x", b"1")
@@ -106,7 +106,7 @@ async def asked_in_a_thread(here: Edge) -> str:
     return button_token(turn.id, "c1")
 
 
-async def test_only_whoever_began_a_shared_conversation_can_press_its_buttons() -> None:
+async def test_only_the_starter_can_press_buttons_in_a_shared_conversation() -> None:
     async with edge(admins=("ann",)) as here:
         token = await asked_in_a_thread(here)
         await here.says("bob", "once", "g", thread="t", answers=token)
@@ -148,7 +148,7 @@ async def test_other_members_of_a_thread_do_not_decide_what_runs_in_it(command: 
         assert not (await here.here.session(session)).preferences.yolo
 
 
-async def test_whoever_may_talk_in_a_thread_may_stop_it_and_elsewhere_each_their_own() -> None:
+async def test_thread_members_can_stop_a_shared_turn() -> None:
     async with edge() as here:
         await here.says("ann", "hello", "g", thread="t")
         await here.says("eve", "/stop", "g", thread="t")  # who may not talk there is not heard
@@ -218,7 +218,7 @@ async def test_of_an_album_that_a_crash_tore_the_rest_is_taken_once(
 # ---------------------------------------------------------------- choices
 
 
-async def test_a_command_that_offers_choices_has_buttons_that_outlive_a_restart() -> None:
+async def test_command_buttons_work_after_a_restart() -> None:
     async with edge() as here:
         first = await here.says("ann", "/model", "g")
         offered = here.outgoing[-1]
@@ -285,7 +285,7 @@ async def test_new_is_answered_by_a_typed_word(typed: str, fresh: bool | None) -
         assert len(here.composed) == before + 1
 
 
-async def test_typed_yes_answers_neither_an_old_question_nor_one_of_somebody_else() -> None:
+async def test_typed_yes_ignores_old_questions_and_those_of_others() -> None:
     async with edge() as here:
         first = await here.says("ann", "a", "g")
         await here.here.answer()
@@ -371,7 +371,7 @@ async def test_a_part_that_comes_again_is_taken_once() -> None:
         assert await here.here.transcript(session) == ["a" * 100, "the end", "yes"]
 
 
-async def test_whoever_writes_more_than_may_wait_is_told_once_and_holds_up_nobody() -> None:
+async def test_full_queue_is_reported_once_and_blocks_no_other_chat() -> None:
     async with edge() as here, asyncio.timeout(10):
         for number in range(20):
             first = await here.says("ann", f"number {number}")
@@ -408,7 +408,7 @@ async def test_an_edit_replaces_what_waits_and_nothing_else() -> None:
         assert here.outgoing == []
 
 
-async def test_a_message_that_is_deleted_while_it_waits_is_dropped_and_nothing_else() -> None:
+async def test_deleted_waiting_message_is_dropped() -> None:
     async with edge() as here:
         first = await here.says("ann", "first")
         waiting = await here.says("ann", "never mind")
