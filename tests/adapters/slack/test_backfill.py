@@ -179,7 +179,7 @@ async def test_missing_scope_is_logged_once_and_hides_nothing_else(
     await adapter.close()
     assert edge.texts == ["hello"]
     [line] = [each for each in said if "channels:read" in each]
-    assert "`hermes slack manifest` has all of them" in line
+    assert "`hermes slack manifest` lists all scopes" in line
 
 
 async def test_waiting_event_holds_the_read_position(server: SlackServer, edge: FakeEdge, said: list[str]) -> None:

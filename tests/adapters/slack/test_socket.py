@@ -280,9 +280,9 @@ async def test_a_connection_without_a_hello_is_none(server: SlackServer) -> None
 @pytest.mark.parametrize(
     ("method", "fault", "says"),
     [
-        ("apps.connections.open", Fault.bad_gateway(), "out of order \\(HTTP 502"),
-        ("auth.test", Fault(status=500, page=b"oops"), "out of order \\(HTTP 500"),
-        ("apps.connections.open", Fault.flood(3), "wait for 3 s"),
+        ("apps.connections.open", Fault.bad_gateway(), "a proxy failed \\(HTTP 502"),
+        ("auth.test", Fault(status=500, page=b"oops"), "a proxy failed \\(HTTP 500"),
+        ("apps.connections.open", Fault.flood(3), "retry in 3 s"),
         ("apps.connections.open", Fault(lost=True), "cannot be reached"),
         ("auth.test", Fault(delay_s=60), "did not answer in time"),
         ("auth.test", Fault(error="token_revoked"), "rejected the token"),

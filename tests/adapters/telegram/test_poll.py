@@ -154,10 +154,10 @@ async def test_a_press_is_taken_first_and_answered_then(server: TelegramServer, 
 @pytest.mark.parametrize(
     ("method", "fault", "says"),
     [
-        ("getUpdates", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
-        ("getMe", Fault.bad_gateway(), "out of order: Bad Gateway (502)"),
+        ("getUpdates", Fault.bad_gateway(), "or a proxy failed: Bad Gateway (502)"),
+        ("getMe", Fault.bad_gateway(), "or a proxy failed: Bad Gateway (502)"),
         ("getUpdates", Fault(status=500), "or a proxy failed"),
-        ("getUpdates", Fault.flood(3), "wait for 3 s"),
+        ("getUpdates", Fault.flood(3), "retry in 3 s"),
         ("getUpdates", Fault(page=PAGE), "invalid answer"),
         ("getUpdates", Fault(page=b'{"ok": true}'), "invalid answer"),
         ("getMe", Fault(status=404, page=PAGE), "not a Bot API server; check telegram.base_url"),
