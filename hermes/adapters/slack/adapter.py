@@ -29,7 +29,7 @@ from hermes.adapters.slack.response import Responses
 from hermes.adapters.slack.workspace import BASE_URL, Credentials, SlackClient
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import Attachment, ChatIntake, Platform
+from hermes.ports.chat import Attachment, ChatAdapter, ChatIntake, FileSource, Platform
 from hermes.system import clock as wall_clock
 
 _ANSWER_WITHIN_S = 20.0
@@ -37,7 +37,7 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 60.0
 
 
-class SlackAdapter:
+class SlackAdapter(ChatAdapter, FileSource):
     def __init__(
         self,
         credentials: Sequence[Credentials],

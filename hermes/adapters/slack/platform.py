@@ -30,7 +30,7 @@ from hermes.adapters.slack.response import EPHEMERAL, Responses
 from hermes.adapters.slack.workspace import SlackClient, Workspace
 from hermes.domain.errors import DeliveryError, PlatformError, UnsendableFileError
 from hermes.domain.types import OutboxKind, OutboxMessage, Place, TurnEnd
-from hermes.ports.chat import Abilities
+from hermes.ports.chat import Abilities, Platform
 
 _ABILITIES = Abilities(edit=True, find=True, typing=True, buttons=True, show_every_s=1.2, files=True)
 _SHOW_LATER_S = 1.2
@@ -39,7 +39,7 @@ _LOOK_AFTER_S = 30.0  # an unconfirmed message may still take effect within this
 _QUICK = 200  # characters; longer markup is converted in a thread
 
 
-class SlackPlatform:
+class SlackPlatform(Platform):
     def __init__(
         self,
         client: Callable[[], SlackClient],

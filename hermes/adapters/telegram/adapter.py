@@ -18,14 +18,14 @@ from hermes.adapters.telegram.rate_limiter import TelegramLimits
 from hermes.adapters.telegram.webhook import Webhook, WebhookSettings, withdraw
 from hermes.config.secret import Secret
 from hermes.domain.errors import PlatformError
-from hermes.ports.chat import Attachment, ChatIntake, Platform
+from hermes.ports.chat import Attachment, ChatAdapter, ChatIntake, FileSource, Platform
 
 BASE_URL = "https://api.telegram.org"
 _POLL_S = 30
 _ANSWER_WITHIN_S = 20.0
 
 
-class TelegramAdapter:
+class TelegramAdapter(ChatAdapter, FileSource):
     def __init__(
         self,
         token: Secret,

@@ -28,7 +28,7 @@ from hermes.adapters.telegram.update import NAME
 from hermes.adapters.telegram.upload import TOO_LARGE, upload
 from hermes.domain.errors import DeliveryError
 from hermes.domain.types import OutboxMessage, Place
-from hermes.ports.chat import Abilities
+from hermes.ports.chat import Abilities, Platform
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ _HEARD = "👀"
 _NO_PREVIEW = LinkPreviewOptions(is_disabled=True)  # a preview would change with each edit
 
 
-class TelegramPlatform:
+class TelegramPlatform(Platform):
     def __init__(self, client: Callable[[], Awaitable[TelegramClient]], limits: TelegramLimits) -> None:
         self._client = client
         self._pace = TelegramRateLimiter(limits, time.monotonic())
